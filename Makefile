@@ -1,0 +1,34 @@
+# make demo    derive and print the transformer tables
+# make test    run the tests
+# make check   lint, formatting and types
+# make clean   remove everything that make made
+#
+# PYTHON names the interpreter that makes the virtual environment (3.11 or later).
+
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check clean
+.DEFAULT_GOAL := test
+
+demo: $(STAMP)
+	@$(VENV)/bin/symbolic-cost reproduce transformer-tables --formulas
+
+test: $(STAMP)
+	@$(VENV)/bin/python -m pytest -q -n 2
+
+check: $(STAMP)
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check
+	@$(VENV)/bin/mypy
+
+clean:
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@find symbolic_cost tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	@echo "Installing into $(VENV) (about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@

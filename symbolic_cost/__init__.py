@@ -1,0 +1,42 @@
+"""Symbolic cost formulas of neural networks: declare an op once, derive every cost.
+
+Names are loaded when first used, so that `import symbolic_cost` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "symbolic_cost.conventions": ("Conventions", "conventions"),
+    "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
+    "symbolic_cost.ops.derive": ("cost",),
+    "symbolic_cost.ops.graph": ("Model", "Part", "scope"),
+    "symbolic_cost.ops.placement": ("Placement",),
+    "symbolic_cost.ops.recompute": ("recompute_policy",),
+    "symbolic_cost.ops.einsum": ("einsum",),
+    "symbolic_cost.ops.elementwise": ("cross_entropy", "dropout", "norm", "pointwise", "softmax"),
+    "symbolic_cost.ops.fused": ("fused",),
+    "symbolic_cost.ops.lookup": ("lookup",),
+    "symbolic_cost.ops.view": ("split", "view"),
+    "symbolic_cost.models.gpt": ("GPT",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = ("errors", "symbols", "units", "references")
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Load a public name from its module."""
+    if name in _MODULES:
+        return import_module(f"symbolic_cost.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'symbolic_cost' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return list(__all__)

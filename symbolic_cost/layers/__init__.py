@@ -1,0 +1,1 @@
+"""Layers: declarations, no formulas."""

@@ -1,0 +1,98 @@
+"""Self-attention.
+
+Axes: b sequences, r residual positions, l query positions, t key/value positions, e embedding,
+c the three of query, key and value, h heads, d head width. Positions have three names because
+sequence parallelism splits r, context parallelism l, and neither splits t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import dropout, softmax
+from symbolic_cost.ops.fused import fused
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split, view
+
+
+class Projection(StrEnum):
+    """How query, key and value are projected."""
+
+    FUSED = "one product"
+    SEPARATE = "three products"
+
+
+class Core(StrEnum):
+    """How the attention core runs."""
+
+    EAGER = "op by op"
+    FLASH = "one fused kernel that recomputes the scores"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Multi-head self-attention from x[b r e] to y[b r e].
+
+    Args:
+        projection: of query, key and value.
+        core: of scores, softmax and weighted sum.
+        qkv_bias: whether the query, key and value projections have a bias.
+        output_bias: whether the output projection has one.
+        dropout: whether the attention probabilities are dropped out.
+    """
+
+    projection: Projection = Projection.FUSED
+    core: Core = Core.EAGER
+    qkv_bias: bool = True
+    output_bias: bool = True
+    dropout: bool = True
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        bias = " + *bias[e]" if self.output_bias else ""
+        return (
+            view("gather", "x[b r e] -> full[b l e]"),
+            *self._projections(),
+            view("keys", "k[b l h d] -> keys[b t h d]"),
+            view("values", "v[b l h d] -> values[b t h d]"),
+            *self._core(),
+            einsum("proj", f"context[b l h d], *w[h d e]{bias} -> summed[b l e]"),
+            view("scatter", "summed[b l e] -> y[b r e]"),
+        )
+
+    def _projections(self) -> tuple[Op, ...]:
+        if self.projection is Projection.FUSED:
+            bias = " + *bias[c h d]" if self.qkv_bias else ""
+            return (
+                einsum("qkv", f"full[b l e], *w[c e h d]{bias} -> qkv[c b l h d]"),
+                split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]"),
+            )
+        bias = " + *bias[h d]" if self.qkv_bias else ""
+        return tuple(
+            einsum(name, f"full[b l e], *w[e h d]{bias} -> {name}[b l h d]") for name in "qkv"
+        )
+
+    def _core(self) -> tuple[Op, ...]:
+        kept = "dropped" if self.dropout else "p"
+        ops = (
+            einsum("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]", pairs="l t"),
+            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
+            *((dropout("dropout", "p[b h l t] -> dropped[b h l t]"),) if self.dropout else ()),
+            einsum("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]", pairs="l t"),
+        )
+        names = {name: name for name in ("q", "keys", "values", "context")}
+        if self.core is Core.EAGER:
+            return scope("core", ops, **names)
+        border = "q[b l h d], keys[b t h d], values[b t h d]"
+        return (
+            fused(
+                "core",
+                f"{border} -> context[b l h d]",
+                ops,
+                saves=f"{border}, context[b l h d], logsumexp[b l h]:statistic",
+                recompute=tuple(op.path for op in ops if op.path != "attend"),
+            ),
+        )

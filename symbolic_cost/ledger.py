@@ -1,0 +1,244 @@
+"""Rows and the table of rows: the only thing that the upper floors exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sympy import Add, Expr, Integer, Mul
+
+from symbolic_cost.conventions import Conventions
+from symbolic_cost.errors import ConventionError
+from symbolic_cost.units import Unit
+
+
+class Phase(StrEnum):
+    """When in a training step a cost arises."""
+
+    FORWARD = "forward"
+    BACKWARD_INPUT = "backward_input"
+    BACKWARD_WEIGHT = "backward_weight"
+    RECOMPUTE = "recompute"
+    STEP = "step"
+    STATE = "state"
+
+
+BACKWARD = (Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT)
+"""Both gradients."""
+
+TRAINING = (Phase.FORWARD, *BACKWARD, Phase.RECOMPUTE)
+"""All that is computed per microbatch."""
+
+
+class Quantity(StrEnum):
+    """What a row is about."""
+
+    FLOP = "flop"
+    READ = "read"
+    WRITE = "write"
+    PARAMETER = "parameter"
+    WEIGHT = "weight"
+    WEIGHT_GRADIENT = "weight_gradient"
+    ACTIVATION_GRADIENT = "activation_gradient"
+    SAVED = "saved"
+    COMMUNICATION = "communication"
+    TIME = "time"
+
+
+class CollectiveKind(StrEnum):
+    """The field's names of collectives."""
+
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_GATHER = "all-gather"
+    ALL_TO_ALL = "all-to-all"
+    BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    SEND_RECEIVE = "send-receive"
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of one rank.
+
+    Args:
+        kind: which collective.
+        mesh_axis: the mesh axis whose ranks take part.
+        ranks: how many take part.
+        message: bytes of the full message (of the local buffer for all-to-all).
+        axis: the tensor's axis that is gathered or scattered; empty for an all-reduce.
+        calls: how often per pass of the row.
+    """
+
+    kind: CollectiveKind
+    mesh_axis: str
+    ranks: Expr
+    message: Expr
+    axis: str = ""
+    calls: Expr = Integer(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One cost of one rank.
+
+    Args:
+        path: dotted place in the model.
+        kind: the op's kind ("einsum", "softmax", ...).
+        phase: when it arises.
+        quantity: what it is about.
+        unit: of expr.
+        expr: the cost, once.
+        count: how often it occurs (repeated blocks), as a factor.
+        tensor: the tensor it concerns; empty for FLOP.
+        source: key of a reference.
+        collective: for communication rows.
+        per_step: once per step (after gradient accumulation) and not per microbatch.
+    """
+
+    path: str
+    kind: str
+    phase: Phase
+    quantity: Quantity
+    unit: Unit
+    expr: Expr
+    count: Expr = Integer(1)
+    tensor: str = ""
+    source: str = "definition"
+    collective: Collective | None = None
+    per_step: bool = False
+
+    @property
+    def total(self) -> Expr:
+        """The cost times its count, in the row's unit."""
+        return Mul(self.count, self.expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An axis divided over mesh axes: numbers bound later must divide.
+
+    Args:
+        axis: the axis.
+        size: its global size.
+        degrees: degree by mesh axis.
+        path: where it was first met.
+    """
+
+    axis: str
+    size: Expr
+    degrees: tuple[tuple[str, Expr], ...]
+    path: str
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """Rows counted under one set of conventions.
+
+    Args:
+        rows: the rows.
+        conventions: under which they were counted.
+        splits: the divisions that must come out whole when numbers are bound.
+        name: of the model.
+    """
+
+    rows: tuple[Row, ...]
+    conventions: Conventions
+    splits: tuple[Split, ...] = ()
+    name: str = ""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.rows)
+
+    def __add__(self, other: CostTable) -> CostTable:
+        """Join two tables counted alike.
+
+        Raises:
+            ConventionError: the tables were counted under different conventions.
+        """
+        if other.conventions != self.conventions:
+            raise ConventionError(
+                f"tables of different conventions do not add: {self.conventions.name} "
+                f"and {other.conventions.name}; cost both under one"
+            )
+        names = self.name if self.name == other.name else f"{self.name} + {other.name}"
+        return CostTable(
+            self.rows + other.rows,
+            self.conventions,
+            tuple(dict.fromkeys(self.splits + other.splits)),
+            names,
+        )
+
+    def select(
+        self,
+        quantity: Quantity | str | None = None,
+        *,
+        phase: Phase | Iterable[Phase | str] | str | None = None,
+        path: str | None = None,
+        kind: str | None = None,
+        tensor: str | None = None,
+        where: Callable[[Row], bool] | None = None,
+    ) -> CostTable:
+        """Return the rows that meet every given condition; `path` takes its subtree."""
+        phases = None if phase is None else {phase} if isinstance(phase, str) else set(phase)
+        kept = tuple(
+            row
+            for row in self.rows
+            if (quantity is None or row.quantity == quantity)
+            and (phases is None or row.phase in phases)
+            and (path is None or row.path == path or row.path.startswith(path + "."))
+            and (kind is None or row.kind == kind)
+            and (tensor is None or row.tensor == tensor)
+            and (where is None or where(row))
+        )
+        return replace(self, rows=kept)
+
+    def total(
+        self,
+        quantity: Quantity | str | None = None,
+        *,
+        phase: Phase | Iterable[Phase | str] | str | None = None,
+        path: str | None = None,
+        kind: str | None = None,
+    ) -> Expr:
+        """Sum the selected rows to one plain SymPy expression, in their common unit.
+
+        Raises:
+            ConventionError: the selected rows have more than one unit or quantity.
+        """
+        chosen = self.select(quantity, phase=phase, path=path, kind=kind)
+        quantities = {row.quantity for row in chosen}
+        if len(quantities) > 1:
+            raise ConventionError(
+                f"a total is of one quantity, not of {', '.join(sorted(quantities))}: name one"
+            )
+        by_count: dict[Expr, list[Expr]] = {}
+        for row in chosen:
+            by_count.setdefault(row.count, []).append(row.expr)
+        return Add(*(Mul(count, Add(*terms)) for count, terms in by_count.items()))
+
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the rows, in order of first appearance."""
+        return tuple(dict.fromkeys(row.path for row in self.rows))
+
+    def map(self, change: Callable[[Expr], Expr]) -> CostTable:
+        """Apply a change of expressions to every row, its count and its collective."""
+
+        def changed(row: Row) -> Row:
+            move = row.collective
+            if move is not None:
+                move = replace(
+                    move,
+                    ranks=change(move.ranks),
+                    message=change(move.message),
+                    calls=change(move.calls),
+                )
+            return replace(row, expr=change(row.expr), count=change(row.count), collective=move)
+
+        return replace(self, rows=tuple(map(changed, self.rows)))

@@ -1,0 +1,1 @@
+"""Models: layers, sizes and repetition, no formulas."""

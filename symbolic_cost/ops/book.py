@@ -1,0 +1,121 @@
+"""Where the derivation of one part writes its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sympy import Expr, Mul
+
+from symbolic_cost.conventions import Conventions
+from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
+from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.moves import Move
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.placement import Placement
+from symbolic_cost.ops.recompute import Recompute
+from symbolic_cost.units import Unit
+
+_UNITS = {Quantity.FLOP: Unit.FLOP, Quantity.PARAMETER: Unit.ELEMENT}
+_REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+
+
+@dataclass
+class Book:
+    """The rows of one part, and what is needed to write them.
+
+    Args:
+        part: ops and their repetition.
+        counter: counts local work and bytes.
+        placement: which axes are split.
+        conventions: what counts how.
+        recompute: which regions backward runs again.
+    """
+
+    part: Part
+    counter: Counter
+    placement: Placement
+    conventions: Conventions
+    recompute: Recompute
+    rows: list[Row] = field(default_factory=list)
+
+    def path(self, op: Op) -> str:
+        """Return the place of an op in the model."""
+        return f"{self.part.path}.{op.path}"
+
+    def region(self, op: Op) -> str | None:
+        """Return the recomputed region that an op belongs to, or None."""
+        return self.recompute.region(self.path(op))
+
+    def flop(self, op: Op, phase: Phase, expr: Expr) -> None:
+        """Write FLOP."""
+        self._row(op, phase, Quantity.FLOP, expr)
+
+    def elements(self, op: Op, quantity: Quantity, operand: Operand) -> None:
+        """Write the elements of a state."""
+        elements = self.counter.elements(operand.axes)
+        self._row(op, Phase.STATE, quantity, elements, operand.tensor)
+
+    def bytes(self, op: Op, phase: Phase, quantity: Quantity, operand: Operand) -> None:
+        """Write the bytes of an operand."""
+        size = self.counter.bytes(operand)
+        if phase is Phase.STATE:
+            size = size / self.placement.degree(self.placement.stored.get(quantity.value, ()))
+        self._row(op, phase, quantity, size, operand.tensor)
+
+    def move(
+        self, op: Op, phase: Phase, move: Move, operand: Operand, *, per_step: bool = False
+    ) -> None:
+        """Write a collective on an operand: the bytes charged, and the additions it makes."""
+        ranks = self.placement.degree(move.meshes)
+        message = Mul(self.conventions.sizes.of(operand.role), move.elements)
+        charged = self.conventions.charge(move.kind, message, ranks)
+        collective = Collective(move.kind, "+".join(move.meshes), ranks, message, move.axis)
+        self._row(
+            op,
+            phase,
+            Quantity.COMMUNICATION,
+            charged,
+            operand.tensor,
+            collective=collective,
+            per_step=per_step,
+        )
+        if move.kind in _REDUCING:
+            additions = Mul(self.conventions.reduction_additions(ranks), move.elements)
+            self._row(
+                op,
+                phase,
+                Quantity.FLOP,
+                additions,
+                operand.tensor,
+                collective=collective,
+                per_step=per_step,
+            )
+
+    def _row(
+        self,
+        op: Op,
+        phase: Phase,
+        quantity: Quantity,
+        expr: Expr,
+        tensor: str = "",
+        *,
+        collective: Collective | None = None,
+        per_step: bool = False,
+    ) -> None:
+        if expr != 0:
+            self.rows.append(
+                Row(
+                    path=self.path(op),
+                    kind=op.kind,
+                    phase=phase,
+                    quantity=quantity,
+                    unit=_UNITS.get(quantity, Unit.BYTE),
+                    expr=expr,
+                    count=self.part.repeat,
+                    tensor=tensor,
+                    collective=collective,
+                    per_step=per_step,
+                )
+            )

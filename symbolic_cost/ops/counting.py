@@ -1,0 +1,101 @@
+"""Work to FLOP and operands to bytes, for the local part of one rank under named conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import singledispatchmethod
+
+from sympy import Expr, Integer, Mul, ceiling
+
+from symbolic_cost.conventions import FULL_SQUARE, Conventions, Uneven
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import Split
+from symbolic_cost.ops.op import Addition, Contraction, RowWork, Summation
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.placement import Placement
+
+
+class Counter:
+    """Counts what one rank does.
+
+    Args:
+        sizes: global size by axis.
+        placement: which axes are split.
+        conventions: what counts how.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, Expr], placement: Placement, conventions: Conventions
+    ) -> None:
+        self._sizes = sizes
+        self._placement = placement
+        self._conventions = conventions
+        self._local: dict[str, Expr] = {}
+        self._products: dict[frozenset[str], Expr] = {}
+        self.splits: dict[str, Split] = {}
+
+    def local(self, axis: str, where: str = "") -> Expr:
+        """Return the size of an axis on one rank.
+
+        Raises:
+            InputError: the model gives the axis no size.
+        """
+        if axis not in self._local:
+            if axis not in self._sizes:
+                raise InputError(f"{where}: axis {axis!r} has no size")
+            size, meshes = self._sizes[axis], self._placement.meshes(axis)
+            if meshes:
+                degrees = self._placement.degrees
+                self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)
+                size = size / self._placement.degree(meshes)
+                if self._conventions.uneven is Uneven.CEILING:
+                    size = ceiling(size)
+            self._local[axis] = size
+        return self._local[axis]
+
+    def elements(self, axes: tuple[str, ...], where: str = "") -> Expr:
+        """Return how many elements of a tensor one rank holds."""
+        key = frozenset(axes)
+        if key not in self._products:
+            self._products[key] = Mul(*(self.local(axis, where) for axis in axes))
+        return self._products[key]
+
+    def bytes(self, operand: Operand, where: str = "") -> Expr:
+        """Return the bytes of an operand on one rank."""
+        size = self._conventions.sizes.of(operand.role)
+        return Mul(operand.copies, size, self.elements(operand.axes, where))
+
+    @singledispatchmethod
+    def flop(self, work: object) -> Expr:
+        """Return the FLOP of a piece of work on one rank."""
+        raise TypeError(work)
+
+    @flop.register
+    def _(self, work: Contraction) -> Expr:
+        results, summed = self.elements(work.result), self.elements(work.summed)
+        if work.pairs and self._conventions.attention_pairs != FULL_SQUARE:
+            queries, keys = (self.local(axis) for axis in work.pairs)
+            kept = self._conventions.attention_pairs(queries, keys) / (queries * keys)
+            if set(work.pairs) <= set(work.result):
+                results = results * kept
+            else:
+                summed = summed * kept
+        return Mul(results, self._conventions.contraction(summed))
+
+    @flop.register
+    def _(self, work: Summation) -> Expr:
+        return Mul(
+            self.elements(work.result), self._conventions.summation(self.elements(work.summed))
+        )
+
+    @flop.register
+    def _(self, work: Addition) -> Expr:
+        return Mul(self._conventions.addition, self.elements(work.result))
+
+    @flop.register
+    def _(self, work: RowWork) -> Expr:
+        answer = self._conventions.elementwise.of(work.kind, self._conventions.name)
+        rows = tuple(axis for axis in work.axes if axis not in work.row)
+        rule = answer.backward if work.backward else answer.forward
+        length = self.elements(work.row) if work.row else Integer(1)
+        return Mul(self.elements(rows), rule(length))

@@ -1,0 +1,126 @@
+"""The derivation: ops, placement and conventions in, every cost out."""
+
+from __future__ import annotations
+
+from symbolic_cost.conventions import BackwardTraffic, Conventions, Reread
+from symbolic_cost.errors import InputError, PlacementError, unknown
+from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
+from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops.flow import Flow
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.placement import WHOLE, Placement
+from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.ops.saved import book_saved
+from symbolic_cost.ops.weights import book_weights
+
+
+def cost(
+    model: Model,
+    conventions: Conventions,
+    placement: Placement = WHOLE,
+    recompute: Recompute = KEEP_ALL,
+) -> CostTable:
+    """Derive every cost of one rank.
+
+    Args:
+        model: parts and sizes.
+        conventions: answers to the counting questions.
+        placement: which axes are split; one rank unless given.
+        recompute: what backward computes again.
+
+    Returns:
+        Rows per op: FLOP, bytes read and written per phase, parameters [element], weights and
+        their gradients [byte], activation gradients, saved activations, communication [byte].
+
+    Raises:
+        PlacementError: the placement and the model do not go together.
+        ConventionError: the conventions do not answer for an op.
+    """
+    counter = Counter(model.sizes, placement, conventions)
+    _check(model, placement, counter)
+    rows: list[Row] = []
+    shared: set[str] = set()
+    for part in model.parts:
+        book = Book(part, counter, placement, conventions, recompute)
+        flow = Flow(book)
+        flow.run()
+        for op in part.ops:
+            _book_kernels(book, op)
+            book_weights(book, op, shared)
+        book_saved(book, flow)
+        rows += book.rows
+    return CostTable(tuple(rows), conventions, tuple(counter.splits.values()), model.name)
+
+
+def _check(model: Model, placement: Placement, counter: Counter) -> None:
+    """Refuse a placement that does not fit, with every reason."""
+    problems = [
+        unknown("axis", axis, model.axes) for axis in placement.axes if axis not in model.axes
+    ]
+    for part in model.parts:
+        for op in part.ops:
+            where = f"{part.path}.{op.path}"
+            try:
+                for mesh in placement.degrees:
+                    placement.split_axis(mesh, op.axes, where)
+                for axis in op.axes:
+                    counter.local(axis, where)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise PlacementError(dict.fromkeys(problems))
+
+
+def _book_kernels(book: Book, op: Op) -> None:
+    """Book the FLOP and the traffic of every pass of an op."""
+    kernels = op.kernels()
+    for kernel in kernels:
+        _book_flop(book, op, kernel, kernel.phase)
+        if kernel.phase is Phase.FORWARD:
+            _book_traffic(book, op, kernel, Phase.FORWARD)
+            if book.region(op) is not None:
+                _book_flop(book, op, kernel, Phase.RECOMPUTE)
+                _book_traffic(book, op, kernel, Phase.RECOMPUTE)
+    backward = [kernel for kernel in kernels if kernel.phase in BACKWARD]
+    for kernel in _as_counted(book.conventions, op, backward):
+        _book_traffic(book, op, kernel, kernel.phase)
+    if backward:
+        for operand in (*op.inputs, *op.outputs):
+            if operand.needs_gradient:
+                gradient = operand.gradient()
+                book.bytes(op, Phase.BACKWARD_INPUT, Quantity.ACTIVATION_GRADIENT, gradient)
+
+
+def _as_counted(conventions: Conventions, op: Op, kernels: list[Kernel]) -> list[Kernel]:
+    """Return backward passes with the reads and writes that the conventions charge."""
+    reread = conventions.reread.get(op.kind, Reread.NEEDED)
+    once = conventions.backward_traffic is BackwardTraffic.ONCE
+    seen: set[Operand] = set()
+    counted = []
+    for kernel in kernels:
+        reads, writes = kernel.reads, kernel.writes
+        if reread is Reread.NONE:
+            reads = tuple(operand for operand in reads if not operand.is_weight)
+        if reread is Reread.ALL:
+            reads += tuple(weight for weight in op.weights if weight not in reads)
+        if once:
+            reads = tuple(operand for operand in reads if operand not in seen)
+            writes = tuple(operand for operand in writes if operand not in seen)
+            seen.update(reads, writes)
+        counted.append(Kernel(kernel.phase, reads, writes, kernel.work))
+    return counted
+
+
+def _book_flop(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
+    for work in kernel.work:
+        book.flop(op, phase, book.counter.flop(work))
+
+
+def _book_traffic(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
+    for operand in kernel.reads:
+        book.bytes(op, phase, Quantity.READ, operand)
+    for operand in kernel.writes:
+        book.bytes(op, phase, Quantity.WRITE, operand)

@@ -1,0 +1,192 @@
+"""Elementwise ops: activations, sums, norms, softmax, dropout, losses.
+
+A kind says what its backward pass needs; the conventions say what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from symbolic_cost.conventions import Role
+from symbolic_cost.errors import PatternError, UnknownNameError, unknown
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.einsum import own_weights
+from symbolic_cost.ops.op import Kernel, Op, RowWork
+from symbolic_cost.ops.pattern import Operand, parse
+
+
+class Keeps(StrEnum):
+    """What the backward pass of a kind needs."""
+
+    NOTHING = "nothing"
+    INPUTS = "inputs"
+    OUTPUTS = "outputs"
+    MASK = "mask"
+    SINGLE_OUTPUTS = "outputs in single precision"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an elementwise function needs besides its FLOP.
+
+    Args:
+        keeps: what is saved for backward.
+        statistics: values saved per row.
+        forward_reductions: values per row that ranks sharing a row reduce in forward.
+        backward_reductions: the same in backward.
+    """
+
+    keeps: Keeps
+    statistics: int = 0
+    forward_reductions: int = 0
+    backward_reductions: int = 0
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "activation": Kind(Keeps.INPUTS),
+        "gelu": Kind(Keeps.INPUTS),
+        "silu": Kind(Keeps.INPUTS),
+        "relu": Kind(Keeps.OUTPUTS),
+        "tanh": Kind(Keeps.OUTPUTS),
+        "add": Kind(Keeps.NOTHING),
+        "mul": Kind(Keeps.INPUTS),
+        "scale": Kind(Keeps.NOTHING),
+        "dropout": Kind(Keeps.MASK),
+        # maximum and sum of exponentials | sum of y dy
+        "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
+        # mean and mean square | the two row sums of the gradient
+        "layer_norm": Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2),
+        "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
+        # maximum, sum of exponentials and the target's logit; backward is local
+        "cross_entropy": Kind(Keeps.SINGLE_OUTPUTS, forward_reductions=3),
+    }
+)
+"""Every elementwise kind by name."""
+
+
+@dataclass(frozen=True)
+class Elementwise(Op):
+    """One kind of function on every element or row; see the functions below."""
+
+    function: str
+    row: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Name of the function."""
+        return self.function
+
+    @property
+    def row_axes(self) -> tuple[str, ...]:
+        """Axes of a row."""
+        return self.row
+
+    @property
+    def forward_reductions(self) -> int:
+        """Values per row reduced in forward."""
+        return KINDS[self.function].forward_reductions
+
+    @property
+    def backward_reductions(self) -> int:
+        """Values per row reduced in backward."""
+        return KINDS[self.function].backward_reductions
+
+    def summing_space(self, operand: Operand) -> tuple[str, ...]:
+        """Return all axes; those outside the rows for a result, whose row sums are reduced."""
+        if operand not in self.outputs:
+            return self.axes
+        return tuple(axis for axis in self.axes if axis in operand.axes or axis not in self.row)
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return one forward and one backward pass, and the weights' gradients with it."""
+        made = tuple(o for o in self.saves() if o not in self.inputs and o not in self.outputs)
+        shape = self.inputs[0].axes
+        forward = Kernel(
+            Phase.FORWARD,
+            self.inputs + self.weights,
+            self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
+            (RowWork(self.function, shape, self.row, backward=False),),
+        )
+        gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
+        backward = Kernel(
+            Phase.BACKWARD_INPUT,
+            tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
+            gradients,
+            (RowWork(self.function, shape, self.row, backward=True),),
+        )
+        weights = tuple(
+            Kernel(Phase.BACKWARD_WEIGHT, (), (weight.gradient(),), ()) for weight in self.weights
+        )
+        return (forward, *((backward,) if gradients else ()), *weights)
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return what the kind keeps, and its statistics per row."""
+        needs = KINDS[self.function]
+        first = self.outputs[0]
+        kept: dict[Keeps, tuple[Operand, ...]] = {
+            Keeps.NOTHING: (),
+            Keeps.INPUTS: self.inputs,
+            Keeps.OUTPUTS: self.outputs,
+            Keeps.MASK: (Operand(f"{first.tensor}.mask", first.axes, Role.MASK),),
+            Keeps.SINGLE_OUTPUTS: (
+                Operand(f"{first.tensor}.single", self.inputs[0].axes, Role.SINGLE),
+            ),
+        }
+        rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
+        statistics = Operand(
+            f"{first.tensor}.statistics", rows, Role.STATISTIC, copies=needs.statistics
+        )
+        return kept[needs.keeps] + ((statistics,) if needs.statistics else ())
+
+
+def pointwise(name: str, pattern: str, function: str) -> Elementwise:
+    """Declare a function of single elements: `pointwise("act", "u[b l f] -> a[b l f]", "gelu")`.
+
+    Raises:
+        UnknownNameError: no such function.
+        PatternError: the pattern does not parse.
+    """
+    return _elementwise(name, pattern, function, ())
+
+
+def dropout(name: str, pattern: str) -> Elementwise:
+    """Declare a dropout, which keeps its mask."""
+    return _elementwise(name, pattern, "dropout", ())
+
+
+def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
+    """Declare a norm: `norm("norm", "x[b l e], *g[e], *c[e] -> y[b l e]", "layer_norm", "e")`.
+
+    Args:
+        name: of the op.
+        pattern: its tensors; the first weight is the scale.
+        function: "layer_norm" or "rms_norm".
+        row: axes along which it normalises.
+    """
+    return _elementwise(name, pattern, function, tuple(row.split()))
+
+
+def softmax(name: str, pattern: str, row: str) -> Elementwise:
+    """Declare a softmax along `row`, which keeps its result."""
+    return _elementwise(name, pattern, "softmax", tuple(row.split()))
+
+
+def cross_entropy(name: str, pattern: str, row: str) -> Elementwise:
+    """Declare a softmax cross-entropy over classes `row`, kept in single precision."""
+    return _elementwise(name, pattern, "cross_entropy", tuple(row.split()))
+
+
+def _elementwise(name: str, pattern: str, function: str, row: tuple[str, ...]) -> Elementwise:
+    if function not in KINDS:
+        raise UnknownNameError(unknown("elementwise function", function, KINDS))
+    parsed = own_weights(name, parse(pattern))
+    missing = [axis for axis in row if axis not in parsed.inputs[0].axes]
+    if missing:
+        raise PatternError(
+            f"pattern {pattern!r}: row axis {missing[0]!r} is not an axis of the first input"
+        )
+    return Elementwise(name, parsed, function, row)

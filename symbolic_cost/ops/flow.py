@@ -1,0 +1,195 @@
+"""The flow of tensors: where a tensor is not in the state that its user needs, something moves.
+
+One pass forward finds the state of every tensor, one pass backward that of every gradient. Both
+ask the same table (`moves`). A collective is booked on the op that produced what moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Mul
+
+from symbolic_cost.conventions import Role, Saved
+from symbolic_cost.ledger import CollectiveKind, Phase
+from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.moves import Move, moves
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.placement import Partial, Replicate, Shard, State
+from symbolic_cost.ops.view import View
+
+
+class Flow:
+    """Books what moves in one part.
+
+    Attributes:
+        kept_as: the operand that is stored when a tensor is saved, by the tensor's name; views
+            without a move share it, and so do gathered copies where only the shard is kept.
+        gathers: the collectives that make a saved tensor whole again, by the tensor's name.
+    """
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._placement = book.placement
+        self._partial: dict[str, set[str]] = {}
+        self._producer: dict[str, Op] = {}
+        self._partial_gradient: dict[str, set[str]] = {}
+        self._consumer: dict[str, Op] = {}
+        self.kept_as: dict[str, Operand] = {}
+        self.gathers: dict[str, tuple[Move, ...]] = {}
+
+    def run(self) -> None:
+        """Go through the part forward, then backward."""
+        self._forward()
+        self._backward()
+
+    # Forward.
+
+    def _forward(self) -> None:
+        used: set[str] = set()
+        for op in self._book.part.ops:
+            used.update(operand.tensor for operand in op.inputs)
+            if isinstance(op, View):
+                self._view_forward(op)
+                continue
+            for operand in op.inputs:
+                self._resolve(operand, op)
+            for operand in op.outputs:
+                self._partial[operand.tensor] = self._left_partial(op, operand)
+                self._producer[operand.tensor] = op
+            self._reduce_statistics(op, Phase.FORWARD, op.forward_reductions)
+        for op in self._book.part.ops:
+            for operand in op.outputs:
+                if operand.tensor not in used:
+                    self._resolve(operand, op)
+
+    def _resolve(self, operand: Operand, user: Op) -> None:
+        """Sum a partial tensor before its first use."""
+        waiting = self._partial.pop(operand.tensor, set())
+        if waiting:
+            need = self._placement.needs(operand.axes)
+            self._move_forward(self._states(operand.axes, waiting), need, operand, user)
+
+    def _view_forward(self, op: View) -> None:
+        whole = op.inputs[0]
+        waiting = self._partial.pop(whole.tensor, set())
+        for part in op.outputs:
+            self._producer[part.tensor] = self._producer.get(whole.tensor, op)
+            if op.parts:
+                self._partial[part.tensor] = waiting
+                continue
+            have = _renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
+            need = self._placement.needs(part.axes)
+            made = self._move_forward(have, need, whole, op)
+            kept_in_shards = self._book.conventions.saved is Saved.SHARD and made
+            if have == need or (kept_in_shards and _only_gathers(made)):
+                self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
+                self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + made
+
+    def _move_forward(
+        self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand, user: Op
+    ) -> tuple[Move, ...]:
+        made = self._moves(have, need, operand)
+        source = self._producer.get(operand.tensor, user)
+        for move in made:
+            self._book.move(source, Phase.FORWARD, move, operand)
+            if self._book.region(user) is not None:
+                self._book.move(source, Phase.RECOMPUTE, move, operand)
+        return made
+
+    # Backward.
+
+    def _backward(self) -> None:
+        for op in reversed(self._book.part.ops):
+            if isinstance(op, View):
+                self._view_backward(op)
+                continue
+            for operand in op.outputs:
+                self._resolve_gradient(operand, op)
+            self._reduce_statistics(op, Phase.BACKWARD_INPUT, op.backward_reductions)
+            for operand in op.inputs:
+                if operand.needs_gradient:
+                    waiting = self._partial_gradient.setdefault(operand.tensor, set())
+                    waiting |= self._left_partial(op, operand)
+                    self._consumer[operand.tensor] = op
+        for op in self._book.part.ops:
+            for operand in op.inputs:
+                if operand.tensor not in self._producer:
+                    self._resolve_gradient(operand, op)
+
+    def _resolve_gradient(self, operand: Operand, op: Op) -> None:
+        """Sum a partial gradient once, after its consumers' terms are added locally."""
+        waiting = self._partial_gradient.pop(operand.tensor, set())
+        if waiting:
+            need = self._placement.needs(operand.axes)
+            self._move_backward(self._states(operand.axes, waiting), need, operand, op)
+
+    def _view_backward(self, op: View) -> None:
+        whole = op.inputs[0]
+        passed = self._partial_gradient.setdefault(whole.tensor, set())
+        for part in op.outputs:
+            waiting = self._partial_gradient.pop(part.tensor, set())
+            self._consumer[whole.tensor] = self._consumer.get(part.tensor, op)
+            if op.parts:
+                passed |= waiting
+                continue
+            have = self._states(part.axes, waiting)
+            need = _renamed(self._placement.needs(whole.axes), whole.axes, part.axes)
+            for mesh in waiting:
+                # A sum that is not scattered here is made once, where the tensor was produced.
+                if isinstance(need[mesh], Replicate):
+                    passed.add(mesh)
+                    need[mesh] = Partial()
+            self._move_backward(have, need, part, op)
+
+    def _move_backward(
+        self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand, op: Op
+    ) -> None:
+        source = self._consumer.get(operand.tensor, op)
+        for move in self._moves(have, need, operand):
+            self._book.move(source, Phase.BACKWARD_INPUT, move, operand.gradient())
+
+    # Both.
+
+    def _moves(
+        self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand
+    ) -> tuple[Move, ...]:
+        elements = self._book.counter.elements(operand.axes)
+        return moves(have, need, elements, self._placement) if have != need else ()
+
+    def _left_partial(self, op: Op, operand: Operand) -> set[str]:
+        """Return the mesh axes over which an op leaves an operand a sum still to be made."""
+        states = self._placement.states(operand.axes, op.summing_space(operand))
+        return {mesh for mesh, state in states.items() if isinstance(state, Partial)}
+
+    def _states(self, axes: tuple[str, ...], waiting: set[str]) -> dict[str, State]:
+        """Return the states of a tensor of which some sums are still to be made."""
+        states = self._placement.needs(axes)
+        return {mesh: Partial() if mesh in waiting else state for mesh, state in states.items()}
+
+    def _reduce_statistics(self, op: Op, phase: Phase, values: int) -> None:
+        """Book the reduction of row statistics over the ranks that share a row."""
+        meshes = tuple(mesh for axis in op.row_axes for mesh in self._placement.meshes(axis))
+        if meshes and values:
+            first = op.inputs[0]
+            rows = tuple(axis for axis in first.axes if axis not in op.row_axes)
+            name = f"{first.tensor}.statistics"
+            elements = Mul(values, self._book.counter.elements(rows))
+            move = Move(CollectiveKind.ALL_REDUCE, meshes, "", elements)
+            self._book.move(op, phase, move, Operand(name, rows, Role.SINGLE))
+
+
+def _renamed(
+    states: Mapping[str, State], old: tuple[str, ...], new: tuple[str, ...]
+) -> dict[str, State]:
+    """Name the axes of states as the other side of a view does, place by place."""
+    names = dict(zip(old, new, strict=True))
+    return {
+        mesh: Shard(names[state.axis]) if isinstance(state, Shard) else state
+        for mesh, state in states.items()
+    }
+
+
+def _only_gathers(made: tuple[Move, ...]) -> bool:
+    return all(move.kind is CollectiveKind.ALL_GATHER for move in made)

@@ -1,0 +1,122 @@
+"""Fused groups: several declared ops run as one kernel.
+
+What stays inside never touches memory. What the kernel saves, and what it recomputes in
+backward, is part of its declaration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from symbolic_cost.errors import PatternError
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.op import Kernel, Op, Work, scoped
+from symbolic_cost.ops.pattern import Operand, parse
+
+
+@dataclass(frozen=True)
+class Fused(Op):
+    """A named group of ops that is one kernel; see `fused`."""
+
+    ops: tuple[Op, ...]
+    saved: tuple[Operand, ...]
+    recomputed: tuple[str, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The index space of all its ops."""
+        return tuple(dict.fromkeys(axis for op in self.ops for axis in op.axes))
+
+    @property
+    def row_axes(self) -> tuple[str, ...]:
+        """Axes of the rows inside."""
+        return tuple(dict.fromkeys(axis for op in self.ops for axis in op.row_axes))
+
+    @property
+    def forward_reductions(self) -> int:
+        """Values per row reduced in forward."""
+        return sum(op.forward_reductions for op in self.ops)
+
+    @property
+    def backward_reductions(self) -> int:
+        """Values per row reduced in backward."""
+        return sum(op.backward_reductions for op in self.ops)
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return one kernel per phase, which moves only what crosses the group's border."""
+        made = tuple(o for o in self.saved if o not in self.inputs and o not in self.outputs)
+        forward = Kernel(
+            Phase.FORWARD,
+            self.inputs + self.weights,
+            self.outputs + made,
+            self._work(Phase.FORWARD),
+        )
+        gradients = tuple(operand.gradient() for operand in self.outputs)
+        backward = {
+            Phase.BACKWARD_INPUT: tuple(o.gradient() for o in self.inputs if o.needs_gradient),
+            Phase.BACKWARD_WEIGHT: tuple(o.gradient() for o in self.weights),
+        }
+        again = self._work(Phase.FORWARD, only=self.recomputed)
+        return (
+            forward,
+            *((Kernel(Phase.RECOMPUTE, (), (), again),) if again else ()),
+            *(
+                Kernel(phase, gradients + self.saved + self.weights, made, self._work(phase))
+                for phase, made in backward.items()
+                if made
+            ),
+        )
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return what the declaration says."""
+        return self.saved
+
+    def renamed(self, prefix: str, names: dict[str, str]) -> Op:
+        """Return the group below `prefix`, what it saves renamed with it."""
+        moved = super().renamed(prefix, names)
+        saved = scoped(self.saved, prefix, names)
+        return replace(moved, saved=saved)  # type: ignore[call-arg]  # a Fused, as self is
+
+    def _work(self, phase: Phase, only: tuple[str, ...] | None = None) -> tuple[Work, ...]:
+        return tuple(
+            work
+            for op in self.ops
+            if only is None or op.path in only
+            for kernel in op.kernels()
+            if kernel.phase is phase
+            for work in kernel.work
+        )
+
+
+def fused(
+    name: str, pattern: str, ops: tuple[Op, ...], saves: str, recompute: tuple[str, ...] = ()
+) -> Fused:
+    """Declare a fused group.
+
+    Args:
+        name: of the group.
+        pattern: what crosses its border.
+        ops: what it computes, declared as elsewhere.
+        saves: tensors kept for backward, as in a pattern.
+        recompute: names of the ops that backward computes again.
+
+    Raises:
+        PatternError: a name of `recompute` is not one of the ops, or a border tensor of no op.
+    """
+    parsed = parse(pattern)
+    inside = {operand.tensor for op in ops for operand in (*op.inputs, *op.weights, *op.outputs)}
+    problems = [
+        f"fused group {name!r}: cannot recompute {missing!r}; its ops are "
+        + ", ".join(op.path for op in ops)
+        for missing in recompute
+        if missing not in {op.path for op in ops}
+    ]
+    problems += [
+        f"fused group {name!r}: tensor {operand.tensor!r} belongs to none of its ops"
+        for operand in parsed.inputs + parsed.outputs
+        if operand.tensor not in inside
+    ]
+    if problems:
+        raise PatternError(problems)
+    kept = parse(f"{saves} -> kept[]").inputs if saves else ()
+    return Fused(name, parsed, ops, kept, recompute)

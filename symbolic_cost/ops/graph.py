@@ -1,0 +1,88 @@
+"""Parts and models: ops in order, with repetition as a factor.
+
+Inside a part, tensors go from op to op by name. A layer is declared with short names and put
+into its place by `scope`, which prefixes paths and tensor names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sympy import Expr, Integer
+
+from symbolic_cost.errors import PatternError
+from symbolic_cost.ops.op import Op
+
+
+@dataclass(frozen=True)
+class Part:
+    """Ops that run one after the other, `repeat` times.
+
+    Args:
+        path: dotted place in the model.
+        ops: in order; tensors are linked by name.
+        repeat: how often the part occurs, one after the other.
+    """
+
+    path: str
+    ops: tuple[Op, ...]
+    repeat: Expr = Integer(1)
+
+    def __post_init__(self) -> None:
+        """Check that every tensor is used with the axes it was made with."""
+        made: dict[str, tuple[str, ...]] = {}
+        problems = []
+        for op in self.ops:
+            for operand in op.inputs:
+                axes = made.setdefault(operand.tensor, operand.axes)
+                if axes != operand.axes:
+                    problems.append(
+                        f"{self.path}.{op.path}: tensor {operand.tensor!r} was made as "
+                        f"[{' '.join(axes)}] and is used as [{' '.join(operand.axes)}]: "
+                        "declare a view between them"
+                    )
+            for operand in op.outputs:
+                if operand.tensor in made:
+                    problems.append(
+                        f"{self.path}.{op.path}: tensor {operand.tensor!r} exists already"
+                    )
+                made[operand.tensor] = operand.axes
+        if problems:
+            raise PatternError(problems)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Parts and the sizes of their axes.
+
+    Args:
+        name: of the model.
+        parts: in the order in which they run.
+        sizes: size by axis.
+        bindings: numbers of a preset, by symbol name.
+        source: key of a reference.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    sizes: Mapping[str, Expr]
+    bindings: Mapping[str, int] = field(default_factory=dict)
+    source: str = "definition"
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Every axis of every op once."""
+        found = (axis for part in self.parts for op in part.ops for axis in op.axes)
+        return tuple(dict.fromkeys(found))
+
+
+def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:
+    """Put ops below `path`; tensors are prefixed with it, but for those renamed by `names`.
+
+    >>> from symbolic_cost.ops.elementwise import pointwise
+    >>> (op,) = scope("mlp", (pointwise("act", "u[b f] -> a[b f]", "gelu"),), u="hidden")
+    >>> op.path, op.inputs[0].tensor, op.outputs[0].tensor
+    ('mlp.act', 'hidden', 'mlp.a')
+    """
+    return tuple(op.renamed(path, names) for op in ops)

@@ -1,0 +1,56 @@
+"""Embedding lookup: a contraction with a one-hot matrix that nobody multiplies out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.errors import PatternError
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.einsum import own_weights
+from symbolic_cost.ops.op import Kernel, Op, RowWork
+from symbolic_cost.ops.pattern import Operand, parse
+
+
+@dataclass(frozen=True)
+class Lookup(Op):
+    """Rows of a table, chosen by ids; see `lookup`."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the op's kind."""
+        return "embedding"
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return the gather of rows and the scatter-add of their gradients."""
+        ids, table, result = self.inputs, self.weights[0], self.outputs[0]
+        rows = Operand(table.tensor, result.axes, table.role)
+        work = RowWork(self.kind, result.axes, (), backward=False)
+        back = RowWork(self.kind, result.axes, (), backward=True)
+        reads = (*ids, result.gradient())
+        return (
+            Kernel(Phase.FORWARD, (*ids, rows), (result,), (work,)),
+            Kernel(Phase.BACKWARD_WEIGHT, reads, (table.gradient(),), (back,)),
+        )
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return the ids."""
+        return self.inputs
+
+
+def lookup(name: str, pattern: str) -> Lookup:
+    """Declare a lookup: `lookup("word", "!ids[b l]:index, *table[v e] -> x[b l e]")`.
+
+    Raises:
+        PatternError: not ids and one table to one result.
+    """
+    parsed = own_weights(name, parse(pattern))
+    made = Lookup(name, parsed)
+    if (
+        len(made.weights) != 1
+        or len(made.outputs) != 1
+        or not all(operand.constant for operand in made.inputs)
+    ):
+        raise PatternError(
+            f"pattern {pattern!r}: a lookup takes constant ids and one table to one result"
+        )
+    return made

@@ -1,0 +1,161 @@
+"""What every op tells the derivation: its kernels, what it saves, and its index space.
+
+A kernel is one pass over memory: what it reads, what it writes, and the work between.
+The three kinds of work are all that the counting conventions need to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.pattern import Operand, Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """Every element of `result` is a sum of products over `summed`.
+
+    `pairs` names the two axes of which an attention mask keeps a part, if any.
+    """
+
+    result: tuple[str, ...]
+    summed: tuple[str, ...]
+    pairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summation:
+    """Every element of `result` is a sum over `summed` (a bias gradient)."""
+
+    result: tuple[str, ...]
+    summed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """One addition to every element of `result` (a bias)."""
+
+    result: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """Elementwise work of one kind on rows along `row`, forward or backward."""
+
+    kind: str
+    axes: tuple[str, ...]
+    row: tuple[str, ...]
+    backward: bool
+
+
+Work = Contraction | Summation | Addition | RowWork
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One pass over memory.
+
+    Args:
+        phase: of the training step.
+        reads: operands read.
+        writes: operands written.
+        work: what is computed.
+    """
+
+    phase: Phase
+    reads: tuple[Operand, ...]
+    writes: tuple[Operand, ...]
+    work: tuple[Work, ...]
+
+
+@dataclass(frozen=True)
+class Op:
+    """One declared operation.
+
+    Args:
+        path: dotted name inside its part of the model.
+        pattern: the parsed declaration, tensor names as in the part.
+    """
+
+    path: str
+    pattern: Pattern
+
+    @property
+    def kind(self) -> str:
+        """Name of the op's kind, as the conventions know it."""
+        return type(self).__name__.lower()
+
+    @property
+    def inputs(self) -> tuple[Operand, ...]:
+        """Operands that are not weights."""
+        return tuple(operand for operand in self.pattern.inputs if not operand.is_weight)
+
+    @property
+    def weights(self) -> tuple[Operand, ...]:
+        """Weights and biases."""
+        products = tuple(operand for operand in self.pattern.inputs if operand.is_weight)
+        return products + self.pattern.biases
+
+    @property
+    def outputs(self) -> tuple[Operand, ...]:
+        """Results."""
+        return self.pattern.outputs
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The index space: every axis of the pattern once."""
+        operands = self.pattern.inputs + self.pattern.biases + self.pattern.outputs
+        return tuple(dict.fromkeys(axis for operand in operands for axis in operand.axes))
+
+    @property
+    def row_axes(self) -> tuple[str, ...]:
+        """Axes along which rows are normalised; splitting one reduces statistics."""
+        return ()
+
+    def summing_space(self, operand: Operand) -> tuple[str, ...]:  # noqa: ARG002 - ops override
+        """Return the index space over which an operand (as result or gradient) is a sum.
+
+        A mesh axis that splits an axis of this space which the operand lacks leaves it partial.
+        """
+        return self.axes
+
+    @property
+    def forward_reductions(self) -> int:
+        """Values per row that ranks sharing a row reduce in forward."""
+        return 0
+
+    @property
+    def backward_reductions(self) -> int:
+        """Values per row that ranks sharing a row reduce in backward."""
+        return 0
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return the passes over memory, forward and backward."""
+        raise NotImplementedError
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return what the backward pass needs of the forward pass, weights aside."""
+        raise NotImplementedError
+
+    def renamed(self, prefix: str, names: dict[str, str]) -> Op:
+        """Return the op below `prefix`, its tensors renamed (weights follow the path)."""
+        pattern = replace(
+            self.pattern,
+            inputs=scoped(self.pattern.inputs, prefix, names),
+            biases=scoped(self.pattern.biases, prefix, names),
+            outputs=scoped(self.pattern.outputs, prefix, names),
+        )
+        return replace(self, path=f"{prefix}.{self.path}", pattern=pattern)
+
+
+def scoped(
+    operands: tuple[Operand, ...], prefix: str, names: dict[str, str]
+) -> tuple[Operand, ...]:
+    """Rename operands as `names` says, put the others below `prefix`, leave shared ones ("@")."""
+    return tuple(
+        operand
+        if operand.tensor.startswith("@")
+        else operand.renamed(names.get(operand.tensor, f"{prefix}.{operand.tensor}"))
+        for operand in operands
+    )

@@ -1,0 +1,146 @@
+"""Placements: which axis is split over which mesh axes, and what that makes of every tensor.
+
+For one mesh axis a tensor is in one of three states, as in PyTorch's DTensor: split along one of
+its axes (Shard), whole on every rank (Replicate), or a term of a sum still to be made (Partial).
+The rule that everything follows from: an op over an index space of which a mesh axis splits axis
+a makes results with a that are Shard(a) and results without a, summed over it, that are Partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sympy import Expr, Integer, Mul
+
+from symbolic_cost.errors import PlacementError, unknown
+from symbolic_cost.symbols import exact
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Split along an axis."""
+
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """Whole on every rank of the mesh axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """One term of a sum over the ranks of the mesh axis."""
+
+
+State = Shard | Replicate | Partial
+
+STORED = ("weight", "weight_gradient", "optimizer")
+"""What data-parallel ranks may keep in shards (ZeRO)."""
+
+_NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Axes over mesh axes.
+
+    Args:
+        degrees: ranks by mesh axis, innermost first; positive integers or symbols.
+        axes: mesh axes by axis, in the order in which they split it.
+        stored: mesh axes over which weights, their gradients or optimizer states are kept in
+            shards: keys "weight", "weight_gradient", "optimizer".
+
+    Raises:
+        PlacementError: every contradiction found.
+    """
+
+    degrees: Mapping[str, Expr | int] = field(default_factory=dict)
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stored: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+
+    def __post_init__(self) -> None:
+        """Check the mesh, then leave out mesh axes of one rank: they split nothing."""
+        problems = [
+            f"mesh axis {mesh!r} has degree {degree!r}: a positive integer or a symbol is accepted"
+            for mesh, degree in self.degrees.items()
+            if not _is_degree(degree)
+        ]
+        uses = [(f"axis {axis!r}", meshes) for axis, meshes in self.axes.items()]
+        uses += [(f"stored {what!r}", meshes) for what, meshes in self.stored.items()]
+        for user, meshes in uses:
+            problems += [
+                unknown("mesh axis", mesh, self.degrees)
+                for mesh in meshes
+                if mesh not in self.degrees
+            ]
+            problems += [
+                f"{user} names mesh axis {mesh!r} twice"
+                for mesh in dict.fromkeys(meshes)
+                if meshes.count(mesh) > 1
+            ]
+        problems += [
+            unknown("stored quantity", what, STORED) for what in self.stored if what not in STORED
+        ]
+        if problems:
+            raise PlacementError(problems)
+        degrees = {mesh: exact(degree) for mesh, degree in self.degrees.items() if degree != 1}
+        object.__setattr__(self, "degrees", degrees)
+        for name in ("axes", "stored"):
+            kept = {
+                user: tuple(mesh for mesh in meshes if mesh in degrees)
+                for user, meshes in getattr(self, name).items()
+            }
+            object.__setattr__(self, name, {user: m for user, m in kept.items() if m})
+
+    def meshes(self, axis: str) -> tuple[str, ...]:
+        """Return the mesh axes that split an axis."""
+        return self.axes.get(axis, ())
+
+    def degree(self, meshes: Iterable[str]) -> Expr:
+        """Return the ranks of a group of mesh axes."""
+        return Mul(*(self.degrees[mesh] for mesh in meshes))
+
+    def split_axis(self, mesh: str, axes: Iterable[str], where: str = "") -> str | None:
+        """Return the axis of an index space that a mesh axis splits, or None.
+
+        Raises:
+            PlacementError: it splits two of them, so that most of the work would be missing.
+        """
+        found = [axis for axis in axes if mesh in self.meshes(axis)]
+        if len(found) > 1:
+            raise PlacementError(
+                f"{where or 'index space'}: mesh axis {mesh!r} splits {' and '.join(found)}; "
+                "it may split one axis of an op"
+            )
+        return found[0] if found else None
+
+    def states(self, operand: Iterable[str], space: Iterable[str]) -> dict[str, State]:
+        """Return the state of a result with axes `operand` of an op over `space`, by mesh axis."""
+        kept = set(operand)
+        states: dict[str, State] = {}
+        for mesh in self.degrees:
+            axis = self.split_axis(mesh, space)
+            left = Shard(axis) if axis in kept else Partial()
+            states[mesh] = Replicate() if axis is None else left
+        return states
+
+    def needs(self, operand: Iterable[str]) -> dict[str, State]:
+        """Return the state in which an op takes an operand, by mesh axis."""
+        axes = tuple(operand)
+        split = {mesh: self.split_axis(mesh, axes) for mesh in self.degrees}
+        return {mesh: Replicate() if axis is None else Shard(axis) for mesh, axis in split.items()}
+
+
+WHOLE = Placement()
+"""One rank."""
+
+
+def _is_degree(degree: object) -> bool:
+    if isinstance(degree, Integer):
+        return bool(degree > 0)
+    if isinstance(degree, Expr):
+        return degree.is_integer is True and degree.is_positive is True
+    return isinstance(degree, int) and not isinstance(degree, bool) and degree > 0

@@ -1,0 +1,61 @@
+"""Views: the same elements under other axes.
+
+A view computes nothing, but where an axis and the axis in its place are split differently, the
+elements move: that is where sequence, context and expert parallelism communicate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.errors import PatternError
+from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.pattern import Operand, parse
+
+
+@dataclass(frozen=True)
+class View(Op):
+    """One tensor under new axes, or its parts; see `view` and `split`."""
+
+    parts: bool = False
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return none: nothing is read or written."""
+        return ()
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return none."""
+        return ()
+
+
+def view(name: str, pattern: str) -> View:
+    """Declare a change of axes, place by place: `view("gather", "x[b r e] -> y[b l e]")`.
+
+    Raises:
+        PatternError: not one tensor to one of as many axes.
+    """
+    parsed = parse(pattern)
+    if len(parsed.inputs) != 1 or len(parsed.outputs) != 1:
+        raise PatternError(f"pattern {pattern!r}: a view takes one tensor to one tensor")
+    if len(parsed.inputs[0].axes) != len(parsed.outputs[0].axes):
+        raise PatternError(f"pattern {pattern!r}: a view keeps the number of axes")
+    return View(name, parsed)
+
+
+def split(name: str, pattern: str) -> View:
+    """Declare the parts of a tensor along an axis that they lack.
+
+    For example `split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]")`.
+
+    Raises:
+        PatternError: the parts' axes are not those of the tensor less one.
+    """
+    parsed = parse(pattern)
+    whole = parsed.inputs[0]
+    for part in parsed.outputs:
+        lost = set(whole.axes) - set(part.axes)
+        if len(parsed.inputs) != 1 or len(lost) != 1 or not set(part.axes) <= set(whole.axes):
+            raise PatternError(
+                f"pattern {pattern!r}: a split takes one tensor to parts that lack one of its axes"
+            )
+    return View(name, parsed, parts=True)

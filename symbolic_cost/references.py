@@ -1,0 +1,62 @@
+"""Publications and public tools that formulas, sizes and conventions point at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One source.
+
+    Args:
+        key: short name that rows carry.
+        title: title of the publication or tool.
+        where: identifier under which it is found (arXiv number, repository and commit).
+    """
+
+    key: str
+    title: str
+    where: str
+
+
+REFERENCES: dict[str, Reference] = {
+    entry.key: entry
+    for entry in (
+        Reference("definition", "Follows from the declaration of the op", "this library"),
+        Reference(
+            "subramanian-2024",
+            "transformer-perf-estimates, notebook with transformer block tables",
+            "github.com/ShashankSubramanian/transformer-perf-estimates, "
+            "commits cf96a49, 917b558 and 80b63dc",
+        ),
+        Reference(
+            "korthikanti-2022",
+            "Reducing Activation Recomputation in Large Transformer Models",
+            "arXiv:2205.05198",
+        ),
+        Reference(
+            "narayanan-2021",
+            "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
+            "arXiv:2104.04473",
+        ),
+        Reference(
+            "rajbhandari-2019",
+            "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+            "arXiv:1910.02054",
+        ),
+        Reference("dao-2022", "FlashAttention", "arXiv:2205.14135"),
+        Reference(
+            "radford-2019",
+            "Language Models are Unsupervised Multitask Learners",
+            "OpenAI technical report, Table 2",
+        ),
+        Reference("brown-2020", "Language Models are Few-Shot Learners", "arXiv:2005.14165"),
+        Reference(
+            "ring-collectives",
+            "Bandwidth optimal all-reduce algorithms for clusters of workstations",
+            "Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009)",
+        ),
+    )
+}
+"""Every source by its key."""

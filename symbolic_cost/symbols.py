@@ -1,0 +1,159 @@
+"""The glossary: every quantity of the library is one SymPy symbol, made here and nowhere else.
+
+Counts and sizes are positive integers; rates, times and element sizes are positive reals.
+The order of this file is the order in which factors are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sympy import Expr, Function, Integer, Rational, Symbol
+
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the glossary.
+
+    Args:
+        symbol: the SymPy symbol.
+        latex: how it is typeset.
+        meaning: what it counts, with its unit in brackets.
+        integer: whether only positive integers may be bound to it.
+    """
+
+    symbol: Symbol
+    latex: str
+    meaning: str
+    integer: bool
+
+
+GLOSSARY: dict[str, Entry] = {}
+"""Every entry by the symbol's name, in printing order."""
+
+
+def _count(name: str, meaning: str, latex: str | None = None) -> Symbol:
+    symbol = Symbol(name, positive=True, integer=True)
+    GLOSSARY[name] = Entry(symbol, latex or name, meaning, integer=True)
+    return symbol
+
+
+def _rate(name: str, meaning: str, latex: str | None = None) -> Symbol:
+    symbol = Symbol(name, positive=True)
+    GLOSSARY[name] = Entry(symbol, latex or name, meaning, integer=False)
+    return symbol
+
+
+# Sizes of a model and its input.
+n_layers = _count("n_layers", "transformer blocks", r"n_{\mathrm{layers}}")
+B = _count("B", "global batch [sequences]")
+M = _count("M", "microbatches per pipeline and step")
+b = _count("b", "microbatch size [sequences]")
+l = _count("l", "sequence length [tokens]")
+t = _count("t", "key/value positions of attention [tokens]")
+c = _count("c", "tokens in the key/value cache")
+e = _count("e", "embedding (hidden) width")
+f = _count("f", "MLP width")
+h = _count("h", "attention heads")
+k = _count("k", "key/value heads")
+q = _count("q", "head width")
+V = _count("V", "vocabulary")
+P = _count("P", "positions of a learned position embedding")
+n = _count("n", "length of the summed axis (in conventions)")
+
+# Degrees of the mesh axes.
+R = _count("R", "ranks (GPUs)")
+m1 = _count("m1", "tensor-parallel degree", "m_1")
+m2 = _count("m2", "second tensor-parallel degree", "m_2")
+m3 = _count("m3", "third tensor-parallel degree", "m_3")
+s1 = _count("s1", "sequence-parallel degree", "s_1")
+cp = _count("cp", "context-parallel degree", r"\mathit{cp}")
+dp = _count("dp", "data-parallel degree", r"\mathit{dp}")
+pp = _count("pp", "pipeline-parallel degree", r"\mathit{pp}")
+ep = _count("ep", "expert-parallel degree", r"\mathit{ep}")
+p = _count("p", "ranks of one collective (in conventions)")
+
+# Sizes of elements and rates of machines.
+s = _rate("s", "size of one element [byte]")
+mu = _rate("mu", "size of one dropout-mask element [byte]", r"\mu")
+message = _rate("message", "full message of one collective [byte]", r"w")
+
+
+def symbol(name: str) -> Symbol:
+    """Return the symbol of a name.
+
+    Raises:
+        UnknownNameError: the glossary has no such name; the closest are offered.
+    """
+    if name not in GLOSSARY:
+        raise UnknownNameError(unknown("symbol", name, GLOSSARY))
+    return GLOSSARY[name].symbol
+
+
+def exact(value: object) -> Expr:
+    """Turn a number into an exact SymPy number; expressions pass unchanged.
+
+    A float stands for the decimal that it prints as: 2e-9 is 2/10**9.
+
+    Raises:
+        InputError: not a number, or not finite. Text is never parsed as a formula.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool):
+        raise InputError(f"{value!r} is not a number")
+    if isinstance(value, int):
+        return Integer(value)
+    if isinstance(value, Fraction):
+        return Rational(value.numerator, value.denominator)
+    if isinstance(value, float | Decimal) and Decimal(str(value)).is_finite():
+        fraction = Fraction(str(value))
+        return Rational(fraction.numerator, fraction.denominator)
+    if hasattr(value, "__index__"):
+        return Integer(value.__index__())
+    raise InputError(f"{value!r} is not a finite number")
+
+
+class Active(Function):
+    """Iverson bracket [p > 1]: one if a collective has more than one rank, else zero.
+
+    >>> from symbolic_cost.symbols import Active, m1
+    >>> Active(1), Active(4), Active(m1).diff(m1)
+    (0, 1, 0)
+    """
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, ranks: Expr) -> Expr | None:
+        """Evaluate for a number."""
+        return Integer(int(ranks > 1)) if ranks.is_number else None
+
+    def fdiff(self, argindex: int = 1) -> Expr:  # noqa: ARG002 - the signature is SymPy's
+        """Differentiate: a step is flat wherever a degree is an integer."""
+        return Integer(0)
+
+    def _latex(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        return rf"\left[{printer._print(self.args[0])} > 1\right]"  # noqa: SLF001 - SymPy's protocol
+
+    def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        return f"[{printer._print(self.args[0])} > 1]"  # noqa: SLF001 - SymPy's protocol
+
+    def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        return f"(({printer._print(self.args[0])}) > 1)"  # noqa: SLF001 - SymPy's protocol
+
+    _pythoncode = _numpycode
+    _lambdacode = _numpycode
+
+
+def in_glossary_order(symbols: Iterable[Symbol]) -> list[Symbol]:
+    """Sort symbols as the glossary lists them; others follow by name."""
+    rank = {name: place for place, name in enumerate(GLOSSARY)}
+    return sorted(symbols, key=lambda item: (rank.get(item.name, len(rank)), item.name))

@@ -1,0 +1,57 @@
+"""Unit tags of rows, and the prefixes used when a value is printed.
+
+Rows hold base units only (FLOP, byte, element, second); a prefix is chosen by the printer.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+
+
+class Unit(StrEnum):
+    """What a row's expression counts."""
+
+    FLOP = "FLOP"
+    BYTE = "byte"
+    ELEMENT = "element"
+    SECOND = "s"
+    RANK = "rank"
+    RATIO = "1"
+
+
+SI = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+"""Decimal prefixes as exact integers."""
+
+IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+"""Binary prefixes as exact integers; printed for bytes."""
+
+_SUBUNITS = {"m": Fraction(1, 10**3), "µ": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
+_ABBREVIATION = {Unit.BYTE: "B", Unit.ELEMENT: "", Unit.RATIO: "", Unit.RANK: ""}
+
+
+def human(value: float | Fraction, unit: Unit, digits: int = 4) -> str:
+    """Print a value with a prefix: IEC for bytes, SI otherwise.
+
+    Args:
+        value: in the base unit.
+        unit: decides the prefixes and the printed abbreviation.
+        digits: significant digits of values that take a prefix.
+
+    >>> human(2 * 10**12, Unit.FLOP), human(3 * 2**29, Unit.BYTE), human(96, Unit.ELEMENT)
+    ('2 TFLOP', '1.5 GiB', '96')
+    """
+    prefixes: dict[str, int | Fraction] = dict(IEC if unit is Unit.BYTE else SI)
+    if unit is Unit.SECOND:
+        prefixes = dict(_SUBUNITS)
+    name = _ABBREVIATION.get(unit, unit.value)
+    chosen, scale = "", Fraction(1)
+    for prefix, size in prefixes.items():
+        grows = unit is not Unit.SECOND and abs(value) >= size
+        shrinks = unit is Unit.SECOND and 0 < abs(value) < 1 and not chosen
+        if grows or shrinks or (unit is Unit.SECOND and 0 < abs(value) < scale):
+            chosen, scale = prefix, Fraction(size)
+    number = f"{float(Fraction(value) / scale):.{digits}g}"
+    if "e" in number and not chosen and float(value).is_integer():
+        number = f"{int(value)}"
+    return f"{number} {chosen}{name}".strip()

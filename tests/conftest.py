@@ -1,0 +1,25 @@
+"""Hypothesis profiles, and the skip of LaTeX tests where LaTeX is missing."""
+
+import os
+import shutil
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile(
+    "ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
+)
+
+LATEX_PROGRAMS = ("pdflatex", "pdftoppm")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("latex") is None:
+        return
+    missing = [program for program in LATEX_PROGRAMS if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"LaTeX compile test: {' and '.join(missing)} not found")

@@ -1,0 +1,83 @@
+"""House rules that the syntax tree shows and no linter knows."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+FORMULA_FREE = {"ops", "layers", "models"}  # their numbers are exact: integers and symbols
+# The first four execute text; simplify has no bounded running time and no stated result.
+FORBIDDEN = {"eval", "exec", "parse_expr", "sympify", "simplify"}
+
+
+def asserts(node):
+    if isinstance(node, ast.Assert):
+        yield "assert: raise an error of symbolic_cost.errors instead"
+
+
+def bare_excepts(node):
+    if isinstance(node, ast.ExceptHandler) and node.type is None:
+        yield "bare except: name the exceptions"
+
+
+def forbidden_names(node):
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in FORBIDDEN:
+            yield f"call of {name}"
+        case ast.ImportFrom(names=names):
+            yield from (f"import of {alias.name}" for alias in names if alias.name in FORBIDDEN)
+
+
+def floats(node):
+    if isinstance(node, ast.Constant) and isinstance(node.value, float | complex):
+        yield f"float literal {node.value!r}: counts are exact, write a Rational"
+
+
+def violations(source, rule):
+    """'line: what', for every node of a source text that breaks the rule."""
+    return [f"{node.lineno}: {text}" for node in ast.walk(ast.parse(source)) for text in rule(node)]
+
+
+def violations_in(paths, rule):
+    return [
+        f"{path.relative_to(PACKAGE.parent)}:{text}"
+        for path in paths
+        for text in violations(path.read_text(encoding="utf-8"), rule)
+    ]
+
+
+@pytest.mark.parametrize("rule", [asserts, bare_excepts, forbidden_names])
+def test_package_keeps(rule):
+    found = violations_in(SOURCES, rule)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_declarations_hold_no_floats():
+    exact = [
+        path
+        for path in SOURCES
+        if path.relative_to(PACKAGE).with_suffix("").parts[0] in FORMULA_FREE
+    ]
+    found = violations_in(exact, floats)
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "texts"),
+    [
+        (asserts, "assert x", ["1: assert: raise an error of symbolic_cost.errors instead"]),
+        (bare_excepts, "try:\n    f()\nexcept:\n    pass", ["3: bare except: name the exceptions"]),
+        (bare_excepts, "try:\n    f()\nexcept ValueError:\n    pass", []),
+        (forbidden_names, "sympy.sympify('x')", ["1: call of sympify"]),
+        (forbidden_names, "eval('x')", ["1: call of eval"]),
+        (forbidden_names, "x.simplify()", ["1: call of simplify"]),
+        (forbidden_names, "from sympy import simplify as s", ["1: import of simplify"]),
+        (forbidden_names, "from sympy import expand\nexpand(x)", []),
+        (floats, "x = 2 + y / 2", []),
+        (floats, "x = -0.5", ["1: float literal 0.5: counts are exact, write a Rational"]),
+    ],
+)
+def test_rule_reports(rule, source, texts):
+    assert violations(source, rule) == texts
