@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "symbolic_cost.conventions": ("Conventions", "conventions"),
+    "symbolic_cost.conventions.presets": ("conventions",),
+    "symbolic_cost.conventions.questions": ("Conventions",),
     "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
     "symbolic_cost.ops.derive": ("cost",),
     "symbolic_cost.ops.graph": ("Model", "Part", "scope"),

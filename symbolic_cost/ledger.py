@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sympy import Add, Expr, Integer, Mul
 
-from symbolic_cost.conventions import Conventions
+from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import ConventionError
 from symbolic_cost.units import Unit
 

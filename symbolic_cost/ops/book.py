@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sympy import Expr, Mul
 
-from symbolic_cost.conventions import Conventions
+from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Part

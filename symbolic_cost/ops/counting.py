@@ -7,7 +7,8 @@ from functools import singledispatchmethod
 
 from sympy import Expr, Integer, Mul, ceiling
 
-from symbolic_cost.conventions import FULL_SQUARE, Conventions, Uneven
+from symbolic_cost.conventions.answers import FULL_SQUARE
+from symbolic_cost.conventions.questions import Conventions, Uneven
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Split
 from symbolic_cost.ops.op import Addition, Contraction, RowWork, Summation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symbolic_cost.conventions import BackwardTraffic, Conventions, Reread
+from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.book import Book

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from symbolic_cost.conventions import Role
+from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, UnknownNameError, unknown
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights

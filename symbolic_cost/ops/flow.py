@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sympy import Mul
 
-from symbolic_cost.conventions import Role, Saved
+from symbolic_cost.conventions.questions import Role, Saved
 from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.moves import Move, moves

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from symbolic_cost.conventions import Role
+from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError
 
 _OPERAND = re.compile(

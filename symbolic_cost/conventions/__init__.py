@@ -1,0 +1,1 @@
+"""Conventions: counting questions, their named answers, and presets of one answer each."""

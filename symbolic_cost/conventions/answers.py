@@ -1,0 +1,81 @@
+"""Named answers to the counting questions, shared by the presets."""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer, Lambda
+
+from symbolic_cost.conventions.questions import Charge, ElementSizes, Elementwise, ElementwiseFlop
+from symbolic_cost.symbols import l, message, n, p, t
+
+# Answers: FLOP of a contraction of n terms.
+MULTIPLY_ADD_EXACT = Lambda(n, 2 * n - 1)
+MULTIPLY_ADD_PAIR = Lambda(n, 2 * n)
+MULTIPLY_ACCUMULATE = Lambda(n, n)
+SUM_EXACT = Lambda(n, n - 1)
+SUM_ROUNDED = Lambda(n, n)
+NOT_COUNTED = Lambda(n, Integer(0))
+
+# Answers: pairs of the attention mask.
+FULL_SQUARE = Lambda((l, t), l * t)
+CAUSAL = Lambda((l, t), l * (2 * t - l + 1) / 2)
+"""Query i of l sees the keys up to its own position, counted from the end of t keys."""
+
+# Answers: additions of a reduction over p ranks, per element of the full message.
+ADDITIONS_OF_RING = Lambda(p, (p - 1) / p)
+NO_ADDITIONS = Lambda(p, Integer(0))
+
+# Answers: bytes of a collective.
+WHOLE_MESSAGE = Charge("whole message", Lambda((message, p), message))
+RING = Charge(
+    "ring, bytes sent by one rank",
+    Lambda((message, p), message * (p - 1) / p),
+    {
+        "all-reduce": Lambda((message, p), 2 * message * (p - 1) / p),
+        "send-receive": Lambda((message, p), message),
+    },
+)
+
+
+def elementwise_flop(forward: Expr | int, backward: Expr | int) -> ElementwiseFlop:
+    """Answer for rows of n elements, as expressions in n."""
+    return ElementwiseFlop(Lambda(n, forward), Lambda(n, backward))
+
+
+OPERATIONS = Elementwise(
+    {
+        # maximum n-1, subtract n, exp n, sum n-1, divide n | y dy n, sum n-1, subtract n, times y n
+        "softmax": elementwise_flop(5 * n - 2, 4 * n - 1),
+        # softmax as above without the division, log and subtraction | subtract, scale
+        "cross_entropy": elementwise_flop(4 * n + 1, 2 * n),
+        # mean, variance (3), normalise (2), affine (2) | as counted by subramanian-2024
+        "layer_norm": elementwise_flop(9 * n, 13 * n - 4),
+        # square, sum, scale by the reciprocal, affine | as layer_norm without the mean's part
+        "rms_norm": elementwise_flop(4 * n, 9 * n - 2),
+        "gelu": elementwise_flop(8 * n, 13 * n),
+        "relu": elementwise_flop(n, n),
+        "silu": elementwise_flop(5 * n, 9 * n),
+        "tanh": elementwise_flop(n, 3 * n),
+        "dropout": elementwise_flop(n, n),
+        "add": elementwise_flop(n, 0),
+        "mul": elementwise_flop(n, 2 * n),
+        "scale": elementwise_flop(n, n),
+        "embedding": elementwise_flop(0, n),
+    }
+)
+"""One per addition, multiplication, comparison or transcendental function."""
+
+MATMUL_ALONE = Elementwise({}, default=elementwise_flop(0, 0))
+"""Elementwise ops are left out of the count."""
+
+TABLES = Elementwise(
+    {
+        "softmax": elementwise_flop(3 * n - 1, 4 * n - 1),
+        "layer_norm": elementwise_flop(9 * n, 13 * n - 4),
+        "activation": elementwise_flop(n, n),
+        "dropout": elementwise_flop(n, n),
+    }
+)
+"""Softmax: exp, sum, divide; an activation function is one operation."""
+
+MIXED = ElementSizes(value=Integer(2))
+"""Two-byte values, weights and gradients, one-byte masks, four-byte statistics."""

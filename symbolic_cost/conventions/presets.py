@@ -1,0 +1,126 @@
+"""The presets: one bundle of answers per publication or common use, as data."""
+
+from __future__ import annotations
+
+from sympy import Integer
+
+from symbolic_cost.conventions.answers import (
+    ADDITIONS_OF_RING,
+    FULL_SQUARE,
+    MATMUL_ALONE,
+    MIXED,
+    MULTIPLY_ADD_EXACT,
+    MULTIPLY_ADD_PAIR,
+    NO_ADDITIONS,
+    NOT_COUNTED,
+    OPERATIONS,
+    RING,
+    SUM_EXACT,
+    SUM_ROUNDED,
+    TABLES,
+    WHOLE_MESSAGE,
+)
+from symbolic_cost.conventions.questions import (
+    BackwardTraffic,
+    Conventions,
+    ElementSizes,
+    Reread,
+    Saved,
+)
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.symbols import mu, s
+
+EXACT = Conventions(
+    name="exact",
+    meaning="every multiplication and addition once, as a loop would count them",
+    source="definition",
+    contraction=MULTIPLY_ADD_EXACT,
+    summation=SUM_EXACT,
+    addition=Integer(1),
+    elementwise=OPERATIONS,
+    attention_pairs=FULL_SQUARE,
+    charge=RING,
+    reduction_additions=ADDITIONS_OF_RING,
+    sizes=MIXED,
+    saved=Saved.GATHERED,
+)
+
+STANDARD = Conventions(
+    name="standard",
+    meaning="2 FLOP per multiply-accumulate, elementwise ops counted, ring bytes, 16-bit values",
+    source="definition",
+    contraction=MULTIPLY_ADD_PAIR,
+    summation=SUM_ROUNDED,
+    addition=Integer(1),
+    elementwise=OPERATIONS,
+    attention_pairs=FULL_SQUARE,
+    charge=RING,
+    reduction_additions=NO_ADDITIONS,
+    sizes=MIXED,
+)
+
+MODEL_FLOP = Conventions(
+    name="model-flop",
+    meaning="2 FLOP per multiply-accumulate of matrix products alone",
+    source="narayanan-2021",
+    contraction=MULTIPLY_ADD_PAIR,
+    summation=NOT_COUNTED,
+    addition=Integer(0),
+    elementwise=MATMUL_ALONE,
+    attention_pairs=FULL_SQUARE,
+    charge=RING,
+    reduction_additions=NO_ADDITIONS,
+    sizes=MIXED,
+)
+
+MEGATRON_2022 = Conventions(
+    name="megatron-2022",
+    meaning="16-bit activations, 1-byte masks, statistics neglected, matrix products alone",
+    source="korthikanti-2022",
+    contraction=MULTIPLY_ADD_PAIR,
+    summation=NOT_COUNTED,
+    addition=Integer(0),
+    elementwise=MATMUL_ALONE,
+    attention_pairs=FULL_SQUARE,
+    charge=RING,
+    reduction_additions=NO_ADDITIONS,
+    sizes=ElementSizes(value=Integer(2), statistic=Integer(0), index=Integer(0)),
+    saved=Saved.SHARD,
+)
+
+_TABLE_SIZES = ElementSizes(
+    value=s, mask=mu, statistic=Integer(0), single=s, weight=s, weight_gradient=s
+)
+
+TRANSFORMER_TABLES_AS_PRINTED = Conventions(
+    name="transformer-tables-as-printed",
+    meaning="2k-1 FLOP, whole messages, each backward tensor once",
+    source="subramanian-2024",
+    contraction=MULTIPLY_ADD_EXACT,
+    summation=SUM_ROUNDED,
+    addition=Integer(1),
+    elementwise=TABLES,
+    attention_pairs=FULL_SQUARE,
+    charge=WHOLE_MESSAGE,
+    reduction_additions=NO_ADDITIONS,
+    sizes=_TABLE_SIZES,
+    saved=Saved.GATHERED,
+    backward_traffic=BackwardTraffic.ONCE,
+    reread={"einsum": Reread.ALL, "layer_norm": Reread.NONE},
+)
+
+_PRESETS = (EXACT, STANDARD, MODEL_FLOP, MEGATRON_2022, TRANSFORMER_TABLES_AS_PRINTED)
+
+PRESETS: dict[str, Conventions] = {preset.name: preset for preset in _PRESETS}
+"""Every preset by name."""
+
+
+def conventions(name: str) -> Conventions:
+    """Return a preset by name.
+
+    Raises:
+        UnknownNameError: no such preset; the closest are offered.
+    """
+    if name not in PRESETS:
+        raise UnknownNameError(unknown("conventions", name, PRESETS))
+    return PRESETS[name]

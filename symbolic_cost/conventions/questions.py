@@ -1,0 +1,183 @@
+"""Counting questions and the types of their answers.
+
+Tools disagree about definitions before they disagree about numbers, so no answer is built in:
+a preset is passed to every cost and travels with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sympy import Expr, Integer, Lambda
+
+from symbolic_cost.errors import ConventionError
+from symbolic_cost.symbols import Active
+
+
+class Role(StrEnum):
+    """What the elements of a tensor hold; decides their size."""
+
+    VALUE = "value"
+    SINGLE = "single"
+    MASK = "mask"
+    STATISTIC = "statistic"
+    INDEX = "index"
+    WEIGHT = "weight"
+    WEIGHT_GRADIENT = "weight_gradient"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementSizes:
+    """Bytes of one element by role.
+
+    Args:
+        value: activations and their gradients.
+        mask: dropout masks.
+        statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
+        index: token ids.
+        single: copies kept in single precision.
+        weight: weights used in computation.
+        weight_gradient: their gradients.
+    """
+
+    value: Expr
+    mask: Expr = Integer(1)
+    statistic: Expr = Integer(4)
+    index: Expr = Integer(8)
+    single: Expr = Integer(4)
+    weight: Expr = Integer(2)
+    weight_gradient: Expr = Integer(2)
+
+    def of(self, role: Role) -> Expr:
+        """Return the bytes of one element."""
+        size: Expr = getattr(self, role.value)
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class ElementwiseFlop:
+    """FLOP of one row of n elements, forward and backward; n is 1 where nothing is summed."""
+
+    forward: Lambda
+    backward: Lambda
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """FLOP of every kind of elementwise op.
+
+    Args:
+        kinds: the answer by kind.
+        default: the answer for kinds not named; None refuses them, since unknown is not zero.
+    """
+
+    kinds: Mapping[str, ElementwiseFlop]
+    default: ElementwiseFlop | None = None
+
+    def of(self, kind: str, conventions: str) -> ElementwiseFlop:
+        """Return the answer for a kind.
+
+        Raises:
+            ConventionError: the kind is not answered.
+        """
+        answer = self.kinds.get(kind, self.default)
+        if answer is None:
+            raise ConventionError(
+                f"conventions {conventions!r} do not say what {kind!r} costs: "
+                f"answered are {', '.join(sorted(self.kinds))}"
+            )
+        return answer
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Bytes charged to one rank for a collective, a function of (message, ranks).
+
+    Args:
+        name: of the answer.
+        rule: for every collective not named in `kinds`.
+        kinds: exceptions by collective.
+    """
+
+    name: str
+    rule: Lambda
+    kinds: Mapping[str, Lambda] = field(default_factory=dict)
+
+    def __call__(self, kind: str, size: Expr, ranks: Expr) -> Expr:
+        """Charge a message [byte]; one rank is never charged."""
+        if ranks == 1:
+            return Integer(0)
+        rule = self.kinds.get(kind, self.rule)
+        charged: Expr = rule(size, ranks)
+        vanishes_alone = rule(size, Integer(1)) == 0
+        return charged if vanishes_alone else charged * Active(ranks)
+
+
+class Saved(StrEnum):
+    """What is kept of an input that was gathered for use."""
+
+    GATHERED = "gathered"
+    SHARD = "shard"
+
+
+class BackwardTraffic(StrEnum):
+    """What the backward pass of one op moves to and from memory."""
+
+    PER_PRODUCT = "per product"
+    ONCE = "each tensor once"
+
+
+class Reread(StrEnum):
+    """Which weights of an op its backward pass reads."""
+
+    NEEDED = "those its gradients need"
+    ALL = "all"
+    NONE = "none"
+
+
+class Uneven(StrEnum):
+    """The local size of an axis that its degree does not divide."""
+
+    QUOTIENT = "exact quotient"
+    CEILING = "ceiling"
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """One answer per counting question.
+
+    Args:
+        name: of the preset.
+        meaning: one line.
+        source: key of a reference.
+        contraction: FLOP per result element of a sum of n products.
+        summation: FLOP per result element of a sum of n terms (bias gradients).
+        addition: FLOP per element of an added bias.
+        elementwise: FLOP of elementwise ops.
+        attention_pairs: (query, key) pairs computed, of l queries and t keys.
+        charge: bytes charged to a collective.
+        reduction_additions: FLOP per element of a reduced message over p ranks.
+        sizes: bytes of one element by role.
+        saved: what is kept of a gathered input.
+        backward_traffic: what backward moves.
+        reread: which weights backward reads, by op kind; "needed" where not named.
+        uneven: local sizes that do not divide.
+    """
+
+    name: str
+    meaning: str
+    source: str
+    contraction: Lambda
+    summation: Lambda
+    addition: Expr
+    elementwise: Elementwise
+    attention_pairs: Lambda
+    charge: Charge
+    reduction_additions: Lambda
+    sizes: ElementSizes
+    saved: Saved = Saved.SHARD
+    backward_traffic: BackwardTraffic = BackwardTraffic.PER_PRODUCT
+    reread: Mapping[str, Reread] = field(default_factory=dict)
+    uneven: Uneven = Uneven.QUOTIENT
