@@ -1,0 +1,145 @@
+"""What every published module offers, and the comparison with what was printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from symbolic_cost.errors import UnknownNameError, unknown
+
+MODULES = {
+    "transformer-tables": "transformer_tables",
+    "korthikanti-2022": "korthikanti_2022",
+    "narayanan-2021": "narayanan_2021",
+}
+"""Module by the name of the publication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One number: as printed and as computed; both as text.
+
+    Args:
+        key: its place in the publication.
+        published: as printed; None where nothing was printed for these inputs.
+        computed: to the printed precision, or in full.
+        match: whether they agree; None where nothing was printed.
+    """
+
+    key: str
+    published: str | None
+    computed: str
+    match: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """All numbers of one publication."""
+
+    name: str
+    rows: tuple[Comparison, ...]
+
+    @property
+    def matched(self) -> int:
+        """How many agree."""
+        return sum(row.match is True for row in self.rows)
+
+    @property
+    def total(self) -> int:
+        """How many were printed."""
+        return sum(row.match is not None for row in self.rows)
+
+
+class Publication(Protocol):
+    """What a published module offers."""
+
+    PUBLISHED_INPUTS: Mapping[str, Any]
+
+    def evaluate(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Compute every output for any inputs.
+
+        Raises:
+            InputError: every problem of the inputs.
+        """
+
+    def reproduce(self) -> Sequence[Comparison]:
+        """Compare every printed number with its computed value at the published inputs."""
+
+
+def publication(name: str) -> Publication:
+    """Return a published module by its name ("transformer-tables").
+
+    Raises:
+        UnknownNameError: no such publication; the closest are offered.
+    """
+    if name not in MODULES:
+        raise UnknownNameError(unknown("publication", name, MODULES))
+    return cast("Publication", import_module(f"symbolic_cost.published.{MODULES[name]}"))
+
+
+def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:
+    """Compare a publication with what it printed, or evaluate it for other inputs.
+
+    Raises:
+        UnknownNameError: no such publication.
+        InputError: every problem of the inputs.
+    """
+    module = publication(name)
+    if inputs is None:
+        return Reproduction(name, tuple(module.reproduce()))
+    values = flattened(module.evaluate(inputs))
+    rows = (Comparison(key, None, str(value), None) for key, value in values.items())
+    return Reproduction(name, tuple(rows))
+
+
+def compared(key: str, published: str, value: float | Fraction) -> Comparison:
+    """Compare a value with a printed number at the number's own precision.
+
+    The value is rounded half-even to the printed decimals (of the mantissa, if it has an
+    exponent), from its exact value.
+
+    >>> compared("t", "0.0199", Fraction(199, 10**4)).match, compared("t", "2.5e-05", 2.46e-5).match
+    (True, True)
+    """
+    computed = rounded_like(published, value)
+    return Comparison(key, published, computed, Decimal(computed) == Decimal(published))
+
+
+def rounded_like(printed: str, value: float | Fraction) -> str:
+    """Round a value to the last digit of a printed number."""
+    exact = Fraction(value)
+    quantum = Decimal((0, (1,), cast("int", Decimal(printed).as_tuple().exponent)))
+    with localcontext() as context:
+        context.prec = 60
+        quotient = Decimal(exact.numerator) / Decimal(exact.denominator)
+        return str(quotient.quantize(quantum, rounding=ROUND_HALF_EVEN))
+
+
+def flattened(value: Any, key: str = "") -> dict[str, Any]:  # noqa: ANN401 - nested plain data
+    """Give every leaf of nested mappings and sequences a dotted key.
+
+    A record of a sequence is keyed by its "layer", "row" or "name" field, else by its place.
+    """
+    if isinstance(value, Mapping):
+        items = [(str(name), item) for name, item in value.items()]
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        items = [(_label(place, item), item) for place, item in enumerate(value)]
+    else:
+        return {key: value}
+    found: dict[str, Any] = {}
+    for name, item in items:
+        found |= flattened(item, f"{key}.{name}" if key else name)
+    return found
+
+
+def _label(place: int, item: Any) -> str:  # noqa: ANN401 - nested plain data
+    names = [
+        item[name]
+        for name in ("layer", "row", "name")
+        if isinstance(item, Mapping) and name in item
+    ]
+    return str(names[0]) if names else str(place)
