@@ -1,0 +1,63 @@
+"""Every named model: a family whose sizes are symbols, and presets that bind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.gpt_sizes import SIZES
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.symbols import P
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One named model.
+
+    Args:
+        name: under which it is found.
+        family: whose declaration it uses.
+        build: declares the model, sizes as symbols.
+        bindings: numbers of the preset; empty for a family.
+        source: key of a reference.
+        note: what a user should know of its sizes.
+    """
+
+    name: str
+    family: str
+    build: Callable[[], Model]
+    bindings: Mapping[str, int] = field(default_factory=dict)
+    source: str = "definition"
+    note: str = ""
+
+    def model(self) -> Model:
+        """Declare the model, carrying the preset's name and numbers."""
+        return replace(
+            self.build(), name=self.name, bindings=dict(self.bindings), source=self.source
+        )
+
+
+def _gpt() -> Model:
+    return GPT(P=P).model()
+
+
+_PRESETS = (
+    Preset("gpt", "gpt", lambda: GPT().model(), source="radford-2019"),
+    *(Preset(size.name, "gpt", _gpt, size.bindings(), size.source, size.note) for size in SIZES),
+)
+
+CATALOG: dict[str, Preset] = {preset.name: preset for preset in _PRESETS}
+"""Every preset by name."""
+
+
+def model(name: str) -> Model:
+    """Return a named model.
+
+    Raises:
+        UnknownNameError: no such model; the closest are offered.
+    """
+    if name not in CATALOG:
+        raise UnknownNameError(unknown("model", name, CATALOG))
+    return CATALOG[name].model()
