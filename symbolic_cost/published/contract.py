@@ -27,13 +27,15 @@ class Comparison:
         key: its place in the publication.
         published: as printed; None where nothing was printed for these inputs.
         computed: to the printed precision, or in full.
-        match: whether they agree; None where nothing was printed.
+        match: whether they agree; None where nothing was printed, or nothing can be computed.
+        note: why they are not compared, or how; empty where there is nothing to say.
     """
 
     key: str
     published: str | None
     computed: str
     match: bool | None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
