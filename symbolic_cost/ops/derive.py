@@ -14,6 +14,7 @@ from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
+from symbolic_cost.ops.view import View
 from symbolic_cost.ops.weights import book_weights
 
 
@@ -64,14 +65,22 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
         for op in part.ops:
             where = f"{part.path}.{op.path}"
             try:
-                for mesh in placement.degrees:
-                    placement.split_axis(mesh, op.axes, where)
+                for space in _spaces(op):
+                    for mesh in placement.degrees:
+                        placement.split_axis(mesh, space, where)
                 for axis in op.axes:
                     counter.local(axis, where)
             except InputError as error:
                 problems += error.problems
     if problems:
         raise PlacementError(dict.fromkeys(problems))
+
+
+def _spaces(op: Op) -> tuple[tuple[str, ...], ...]:
+    """Return the index spaces of an op; the two sides of a view are split independently."""
+    if isinstance(op, View):
+        return tuple(operand.axes for operand in (*op.inputs, *op.outputs))
+    return (op.axes,)
 
 
 def _book_kernels(book: Book, op: Op) -> None:

@@ -1,0 +1,1 @@
+"""Parallel strategies as placements, pipeline schedules, memory per rank and rank groups."""

@@ -1,0 +1,180 @@
+"""A strategy: the degree of every mesh axis, and what is kept in shards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sympy import Expr, Integer, Mul
+
+from symbolic_cost.errors import InputError, PlacementError, unknown
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.placement import STORED, Placement
+from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
+from symbolic_cost.symbols import exact
+
+Degrees = tuple[Expr | int, ...]
+
+MOST_RANKS = 2**24
+"""Degrees above this are taken for mistakes."""
+
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_LEVELS = {0: (), 1: ("optimizer",), 2: ("weight_gradient", "optimizer"), 3: STORED}
+_EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Degrees by strategy name, one per mesh axis of the name; see `STRATEGIES`.
+
+    Args:
+        degrees: positive integers or symbols; an empty tuple for a name without mesh axes (sp).
+        zero: 0, or what data-parallel ranks keep in shards: 1 optimizer states, 2 gradients as
+            well, 3 weights as well.
+
+    Raises:
+        InputError: every name, degree and combination that is refused.
+    """
+
+    degrees: Mapping[str, Degrees] = field(default_factory=dict)
+    zero: int = 0
+
+    def __post_init__(self) -> None:
+        """Check names, degrees and their combination; put the mesh in order."""
+        problems = [
+            unknown("strategy", name, STRATEGIES) for name in self.degrees if name not in STRATEGIES
+        ]
+        known = {name: STRATEGIES[name] for name in STRATEGIES if name in self.degrees}
+        for name, entry in known.items():
+            problems += _degree_problems(name, self.degrees[name], entry)
+            problems += _combination_problems(name, entry, self.degrees)
+        if self.zero not in _LEVELS or isinstance(self.zero, bool):
+            problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
+        elif self.zero and not any(mesh in known for mesh in DATA_AXES):
+            problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
+        if problems:
+            raise InputError(problems)
+        ordered = {name: tuple(map(exact, self.degrees[name])) for name in known}
+        object.__setattr__(self, "degrees", ordered)
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether the strategy has a name."""
+        return name in self.degrees
+
+    @property
+    def mesh(self) -> dict[str, Expr]:
+        """Ranks by mesh axis, innermost first."""
+        return {
+            mesh: degree
+            for name, degrees in self.degrees.items()
+            for mesh, degree in zip(STRATEGIES[name].meshes, degrees, strict=True)
+        }
+
+    @property
+    def ranks(self) -> Expr:
+        """Ranks of one replica of the whole mesh [rank]."""
+        return Mul(*self.mesh.values())
+
+    def degree(self, mesh: str) -> Expr:
+        """Return the ranks of a mesh axis, one where the strategy has none [rank]."""
+        return self.mesh.get(mesh, Integer(1))
+
+    def placement(self, model: Model) -> Placement:
+        """Return which axes of a model are split over which mesh axes.
+
+        Raises:
+            PlacementError: a strategy finds none of its axes in the model.
+        """
+        present, problems = set(model.axes), []
+        axes: dict[str, tuple[str, ...]] = {}
+        for name in self.degrees:
+            places = list(_places(STRATEGIES[name]))
+            found = [(axis, mesh) for axis, mesh in places if axis in present]
+            if places and not found:
+                wanted = ", ".join(axis for axis, _ in places)
+                problems.append(f"{name}: model {model.name!r} has none of its axes ({wanted})")
+            for axis, mesh in found:
+                axes[axis] = (*axes.get(axis, ()), mesh)
+        if problems:
+            raise PlacementError(problems)
+        degrees = {mesh: degree for mesh, degree in self.mesh.items() if mesh != "pp"}
+        shards = tuple(mesh for mesh in DATA_AXES if mesh in degrees)
+        return Placement(degrees, axes, dict.fromkeys(_LEVELS[self.zero], shards))
+
+    def __str__(self) -> str:
+        """Print as `parse_strategy` reads it."""
+        parts = [f"{n}={'x'.join(map(str, d))}" if d else n for n, d in self.degrees.items()]
+        return ",".join(parts + ([f"zero={self.zero}"] if self.zero else []))
+
+
+def parse_strategy(text: str) -> Strategy:
+    """Read a strategy; a name without a number keeps its symbolic degree.
+
+    >>> str(parse_strategy("dp=16,zero=1,tp,sp"))
+    'tp=m1,sp,dp=16,zero=1'
+
+    Raises:
+        InputError: every part that is refused.
+    """
+    problems: list[str] = []
+    found: dict[str, Degrees] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        numbers = value.split("x")
+        if name in found:
+            problems.append(f"{name!r} is given twice")
+        elif name not in STRATEGIES and name != "zero":
+            problems.append(unknown("strategy", name, [*STRATEGIES, "zero"]))
+        elif equals and not all(map(_NUMBER.fullmatch, numbers)):
+            problems.append(f"{part!r}: {value!r} is not a positive integer up to {MOST_RANKS}")
+        elif name == "zero" and (not equals or len(numbers) > 1):
+            problems.append(f"{part!r}: zero takes its level, such as zero=1")
+        else:
+            symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
+            found[name] = tuple(map(int, numbers)) if equals else symbolic
+    zero = found.pop("zero", (0,))[0]
+    try:
+        made = Strategy(found, int(zero))
+    except InputError as error:
+        raise InputError([*problems, *error.problems]) from None
+    if problems:
+        raise InputError(problems)
+    return made
+
+
+def _places(entry: Entry) -> Iterator[tuple[str, str]]:
+    for mesh, axes in entry.places.items():
+        yield from ((axis, mesh) for axis in axes)
+
+
+def _degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
+    given = "x".join(map(str, degrees))
+    if len(degrees) != len(entry.meshes):
+        return [
+            f"{name}={given}: {len(degrees)} degrees are given, {name} takes {len(entry.meshes)}"
+        ]
+    return [
+        f"{name}={given}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
+        for degree in degrees
+        if not _is_degree(degree)
+    ]
+
+
+def _is_degree(degree: object) -> bool:
+    if isinstance(degree, Expr) and not degree.is_number:
+        return degree.is_integer is True and degree.is_positive is True
+    is_count = isinstance(degree, int | Integer) and not isinstance(degree, bool)
+    return is_count and bool(0 < degree <= MOST_RANKS)  # type: ignore[operator]
+
+
+def _combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:
+    problems = [
+        f"{name} needs {other}: {_EXAMPLE}" for other in entry.needs if other not in degrees
+    ]
+    problems += [
+        f"{name} and {other} do not go together: {reason}"
+        for other, reason in entry.excludes.items()
+        if other in degrees
+    ]
+    return problems
