@@ -57,6 +57,34 @@ REFERENCES: dict[str, Reference] = {
             "Bandwidth optimal all-reduce algorithms for clusters of workstations",
             "Patarasuk and Yuan, J. Parallel Distrib. Comput. 69 (2009)",
         ),
+        Reference(
+            "megatron-report",
+            "get_training_info: offline report of the memory and communication of a GPT",
+            "github.com/NVIDIA/Megatron-LM, commit bbbfed7, tools/get_training_info",
+        ),
+        Reference(
+            "pycomm-prefill",
+            "Log of an attention prefill with all-to-alls and a tensor-parallel perceptron",
+            "github.com/sfc-gh-mhidayetoglu/PyComm, commits 3b1a699, d7a62c8 and 5e270bf",
+        ),
+        Reference(
+            "jacobs-2023",
+            "DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long "
+            "Sequence Transformer Models",
+            "arXiv:2309.14509",
+        ),
+        Reference(
+            "liu-2023",
+            "Ring Attention with Blockwise Transformers for Near-Infinite Context",
+            "arXiv:2310.01889",
+        ),
+        Reference("qi-2024", "Zero Bubble Pipeline Parallelism", "arXiv:2401.10241"),
+        Reference(
+            "huang-2019",
+            "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism",
+            "arXiv:1811.06965",
+        ),
+        Reference("grattafiori-2024", "The Llama 3 Herd of Models", "arXiv:2407.21783"),
     )
 }
 """Every source by its key."""

@@ -57,6 +57,7 @@ OPERATIONS = Elementwise(
         "tanh": elementwise_flop(n, 3 * n),
         "dropout": elementwise_flop(n, n),
         "add": elementwise_flop(n, 0),
+        "copy": elementwise_flop(0, 0),
         "mul": elementwise_flop(n, 2 * n),
         "scale": elementwise_flop(n, n),
         "embedding": elementwise_flop(0, n),

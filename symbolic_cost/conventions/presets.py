@@ -109,7 +109,30 @@ TRANSFORMER_TABLES_AS_PRINTED = Conventions(
     reread={"einsum": Reread.ALL, "layer_norm": Reread.NONE},
 )
 
-_PRESETS = (EXACT, STANDARD, MODEL_FLOP, MEGATRON_2022, TRANSFORMER_TABLES_AS_PRINTED)
+MEGATRON_REPORT = Conventions(
+    name="megatron-report",
+    meaning="words of one size, masks of half a word, whole messages",
+    source="megatron-report",
+    contraction=MULTIPLY_ADD_PAIR,
+    summation=NOT_COUNTED,
+    addition=Integer(0),
+    elementwise=MATMUL_ALONE,
+    attention_pairs=FULL_SQUARE,
+    charge=WHOLE_MESSAGE,
+    reduction_additions=NO_ADDITIONS,
+    sizes=ElementSizes(
+        value=s, mask=s / 2, statistic=Integer(0), single=s, weight=s, weight_gradient=s
+    ),
+)
+
+_PRESETS = (
+    EXACT,
+    STANDARD,
+    MODEL_FLOP,
+    MEGATRON_2022,
+    TRANSFORMER_TABLES_AS_PRINTED,
+    MEGATRON_REPORT,
+)
 
 PRESETS: dict[str, Conventions] = {preset.name: preset for preset in _PRESETS}
 """Every preset by name."""

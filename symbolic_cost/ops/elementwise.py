@@ -53,6 +53,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
         "add": Kind(Keeps.NOTHING),
+        "copy": Kind(Keeps.NOTHING),
         "mul": Kind(Keeps.INPUTS),
         "scale": Kind(Keeps.NOTHING),
         "dropout": Kind(Keeps.MASK),
