@@ -147,7 +147,8 @@ class Active(Function):
         return f"[{printer._print(self.args[0])} > 1]"  # noqa: SLF001 - SymPy's protocol
 
     def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
-        return f"(({printer._print(self.args[0])}) > 1)"  # noqa: SLF001 - SymPy's protocol
+        # Times one, since NumPy's truth values neither subtract nor add up.
+        return f"(1*(({printer._print(self.args[0])}) > 1))"  # noqa: SLF001 - SymPy's protocol
 
     _pythoncode = _numpycode
     _lambdacode = _numpycode

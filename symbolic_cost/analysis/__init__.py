@@ -1,0 +1,1 @@
+"""Normal forms of costs, and how costs scale with their symbols."""

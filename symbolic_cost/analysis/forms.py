@@ -1,0 +1,84 @@
+"""Named normal forms of costs; no form depends on the order in which a cost was built.
+
+SymPy's general passes decide by heuristics and take seconds on totals. These walk the terms once.
+Max, ceiling, Piecewise and brackets are left as they are.
+"""
+
+from __future__ import annotations
+
+from sympy import Add, Expr, Integer, Mul, Symbol
+
+from symbolic_cost.analysis.laurent import (
+    Terms,
+    cleared,
+    content,
+    divided,
+    expression,
+    monomial_of,
+    terms,
+)
+
+
+def expanded(expr: Expr) -> Expr:
+    """Return the sum of monomials, in the expression's unit.
+
+    >>> from symbolic_cost.symbols import b, e, m1
+    >>> expanded(b * (e + 2) ** 2 / m1)
+    b*e**2/m1 + 4*b*e/m1 + 4*b/m1
+    """
+    return expression(terms(expr))
+
+
+def factored(expr: Expr) -> Expr:
+    """Return the human form: what all terms share, times the sum of what is left.
+
+    >>> from symbolic_cost.symbols import b, e, h, l
+    >>> factored(34 * b * e * l + 5 * b * h * l**2)
+    b*l*(34*e + 5*h*l)
+    """
+    return _human(terms(expr))
+
+
+def collected(expr: Expr, *symbols: Symbol) -> Expr:
+    """Return a sum over the powers of the given symbols, each times its coefficient's human form.
+
+    Args:
+        expr: a cost.
+        symbols: by whose powers the terms are grouped.
+
+    >>> from symbolic_cost.symbols import b, e, l
+    >>> collected(b * l * (2 * e + l) + 4 * e * l, l)
+    b*l**2 + 2*e*l*(b + 2)
+    """
+    return Add(*(Mul(power, rest) for power, rest in coefficients(expr, *symbols).items()))
+
+
+def coefficients(expr: Expr, *symbols: Symbol) -> dict[Expr, Expr]:
+    """Return the human form of the coefficient by power product of the given symbols."""
+    groups: dict[Expr, Terms] = {}
+    for one, number in terms(expr).items():
+        power = frozenset((atom, exponent) for atom, exponent in one if atom in symbols)
+        groups.setdefault(monomial_of(power), {})[one - power] = number
+    return {power: _human(group) for power, group in groups.items()}
+
+
+def equal(left: Expr, right: Expr) -> bool:
+    """Tell whether two costs are the same function; Max, ceiling and the like compare as symbols.
+
+    >>> from symbolic_cost.symbols import e, l
+    >>> equal((e + l) * (e - l), e**2 - l**2), equal(e, l)
+    (True, False)
+    """
+    numerator, _ = cleared(left - right)
+    return not numerator
+
+
+def _human(found: Terms) -> Expr:
+    if not found:
+        return Integer(0)
+    number, common = content(found)
+    rest = expression({divided(one, common): c / number for one, c in found.items()})
+    shared = Mul(number, monomial_of(common))
+    # A product of a number and a sum is multiplied out by SymPy unless it is told not to.
+    keep = shared.is_Number and shared != 1 and isinstance(rest, Add)
+    return Mul(shared, rest, evaluate=False) if keep else Mul(shared, rest)

@@ -1,0 +1,1 @@
+"""Numbers: exact values, compiled float64 arrays, and pandas frames."""

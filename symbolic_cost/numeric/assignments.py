@@ -1,0 +1,50 @@
+"""NAME=INTEGER as typed on the command line, read without evaluating anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.numeric.binding import check_values
+
+_ASSIGNMENT = re.compile(
+    r"\s*(?P<name>[A-Za-z]\w*)\s*=\s*(?P<number>[+-]?[0-9](?:_?[0-9])*)\s*", re.ASCII
+)
+_LONGEST = 60
+_ACCEPTED = "NAME=INTEGER is accepted, as in m1=4 or l=1_000_000"
+
+
+def parse_assignments(texts: Iterable[str]) -> dict[str, int]:
+    """Return the number by symbol name of texts like "m1=4" or "b=2,l=1_000".
+
+    Args:
+        texts: each one assignment or several with commas between them.
+
+    Raises:
+        InputError: every malformed text, symbol named twice, unknown name and number that the
+            symbol does not accept.
+    """
+    values: dict[str, int] = {}
+    problems: list[str] = []
+    for text in (piece for whole in texts for piece in whole.split(",")):
+        found = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
+        if found is None:
+            problems.append(f"{_shown(text)} is not an assignment: {_ACCEPTED}")
+        elif found["name"] in values:
+            problems.append(
+                f"{text.strip()!r} gives {found['name']} a second number: one is accepted"
+            )
+        else:
+            values[found["name"]] = int(found["number"])
+    try:
+        check_values(values)
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return values
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
