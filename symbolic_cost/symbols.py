@@ -134,7 +134,7 @@ class Active(Function):
     @classmethod
     def eval(cls, ranks: Expr) -> Expr | None:
         """Evaluate for a number."""
-        return Integer(int(ranks > 1)) if ranks.is_number else None
+        return Integer(int(bool(ranks > 1))) if ranks.is_number else None
 
     def fdiff(self, argindex: int = 1) -> Expr:  # noqa: ARG002 - the signature is SymPy's
         """Differentiate: a step is flat wherever a degree is an integer."""
