@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import Integer
 
 from symbolic_cost.conventions.answers import (
@@ -109,6 +111,21 @@ TRANSFORMER_TABLES_AS_PRINTED = Conventions(
     reread={"einsum": Reread.ALL, "layer_norm": Reread.NONE},
 )
 
+TRANSFORMER_TABLES_AS_CODED = replace(
+    TRANSFORMER_TABLES_AS_PRINTED,
+    name="transformer-tables-as-coded",
+    meaning="as printed, but the bytes and the additions of ring collectives",
+    charge=RING,
+    reduction_additions=ADDITIONS_OF_RING,
+)
+
+TRANSFORMER_TABLES_AS_MEANT = replace(
+    TRANSFORMER_TABLES_AS_CODED,
+    name="transformer-tables-as-meant",
+    meaning="as coded, and the statistics of norms have a size",
+    sizes=replace(_TABLE_SIZES, statistic=s),
+)
+
 MEGATRON_REPORT = Conventions(
     name="megatron-report",
     meaning="words of one size, masks of half a word, whole messages",
@@ -131,6 +148,8 @@ _PRESETS = (
     MODEL_FLOP,
     MEGATRON_2022,
     TRANSFORMER_TABLES_AS_PRINTED,
+    TRANSFORMER_TABLES_AS_CODED,
+    TRANSFORMER_TABLES_AS_MEANT,
     MEGATRON_REPORT,
 )
 
