@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Add, Expr
 
 from symbolic_cost.errors import UnknownNameError, unknown
-from symbolic_cost.ledger import BACKWARD, TRAINING, CostTable, Phase, Quantity
+from symbolic_cost.ledger import BACKWARD, TRAINING, CostTable, Phase, Quantity, Row
 from symbolic_cost.units import Unit
 
 
@@ -21,6 +21,7 @@ class NamedCost:
         unit: of the total.
         quantities: that are summed.
         phases: that are summed; all if empty.
+        per_step: only what occurs once per step (True) or per microbatch (False).
     """
 
     name: str
@@ -28,12 +29,15 @@ class NamedCost:
     unit: Unit
     quantities: tuple[Quantity, ...]
     phases: tuple[Phase, ...] = ()
+    per_step: bool | None = None
 
     def rows(self, table: CostTable) -> CostTable:
         """Return the rows of a table that belong to the cost."""
-        return table.select(
-            phase=self.phases or None, where=lambda row: row.quantity in self.quantities
-        )
+        return table.select(phase=self.phases or None, where=self._belongs)
+
+    def _belongs(self, row: Row) -> bool:
+        in_time = self.per_step is None or row.per_step is self.per_step
+        return row.quantity in self.quantities and in_time
 
     def total(self, table: CostTable) -> Expr:
         """Sum them to one plain SymPy expression."""
@@ -50,6 +54,7 @@ PHASES: dict[str, tuple[Phase, ...]] = {
 }
 """Phases by the short names of the command line."""
 
+_COMM = (Quantity.COMMUNICATION,)
 _TRAFFIC = (Quantity.READ, Quantity.WRITE)
 
 _COSTS = (
@@ -69,17 +74,12 @@ _COSTS = (
     NamedCost("bytes_fwd", "memory traffic of forward", Unit.BYTE, _TRAFFIC, PHASES["fwd"]),
     NamedCost("bytes_bwd", "memory traffic of backward", Unit.BYTE, _TRAFFIC, BACKWARD),
     NamedCost("bytes", "memory traffic of training", Unit.BYTE, _TRAFFIC, TRAINING),
+    NamedCost("comm", "bytes communicated per microbatch", Unit.BYTE, _COMM, per_step=False),
+    NamedCost("comm_fwd", "bytes communicated in forward", Unit.BYTE, _COMM, PHASES["fwd"]),
     NamedCost(
-        "comm_fwd",
-        "bytes communicated in forward",
-        Unit.BYTE,
-        (Quantity.COMMUNICATION,),
-        PHASES["fwd"],
+        "comm_bwd", "bytes communicated in backward", Unit.BYTE, _COMM, BACKWARD, per_step=False
     ),
-    NamedCost(
-        "comm_bwd", "bytes communicated in backward", Unit.BYTE, (Quantity.COMMUNICATION,), BACKWARD
-    ),
-    NamedCost("comm", "bytes communicated", Unit.BYTE, (Quantity.COMMUNICATION,)),
+    NamedCost("comm_step", "bytes communicated once per step", Unit.BYTE, _COMM, per_step=True),
 )
 
 COSTS: dict[str, NamedCost] = {entry.name: entry for entry in _COSTS}
@@ -102,4 +102,4 @@ def named_cost(name: str, phase: str | None = None) -> NamedCost:
     found = COSTS[name]
     if phase is None:
         return found
-    return NamedCost(f"{name}:{phase}", found.meaning, found.unit, found.quantities, PHASES[phase])
+    return replace(found, name=f"{name} {phase}", phases=PHASES[phase])

@@ -13,8 +13,11 @@ Every refusal of an input lists all that is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import TypeVar, cast
+
+ResultT = TypeVar("ResultT")
 
 
 class SymbolicCostError(Exception):
@@ -58,6 +61,30 @@ class PlacementError(InputError):
 
 class ConventionError(InputError):
     """A counting question without an answer, or answers that are mixed."""
+
+
+class Problems:
+    """Collects refusals, so that all problems of an input are told at once."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def attempt(self, make: Callable[..., ResultT], *args: object) -> ResultT:
+        """Return what `make` returns; after a refusal nothing useful, so call `refuse` first."""
+        try:
+            return make(*args)
+        except InputError as error:
+            self.found += error.problems
+            return cast("ResultT", None)
+
+    def refuse(self) -> None:
+        """Raise if anything was refused.
+
+        Raises:
+            InputError: every problem collected.
+        """
+        if self.found:
+            raise InputError(dict.fromkeys(self.found))
 
 
 def unknown(kind: str, name: str, accepted: Iterable[str]) -> str:

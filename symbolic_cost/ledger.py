@@ -117,12 +117,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An axis divided over mesh axes: numbers bound later must divide.
+    """A division that must come out whole when numbers are bound: a quotient, or a split axis.
 
     Args:
         axis: the axis.
         size: its global size.
-        degrees: degree by mesh axis.
+        degrees: degree by mesh axis; none where the size itself is a quotient.
         path: where it was first met.
     """
 
@@ -226,6 +226,10 @@ class CostTable:
     def paths(self) -> tuple[str, ...]:
         """The paths of the rows, in order of first appearance."""
         return tuple(dict.fromkeys(row.path for row in self.rows))
+
+    def once(self) -> CostTable:
+        """Return the rows counted once, whatever their repetition."""
+        return replace(self, rows=tuple(replace(row, count=Integer(1)) for row in self.rows))
 
     def map(self, change: Callable[[Expr], Expr]) -> CostTable:
         """Apply a change of expressions to every row, its count and its collective."""

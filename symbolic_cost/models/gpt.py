@@ -62,6 +62,7 @@ class GPT:
                 Part("head", self._head()),
             ),
             self.sizes(),
+            padded=("v",),
         )
 
     def block(self) -> tuple[Op, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import singledispatchmethod
 
 from sympy import Expr, Integer, Mul, ceiling
@@ -23,12 +23,18 @@ class Counter:
         sizes: global size by axis.
         placement: which axes are split.
         conventions: what counts how.
+        padded: axes that are padded to a multiple of the degree that splits them.
     """
 
     def __init__(
-        self, sizes: Mapping[str, Expr], placement: Placement, conventions: Conventions
+        self,
+        sizes: Mapping[str, Expr],
+        placement: Placement,
+        conventions: Conventions,
+        padded: Collection[str] = (),
     ) -> None:
         self._sizes = sizes
+        self._padded = padded
         self._placement = placement
         self._conventions = conventions
         self._local: dict[str, Expr] = {}
@@ -45,11 +51,13 @@ class Counter:
             if axis not in self._sizes:
                 raise InputError(f"{where}: axis {axis!r} has no size")
             size, meshes = self._sizes[axis], self._placement.meshes(axis)
-            if meshes:
+            padded = bool(meshes) and axis in self._padded
+            if (meshes or not size.is_integer) and not padded:
                 degrees = self._placement.degrees
                 self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)
+            if meshes:
                 size = size / self._placement.degree(meshes)
-                if self._conventions.uneven is Uneven.CEILING:
+                if padded or self._conventions.uneven is Uneven.CEILING:
                     size = ceiling(size)
             self._local[axis] = size
         return self._local[axis]
@@ -75,13 +83,15 @@ class Counter:
     def _(self, work: Contraction) -> Expr:
         results, summed = self.elements(work.result), self.elements(work.summed)
         if work.pairs and self._conventions.attention_pairs != FULL_SQUARE:
-            queries, keys = (self.local(axis) for axis in work.pairs)
+            # Of the whole mask: ranks that split the positions share the pairs evenly.
+            queries, keys = (self._sizes[axis] for axis in work.pairs)
             kept = self._conventions.attention_pairs(queries, keys) / (queries * keys)
             if set(work.pairs) <= set(work.result):
                 results = results * kept
             else:
                 summed = summed * kept
-        return Mul(results, self._conventions.contraction(summed))
+        more_factors = Mul(work.factors - 2, summed)
+        return Mul(results, self._conventions.contraction(summed) + more_factors)
 
     @flop.register
     def _(self, work: Summation) -> Expr:

@@ -60,6 +60,7 @@ class Model:
         name: of the model.
         parts: in the order in which they run.
         sizes: size by axis.
+        padded: axes that are padded to a multiple of the degree that splits them (vocabulary).
         bindings: numbers of a preset, by symbol name.
         source: key of a reference.
     """
@@ -67,6 +68,7 @@ class Model:
     name: str
     parts: tuple[Part, ...]
     sizes: Mapping[str, Expr]
+    padded: tuple[str, ...] = ()
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
 

@@ -1,0 +1,40 @@
+"""`symbolic-cost reproduce`: published numbers beside computed ones."""
+
+from __future__ import annotations
+
+import click
+
+from symbolic_cost.cli.options import Output, output
+
+
+@click.command("reproduce")
+@click.argument("name")
+@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
+@click.option("--formulas", is_flag=True, help="Show the formula of each number.")
+@output
+@click.pass_context
+def command(
+    ctx: click.Context,
+    name: str,
+    inputs: str | None,
+    *,
+    formulas: bool,
+    out: Output,
+) -> None:
+    """Reproduce the publication NAME: published, computed, match.
+
+    The exit code is 1 if a number differs.
+    """
+    from symbolic_cost.cli.reproduction import reproduction_json, reproduction_sheet
+    from symbolic_cost.published.contract import publication, reproduce
+    from symbolic_cost.published.inputs import read_inputs
+
+    module = publication(name)
+    result = reproduce(name, None if inputs is None else read_inputs(inputs))
+    known = module.formulas() if formulas else {}
+    if out.form == "json":
+        out.text(reproduction_json(result))
+    else:
+        out.sheet(reproduction_sheet(result, known))
+    if result.matched < result.total:
+        ctx.exit(1)

@@ -1,0 +1,34 @@
+"""`symbolic-cost scale`: how a cost grows."""
+
+from __future__ import annotations
+
+import click
+
+from symbolic_cost.cli.options import Choices, Output, costing, output
+
+
+@click.command("scale")
+@click.argument("cost")
+@click.argument("model")
+@click.option("--wrt", default="l", show_default=True, help="The symbol that grows.")
+@click.option("--at", "point", help="A named model at whose sizes the numbers are taken.")
+@costing
+@output
+def command(
+    *,
+    cost: str,
+    model: str,
+    wrt: str,
+    point: str | None,
+    choices: Choices,
+    out: Output,
+) -> None:
+    """Derivative, elasticity and leading term of a cost, and where attention meets the MLP.
+
+    For example: symbolic-cost scale flops_train gpt --wrt l --at gpt3-175b
+    """
+    from symbolic_cost.cli.scaling import scaling_sheet
+    from symbolic_cost.cli.session import session
+
+    work = session(model, choices, point)
+    out.sheet(scaling_sheet(work, cost, wrt))

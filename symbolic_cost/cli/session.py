@@ -1,0 +1,101 @@
+"""What a command works on: a model, costed, and the numbers of its symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from symbolic_cost.cli.options import Choices
+from symbolic_cost.conventions.presets import conventions as preset
+from symbolic_cost.errors import Problems
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.numeric.assignments import parse_assignments
+from symbolic_cost.numeric.binding import bind
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+
+
+@dataclass(frozen=True)
+class Session:
+    """A costed model.
+
+    Args:
+        model: as declared.
+        strategy: as parsed.
+        table: formulas, degrees as symbols.
+        values: numbers by symbol name: of the preset, of the strategy, of --set.
+    """
+
+    model: Model
+    strategy: Strategy
+    table: CostTable
+    values: Mapping[str, int]
+
+    @property
+    def bound(self) -> CostTable:
+        """The table with every known number in place.
+
+        Raises:
+            InputError: a number that is refused, or a size that a degree does not divide.
+        """
+        return bind(self.table, self.values)
+
+    @property
+    def checked(self) -> CostTable:
+        """The table of formulas, after a check of the numbers.
+
+        Raises:
+            InputError: as `bound`.
+        """
+        bind(self.table, self.values)
+        return self.table
+
+    def value(self, expr: Expr) -> Expr:
+        """Return an expression with every known number in place."""
+        bound: Expr = bind(expr, self.values)
+        return bound
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know."""
+        numbers = ", ".join(f"{name} = {number}" for name, number in self.values.items())
+        chosen = self.table.conventions
+        return (
+            f"model {self.model.name}, strategy {str(self.strategy) or 'one rank'}, per rank",
+            f"conventions {chosen.name}: {chosen.meaning}",
+            *((numbers,) if numbers else ()),
+        )
+
+
+def session(
+    name: str,
+    choices: Choices,
+    point: str | None = None,
+) -> Session:
+    """Cost a named model as the options say.
+
+    Args:
+        name: of the model.
+        choices: as typed.
+        point: a named model whose numbers are taken; those of `name` unless given.
+
+    Raises:
+        InputError: every problem of every option.
+    """
+    problems = Problems()
+    model = problems.attempt(named_model, name)
+    numbers = problems.attempt(named_model, point or name)
+    chosen = problems.attempt(parse_strategy, choices.strategy)
+    counting = problems.attempt(preset, choices.conventions)
+    policy = problems.attempt(recompute_policy, choices.recompute)
+    given = problems.attempt(parse_assignments, choices.settings)
+    problems.refuse()
+    placement = chosen.symbolic().placement(model)
+    table = cost(model, counting, placement, policy)
+    values = {**numbers.bindings, **chosen.bindings(), **given}
+    return Session(model, chosen, table, values)
