@@ -45,7 +45,7 @@ class Einsum(Op):
 
     def _contraction(self, result: Operand, factors: tuple[Operand, ...]) -> Contraction:
         union = tuple(dict.fromkeys(axis for factor in factors for axis in factor.axes))
-        return Contraction(result.axes, _without(union, result.axes), self.pairs)
+        return Contraction(result.axes, _without(union, result.axes), len(factors), self.pairs)
 
     def _forward(self) -> Kernel:
         work: tuple[Work, ...] = (
@@ -91,7 +91,7 @@ def einsum(name: str, pattern: str, pairs: str = "") -> Einsum:
 
     Args:
         name: of the op; its weights are called "name.weight".
-        pattern: one result; every axis in at least two tensors.
+        pattern: two or more tensors to one result; every axis in at least two tensors.
         pairs: query and key positions ("l t") of which an attention mask keeps a part.
 
     Raises:
@@ -101,6 +101,8 @@ def einsum(name: str, pattern: str, pairs: str = "") -> Einsum:
     problems = []
     if len(parsed.outputs) != 1:
         problems.append(f"pattern {pattern!r}: a contraction has one result")
+    if len(parsed.inputs) == 1:
+        problems.append(f"pattern {pattern!r}: a contraction multiplies two or more tensors")
     counted = Counter(axis for operand in parsed.inputs + parsed.outputs for axis in operand.axes)
     problems += [
         f"pattern {pattern!r}: axis {axis!r} stands in one tensor only; "
@@ -114,9 +116,12 @@ def einsum(name: str, pattern: str, pairs: str = "") -> Einsum:
         for result in parsed.outputs
         if not set(bias.axes) <= set(result.axes)
     ]
+    masked = tuple(pairs.split())
+    if len(masked) not in (0, 2) or not set(masked) <= set(counted):
+        problems.append(f"pattern {pattern!r}: pairs {pairs!r} are not two of its axes")
     if problems:
         raise PatternError(problems)
-    return Einsum(name, own_weights(name, parsed), tuple(pairs.split()))
+    return Einsum(name, own_weights(name, parsed), masked)
 
 
 def own_weights(name: str, pattern: Pattern) -> Pattern:

@@ -105,19 +105,18 @@ class Elementwise(Op):
     def kernels(self) -> tuple[Kernel, ...]:
         """Return one forward and one backward pass, and the weights' gradients with it."""
         made = tuple(o for o in self.saves() if o not in self.inputs and o not in self.outputs)
-        shape = self.inputs[0].axes
         forward = Kernel(
             Phase.FORWARD,
             self.inputs + self.weights,
             self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
-            (RowWork(self.function, shape, self.row, backward=False),),
+            (RowWork(self.function, self.axes, self.row, backward=False),),
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
             tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
             gradients,
-            (RowWork(self.function, shape, self.row, backward=True),),
+            (RowWork(self.function, self.axes, self.row, backward=True),),
         )
         weights = tuple(
             Kernel(Phase.BACKWARD_WEIGHT, (), (weight.gradient(),), ()) for weight in self.weights

@@ -1,7 +1,7 @@
 """What every op tells the derivation: its kernels, what it saves, and its index space.
 
 A kernel is one pass over memory: what it reads, what it writes, and the work between.
-The three kinds of work are all that the counting conventions need to know.
+The kinds of work are all that the counting conventions need to know.
 """
 
 from __future__ import annotations
@@ -14,14 +14,28 @@ from symbolic_cost.ops.pattern import Operand, Pattern
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """Every element of `result` is a sum of products over `summed`.
+    """Every element of `result` is a sum over `summed` of products of `factors` factors.
 
     `pairs` names the two axes of which an attention mask keeps a part, if any.
     """
 
     result: tuple[str, ...]
     summed: tuple[str, ...]
+    factors: int
     pairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Every element of `result` sums the products of `space` that reach it, padding included.
+
+    They are |space| / |result| on average. `groups` names the axes whose mixed products are zero
+    and which some tools count nevertheless.
+    """
+
+    result: tuple[str, ...]
+    space: tuple[str, ...]
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,7 @@ class RowWork:
     backward: bool
 
 
-Work = Contraction | Summation | Addition | RowWork
+Work = Contraction | Correlation | Summation | Addition | RowWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,11 @@ class Op:
     @property
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which rows are normalised; splitting one reduces statistics."""
+        return ()
+
+    @property
+    def whole_axes(self) -> tuple[str, ...]:
+        """Axes that no mesh axis may split, since neighbours would have to exchange elements."""
         return ()
 
     def summing_space(self, operand: Operand) -> tuple[str, ...]:  # noqa: ARG002 - ops override

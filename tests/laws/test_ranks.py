@@ -1,0 +1,121 @@
+"""What the placement says of results, acted out with arrays on every rank."""
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given
+
+from symbolic_cost.ops.placement import Partial, Replicate, Shard
+from tests.strategies import placed_contractions
+
+
+def ranks_of(placement):
+    """Coordinates of every rank, by mesh axis."""
+    degrees = {mesh: int(degree) for mesh, degree in placement.degrees.items()}
+    for values in product(*map(range, degrees.values())):
+        yield dict(zip(degrees, values, strict=True))
+
+
+def shard(axes, sizes, placement, rank):
+    """The slices that a rank holds of a tensor."""
+    slices = []
+    for axis in axes:
+        block, blocks = 0, 1
+        for mesh in placement.meshes(axis):
+            degree = int(placement.degrees[mesh])
+            block, blocks = block * degree + rank[mesh], blocks * degree
+        width = sizes[axis] // blocks
+        slices.append(slice(block * width, (block + 1) * width))
+    return tuple(slices)
+
+
+def array(axes, sizes, seed):
+    values = np.random.default_rng(seed)
+    return values.integers(-9, 10, size=tuple(sizes[axis] for axis in axes))
+
+
+def contract(result, factors):
+    """A sum of products, axes by name."""
+    text = ",".join("".join(axes) for axes, _ in factors)
+    return np.einsum(f"{text}->{''.join(result)}", *(values for _, values in factors))
+
+
+def assembled(axes, sizes, placement, states, local):
+    """Put the ranks' results together as their states say: concatenate, add, or take any."""
+    whole = np.zeros(tuple(sizes[axis] for axis in axes), dtype=np.int64)
+    for rank in ranks_of(placement):
+        first = {
+            mesh: 0 if isinstance(states[mesh], Replicate) else place
+            for mesh, place in rank.items()
+        }
+        values = local(rank)
+        if first != rank:
+            np.testing.assert_array_equal(values, local(first))
+            continue
+        slices = tuple(
+            part if any(state == Shard(axis) for state in states.values()) else slice(None)
+            for axis, part in zip(axes, shard(axes, sizes, placement, rank), strict=True)
+        )
+        whole[slices] += values
+    return whole
+
+
+def local_factors(operands, drawn, arrays, rank):
+    return [
+        (o.axes, arrays[o.tensor][shard(o.axes, drawn.sizes, drawn.placement, rank)])
+        for o in operands
+    ]
+
+
+def states_of(drawn, operand):
+    return drawn.placement.states(operand.axes, drawn.op.summing_space(operand))
+
+
+@given(placed_contractions())
+def test_forward_of_all_ranks_is_forward_of_one(drawn):
+    op, sizes = drawn.op, drawn.sizes
+    operands = op.pattern.inputs + op.pattern.biases
+    arrays = {o.tensor: array(o.axes, sizes, i) for i, o in enumerate(operands)}
+    states = states_of(drawn, op.result)
+
+    def with_biases(products, biases):
+        for axes, values in biases:
+            ones = (op.result.axes, np.ones_like(products))
+            products = products + contract(op.result.axes, [ones, (axes, values)])
+        return products
+
+    def local(rank):
+        products = contract(op.result.axes, local_factors(op.pattern.inputs, drawn, arrays, rank))
+        # A partial result gets its bias on the first rank only.
+        first = all(rank[m] == 0 for m, state in states.items() if isinstance(state, Partial))
+        biases = local_factors(op.pattern.biases, drawn, arrays, rank) if first else []
+        return with_biases(products, biases)
+
+    whole = with_biases(
+        contract(op.result.axes, [(o.axes, arrays[o.tensor]) for o in op.pattern.inputs]),
+        [(bias.axes, arrays[bias.tensor]) for bias in op.pattern.biases],
+    )
+    found = assembled(op.result.axes, sizes, drawn.placement, states, local)
+    np.testing.assert_array_equal(found, whole)
+
+
+@given(placed_contractions())
+def test_gradients_of_all_ranks_are_gradients_of_one(drawn):
+    op, sizes = drawn.op, drawn.sizes
+    operands = (op.result, *op.pattern.inputs)
+    arrays = {o.tensor: array(o.axes, sizes, i) for i, o in enumerate(operands)}
+    jobs = [
+        (operand, [o for o in operands if o is not operand])
+        for operand in op.pattern.inputs
+        if operand.needs_gradient
+    ]
+    jobs += [(bias, [op.result]) for bias in op.pattern.biases]
+    for operand, factors in jobs:
+        whole = contract(operand.axes, [(o.axes, arrays[o.tensor]) for o in factors])
+
+        def local(rank, operand=operand, factors=factors):
+            return contract(operand.axes, local_factors(factors, drawn, arrays, rank))
+
+        states = states_of(drawn, operand)
+        found = assembled(operand.axes, sizes, drawn.placement, states, local)
+        np.testing.assert_array_equal(found, whole)
