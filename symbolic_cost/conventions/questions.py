@@ -13,7 +13,7 @@ from enum import StrEnum
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.errors import ConventionError
-from symbolic_cost.symbols import Active
+from symbolic_cost.symbols import Active, n
 
 
 class Role(StrEnum):
@@ -137,6 +137,10 @@ class Reread(StrEnum):
     NONE = "none"
 
 
+WITHIN_GROUPS = Lambda(n, Integer(1))
+"""The weight gradient of a convolution of n groups is counted once."""
+
+
 class Uneven(StrEnum):
     """The local size of an axis that its degree does not divide."""
 
@@ -164,6 +168,9 @@ class Conventions:
         backward_traffic: what backward moves.
         reread: which weights backward reads, by op kind; "needed" where not named.
         uneven: local sizes that do not divide.
+        grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
+        contraction_kinds: exceptions to `contraction` by op kind.
+        addition_kinds: exceptions to `addition` by op kind.
     """
 
     name: str
@@ -181,3 +188,14 @@ class Conventions:
     backward_traffic: BackwardTraffic = BackwardTraffic.PER_PRODUCT
     reread: Mapping[str, Reread] = field(default_factory=dict)
     uneven: Uneven = Uneven.QUOTIENT
+    grouped_gradient: Lambda = WITHIN_GROUPS
+    contraction_kinds: Mapping[str, Lambda] = field(default_factory=dict)
+    addition_kinds: Mapping[str, Expr] = field(default_factory=dict)
+
+    def contraction_of(self, kind: str) -> Lambda:
+        """Return the FLOP per result element of a sum of n products in an op kind."""
+        return self.contraction_kinds.get(kind, self.contraction)
+
+    def addition_of(self, kind: str) -> Expr:
+        """Return the FLOP per element of a bias added in an op kind."""
+        return self.addition_kinds.get(kind, self.addition)

@@ -11,7 +11,7 @@ from symbolic_cost.conventions.answers import FULL_SQUARE
 from symbolic_cost.conventions.questions import Conventions, Uneven
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Split
-from symbolic_cost.ops.op import Addition, Contraction, RowWork, Summation
+from symbolic_cost.ops.op import Addition, Contraction, Correlation, RowWork, Summation
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 
@@ -75,12 +75,12 @@ class Counter:
         return Mul(operand.copies, size, self.elements(operand.axes, where))
 
     @singledispatchmethod
-    def flop(self, work: object) -> Expr:
-        """Return the FLOP of a piece of work on one rank."""
+    def flop(self, work: object, kind: str) -> Expr:  # noqa: ARG002 - the kinds of work use it
+        """Return the FLOP of a piece of work of an op kind on one rank."""
         raise TypeError(work)
 
     @flop.register
-    def _(self, work: Contraction) -> Expr:
+    def _(self, work: Contraction, kind: str) -> Expr:
         results, summed = self.elements(work.result), self.elements(work.summed)
         if work.pairs and self._conventions.attention_pairs != FULL_SQUARE:
             # Of the whole mask: ranks that split the positions share the pairs evenly.
@@ -91,20 +91,27 @@ class Counter:
             else:
                 summed = summed * kept
         more_factors = Mul(work.factors - 2, summed)
-        return Mul(results, self._conventions.contraction(summed) + more_factors)
+        return Mul(results, self._conventions.contraction_of(kind)(summed) + more_factors)
 
     @flop.register
-    def _(self, work: Summation) -> Expr:
+    def _(self, work: Correlation, kind: str) -> Expr:
+        results, products = self.elements(work.result), self.elements(work.space)
+        counted = self._conventions.contraction_of(kind)(products / results)
+        groups = self._conventions.grouped_gradient(self.elements(work.groups))
+        return Mul(groups, results, counted)
+
+    @flop.register
+    def _(self, work: Summation, kind: str) -> Expr:  # noqa: ARG002 - kinds are alike
         return Mul(
             self.elements(work.result), self._conventions.summation(self.elements(work.summed))
         )
 
     @flop.register
-    def _(self, work: Addition) -> Expr:
-        return Mul(self._conventions.addition, self.elements(work.result))
+    def _(self, work: Addition, kind: str) -> Expr:
+        return Mul(self._conventions.addition_of(kind), self.elements(work.result))
 
     @flop.register
-    def _(self, work: RowWork) -> Expr:
+    def _(self, work: RowWork, kind: str) -> Expr:  # noqa: ARG002 - kinds are alike
         answer = self._conventions.elementwise.of(work.kind, self._conventions.name)
         rows = tuple(axis for axis in work.axes if axis not in work.row)
         rule = answer.backward if work.backward else answer.forward

@@ -40,7 +40,7 @@ def cost(
         PlacementError: the placement and the model do not go together.
         ConventionError: the conventions do not answer for an op.
     """
-    counter = Counter(model.sizes, placement, conventions)
+    counter = Counter(model.sizes, placement, conventions, model.padded)
     _check(model, placement, counter)
     rows: list[Row] = []
     shared: set[str] = set()
@@ -64,6 +64,11 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
     for part in model.parts:
         for op in part.ops:
             where = f"{part.path}.{op.path}"
+            problems += [
+                f"{where}: axis {axis!r} cannot be split: the {op.kind} runs along it"
+                for axis in op.whole_axes
+                if placement.meshes(axis)
+            ]
             try:
                 for space in _spaces(op):
                     for mesh in placement.degrees:
@@ -125,7 +130,7 @@ def _as_counted(conventions: Conventions, op: Op, kernels: list[Kernel]) -> list
 
 def _book_flop(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
     for work in kernel.work:
-        book.flop(op, phase, book.counter.flop(work))
+        book.flop(op, phase, book.counter.flop(work, op.kind))
 
 
 def _book_traffic(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
