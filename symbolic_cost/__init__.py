@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "symbolic_cost.conventions.presets": ("conventions",),
+    "symbolic_cost.conventions.presets": ("preset",),
     "symbolic_cost.conventions.questions": ("Conventions",),
     "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
     "symbolic_cost.ops.derive": ("cost",),
@@ -21,7 +21,21 @@ _HOMES = {
     "symbolic_cost.ops.fused": ("fused",),
     "symbolic_cost.ops.lookup": ("lookup",),
     "symbolic_cost.ops.view": ("split", "view"),
+    "symbolic_cost.models.catalog": ("model",),
     "symbolic_cost.models.gpt": ("GPT",),
+    "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
+    "symbolic_cost.analysis.forms": ("collected", "equal", "expanded", "factored"),
+    "symbolic_cost.analysis.scaling": (
+        "crossover",
+        "derivative",
+        "elasticity",
+        "exponent",
+        "leading_term",
+    ),
+    "symbolic_cost.numeric.binding": ("bind", "value"),
+    "symbolic_cost.numeric.compiled": ("compiled",),
+    "symbolic_cost.numeric.frames": ("frame",),
+    "symbolic_cost.emit.formulas": ("latex", "plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = ("errors", "symbols", "units", "references")

@@ -26,12 +26,13 @@ def command(
     The exit code is 1 if a number differs.
     """
     from symbolic_cost.cli.reproduction import reproduction_json, reproduction_sheet
+    from symbolic_cost.published.contract import formulas as formulas_of
     from symbolic_cost.published.contract import publication, reproduce
     from symbolic_cost.published.inputs import read_inputs
 
-    module = publication(name)
+    publication(name)
     result = reproduce(name, None if inputs is None else read_inputs(inputs))
-    known = module.formulas() if formulas else {}
+    known = formulas_of(name) if formulas else {}
     if out.form == "json":
         out.text(reproduction_json(result))
     else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from symbolic_cost.cli.options import Choices
-from symbolic_cost.conventions.presets import conventions as preset
+from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import Problems
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.catalog import model as named_model

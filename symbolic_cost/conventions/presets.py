@@ -157,7 +157,7 @@ PRESETS: dict[str, Conventions] = {preset.name: preset for preset in _PRESETS}
 """Every preset by name."""
 
 
-def conventions(name: str) -> Conventions:
+def preset(name: str) -> Conventions:
     """Return a preset by name.
 
     Raises:

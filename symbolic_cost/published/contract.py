@@ -9,6 +9,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+from sympy import Expr
+
 from symbolic_cost.errors import UnknownNameError, unknown
 
 MODULES = {
@@ -96,6 +98,17 @@ def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproductio
     values = flattened(module.evaluate(inputs))
     rows = (Comparison(key, None, str(value), None) for key, value in values.items())
     return Reproduction(name, tuple(rows))
+
+
+def formulas(name: str) -> Mapping[str, Expr]:
+    """Return the formula of each number by key, of publications that offer `formulas()`.
+
+    Raises:
+        UnknownNameError: no such publication.
+    """
+    offered = getattr(publication(name), "formulas", dict)
+    found: Mapping[str, Expr] = offered()
+    return found
 
 
 def compared(key: str, published: str, value: float | Fraction) -> Comparison:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,7 +20,7 @@ Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """An integer from zero."""
 
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """A positive number."""
 
 
@@ -50,13 +52,25 @@ class Inputs(BaseModel):
 
     @classmethod
     def _said(cls, problem: Any) -> str:  # noqa: ANN401 - pydantic's record of a problem
+        *groups, last = problem["loc"]
         name = ".".join(str(step) for step in problem["loc"])
+        group = cls._group(groups)
         if problem["type"] == "extra_forbidden":
-            return unknown("input", name, cls.model_fields)
+            place = f" of {'.'.join(groups)!r}" if groups else ""
+            return unknown(f"input{place}", last, group.model_fields)
         if problem["type"] == "missing":
-            return f"input {name!r} is missing: needed are {', '.join(cls.required())}"
+            return f"input {name!r} is missing: needed are {', '.join(group.required())}"
         message = problem["msg"][0].lower() + problem["msg"][1:]
         return f"input {name!r} is {problem['input']!r}: {message}"
+
+    @classmethod
+    def _group(cls, groups: list[str]) -> type[Inputs]:
+        """Return the inputs inside which a problem was found."""
+        found: type[Inputs] = cls
+        for group in groups:
+            annotation = found.model_fields[group].annotation
+            found = annotation if issubclass(annotation, Inputs) else found
+        return found
 
     @classmethod
     def required(cls) -> list[str]:
@@ -73,3 +87,28 @@ def indivisible(name: str, size: int, degree_name: str, degree: int) -> list[str
     if size % degree == 0:
         return []
     return [f"{name} = {size} is not divisible by {degree_name} = {degree}"]
+
+
+MOST_BYTES = 10**6
+"""Inputs of a publication are a few lines; a larger file is another one."""
+
+
+def read_inputs(path: str) -> dict[str, Any]:
+    """Read inputs from a JSON file.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or is not one JSON object.
+    """
+    refused = f"inputs file {path!r}"
+    try:
+        data = Path(path).read_bytes()
+        if len(data) > MOST_BYTES:
+            raise InputError(f"{refused}: has {len(data)} bytes; at most {MOST_BYTES} are read")
+        found = json.loads(data)
+    except OSError as error:
+        raise InputError(f"{refused}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{refused}: is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f'{refused}: holds no object; write for example {{"b": 1, "l": 2048}}')
+    return found
