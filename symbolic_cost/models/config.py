@@ -1,0 +1,105 @@
+"""From a config.json to a model: the registry of families and the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.models.configfile import Document, document
+from symbolic_cost.models.families import FAMILIES, Family
+from symbolic_cost.models.fields import Fields, Origin, shortened
+from symbolic_cost.models.shape import TRAINING, Shape
+from symbolic_cost.ops.graph import Model
+
+Builder = Callable[[Fields, Shape], Model]
+"""What a family provides: reads its fields, calls `fields.refuse()`, declares the model."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model read from a configuration.
+
+    Args:
+        model_type: its family.
+        architecture: its head, as `architectures` names it.
+        model: declared for the shape asked for.
+        origins: where every value came from.
+        head_given: whether the configuration named the architecture.
+    """
+
+    model_type: str
+    architecture: str
+    model: Model
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    head_given: bool = True
+
+
+def from_config(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) -> Model:
+    """Declare the model of a config.json, its sizes bound.
+
+    Args:
+        source: a path or the configuration itself.
+        shape: what it runs on; symbols b and l, without a cache, unless given.
+
+    Raises:
+        InputError: every problem of the configuration, with file, line and key.
+    """
+    return imported(source, shape).model
+
+
+def imported(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) -> Imported:
+    """Declare the model of a config.json, with the provenance of every value.
+
+    Raises:
+        InputError: every problem of the configuration, with file, line and key.
+    """
+    made = document(source)
+    name, family = _family(made)
+    fields = Fields(made, name, family.aliases)
+    named = _architecture(made, family)
+    fields.head = named or family.heads[0]
+    module, _, function = family.builder.partition(":")
+    build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
+    model = replace(build(fields, shape), name=name)
+    return Imported(name, fields.head, model, fields.origins, head_given=named is not None)
+
+
+def _family(made: Document) -> tuple[str, Family]:
+    name = made.values.get("model_type")
+    if name is None:
+        raise InputError(
+            f"{made.name}: key 'model_type' is missing: it names the family, one of "
+            + ", ".join(sorted(FAMILIES))
+        )
+    if not isinstance(name, str):
+        raise InputError(f"{made.where('model_type')}: {shortened(name)} is not a family's name")
+    if name not in FAMILIES:
+        raise UnknownNameError(
+            f"{made.where('model_type')}: {unknown('model_type', name[:60], FAMILIES)}"
+        )
+    return name, FAMILIES[name]
+
+
+def _architecture(made: Document, family: Family) -> str | None:
+    """Return the head that the configuration names, or None.
+
+    Raises:
+        InputError: not a list of names, or a head that the family does not have.
+    """
+    given = made.values.get("architectures")
+    if given is None or given == []:
+        return None
+    if not isinstance(given, list | tuple) or not isinstance(given[0], str):
+        raise InputError(
+            f"{made.where('architectures')}: {shortened(given)} is not accepted: "
+            f'it must be a list of one name, like ["{family.heads[0]}"]'
+        )
+    if given[0] not in family.heads:
+        raise UnknownNameError(
+            f"{made.where('architectures')}: {unknown('architecture', given[0], family.heads)}"
+        )
+    return given[0]

@@ -1,0 +1,217 @@
+"""The fields of a configuration: read by name or alias, checked, each with its provenance.
+
+A builder asks for what its family needs; every problem is collected and told at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.models.configfile import Document
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("n_embd", "n_embed", "d_model"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "num_heads"),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv"),
+    "intermediate_size": ("n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
+    "max_position_embeddings": ("n_positions",),
+    "hidden_act": ("activation_function", "hidden_activation", "activation"),
+    "num_experts": ("num_local_experts", "n_routed_experts"),
+    "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
+    "vocab_size": ("padded_vocab_size",),
+}
+"""Other names of a field, as families write them."""
+
+LARGEST_SIZE = 10**12
+"""Largest size that is accepted: beyond every model, so more is a slip."""
+
+_COSTLESS = re.compile(
+    r"architectures|auto_map|model_type|_?name_or_path|(torch_)?dtype|.*version"
+    r"|.*token_ids?|.*dropout(_p(rob)?)?|.*drop|.*_pdrop|layerdrop|init.*|.*_init_.*|.*_std"
+    r"|.*_eps(ilon)?|rope_.*|rotary.*|.*_?softcapping|.*_theta|partial_rotary_factor"
+    r"|summary_.*|.*loss.*|output_.*|return_.*|use_cache|task_specific_params|pretraining_tp"
+    r"|label2id|id2label|num_labels|problem_type|quantization_config|.*fusion|.*fp32|.*upcast.*"
+    r"|gradient_checkpointing|use_flash_attn.*|_?attn_implementation|_commit_hash|_.*"
+    r"|query_pre_attn_scalar|.*_multiplier|.*_scal(e|ing)(_.*)?|scale_.*|logit.*|norm_topk_prob"
+    r"|topk_group|n_group|topk_method|scoring_func|seq_aux|aux_.*|ep_size|moe_layer_freq"
+    r"|original_max_position_embeddings|max_position_embeddings|n_ctx|seq(_)?length|model_max_length"
+    r"|initial_context_length|is_decoder|is_encoder_decoder|add_cross_attention|cross_attention.*"
+    r"|chunk_size_feed_forward|pruned_heads|remove_invalid_values|bad_words_ids|.*penalty"
+    r"|cache_implementation|tokenizer_class|prefix|swiglu_.*|offset_alibi|skip_bias_.*|router_.*"
+    r"|attention_softmax_in_fp32|apply_residual_connection_post_layernorm|slow_but_exact"
+    r"|clip_qkv|rope|alibi|.*_clamp.*|unk_index|finetuning_task|torchscript|use_bfloat16"
+    r"|embd_layer_norm_eps|ln_in_parallel.*|transformers_.*|hidden_act|embedding_size_note"
+)
+"""Keys that change no count of the kinds offered, matched whole."""
+
+_STRUCTURAL = re.compile(
+    r"num_|n_|_size|_dim|_rank|_?layers?|heads?|experts?|width|hidden|inner|bias|norm|mlp|moe"
+    r"|attn|attention|window|expand|ffn|group|gated|vocab|position|conv|lora|tie|text_|vision_"
+)
+"""What the names of keys that change counts contain."""
+
+ValueT = TypeVar("ValueT")
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from.
+
+    Args:
+        value: as used.
+        key: in the file; empty where the family decides.
+        how: "file", "alias", "family default" or "derived".
+    """
+
+    value: Any
+    key: str
+    how: str
+
+
+@dataclass
+class Fields:
+    """Reads the fields of one configuration.
+
+    Args:
+        source: the configuration.
+        family: model_type.
+        aliases: other names of fields, in addition to `ALIASES`.
+
+    Attributes:
+        origins: provenance by field, for everything that was read.
+        problems: what is wrong so far.
+        head: the architecture's name, set by the importer.
+    """
+
+    source: Document
+    family: str
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    head: str = ""
+    origins: dict[str, Origin] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def size(self, name: str, default: int = _MISSING) -> int:
+        """Return a positive integer; a default replaces a missing or null one."""
+        return self._read(name, default, _is_size, "a positive integer", 1)
+
+    def optional_size(self, name: str, default: int | None = None) -> int | None:
+        """Return a positive integer, or None where it is missing, null or zero."""
+        value: int | None = self._read(name, default, _is_count, "a positive integer or null", None)
+        return value or None
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return a truth value."""
+        return self._read(name, default, lambda v: isinstance(v, bool), "true or false", default)
+
+    def text(self, name: str, default: str, accepted: Sequence[str] = ()) -> str:
+        """Return text, one of `accepted` if that is given."""
+        value = self._read(name, default, lambda v: isinstance(v, str), "text", default)
+        if accepted and value not in accepted:
+            key = self.origins[name].key
+            self.problems.append(f"{self.source.where(key)}: {unknown('value', value, accepted)}")
+            return default
+        return value
+
+    def items(self, name: str, default: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """Return the items of a list."""
+        return tuple(self._read(name, default, lambda v: isinstance(v, list | tuple), "a list", ()))
+
+    def ignore(self, *names: str) -> None:
+        """Declare keys that do not change the counts of this family."""
+        self._seen.update(names)
+
+    def derived(self, name: str, value: ValueT) -> ValueT:
+        """Record a value that follows from others, and return it."""
+        self.origins[name] = Origin(value, "", "derived")
+        return value
+
+    def require(self, *, holds: bool, problem: str, name: str) -> None:
+        """Note a contradiction at the key of a field unless a condition holds."""
+        if not holds:
+            origin = self.origins.get(name)
+            key = origin.key if origin and origin.key else name
+            self.problems.append(f"{self.source.where(key)}: {problem}")
+
+    def refuse(self) -> None:
+        """Raise if anything is wrong, unknown keys that may change the cost included.
+
+        Raises:
+            InputError: every problem, with file, line and key.
+        """
+        problems = [*self.problems, *self._unread()]
+        if problems:
+            raise InputError(dict.fromkeys(problems))
+
+    def _keys(self, name: str) -> tuple[str, ...]:
+        return (name, *self.aliases.get(name, ()), *ALIASES.get(name, ()))
+
+    def _read(self, name: str, default: Any, accepts: Any, accepted: str, instead: Any) -> Any:  # noqa: ANN401
+        keys = self._keys(name)
+        self._seen.update(keys)
+        found = [key for key in keys if self.source.values.get(key) is not None]
+        if not found:
+            return self._default(name, default, instead)
+        values = [self.source.values[key] for key in found]
+        if any(value != values[0] for value in values):
+            shown = ", ".join(f"{k} = {v!r}" for k, v in zip(found, values, strict=True))
+            self.problems.append(f"{self.source.where(found[-1])}: contradicts: {shown}")
+        if not accepts(values[0]):
+            text = f"{shortened(values[0])} is not accepted: it must be {accepted}"
+            self.problems.append(f"{self.source.where(found[0])}: {text}")
+            return instead
+        how = "file" if found[0] == name else "alias"
+        self.origins[name] = Origin(values[0], found[0], how)
+        return values[0]
+
+    def _default(self, name: str, default: Any, instead: Any) -> Any:  # noqa: ANN401
+        if default is not _MISSING:
+            self.origins[name] = Origin(default, "", "family default")
+            return default
+        keys = self._keys(name)
+        null = [key for key in keys if key in self.source.values]
+        others = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
+        if null:
+            self.problems.append(f"{self.source.where(null[0])}: null, but {self.family} needs it")
+        else:
+            self.problems.append(
+                f"{self.source.name}: key {name!r}{others} is missing: {self.family} needs it"
+            )
+        return instead
+
+    def _unread(self) -> list[str]:
+        """Return a problem for every key that was not read and may change a count."""
+        return [
+            f"{self.source.where(key)}: not understood for {self.family} and may change the cost: "
+            "remove it, or set it to null"
+            for key, value in self.source.values.items()
+            if key not in self._seen
+            and value is not None
+            and value is not False
+            and value not in ([], {})
+            and not _COSTLESS.fullmatch(key)
+            and _STRUCTURAL.search(key)
+        ]
+
+
+def shortened(value: object) -> str:
+    """Show a refused value on at most 40 characters."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST_SIZE**2 else "a number"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+_LONGEST_SHOWN = 40
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_SIZE
+
+
+def _is_count(value: object) -> bool:
+    return _is_size(value) or (value == 0 and not isinstance(value, bool | float))

@@ -1,0 +1,33 @@
+"""What a model runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sequences, new tokens, and tokens that are in the cache already.
+
+    Training and prefill have no cache; a decode step has one new token.
+
+    Args:
+        b: sequences.
+        l: new tokens of each sequence.
+        c: tokens that are in the key/value cache already.
+    """
+
+    b: Expr = symbols.b
+    l: Expr = symbols.l
+    c: Expr = Integer(0)
+
+
+TRAINING = Shape()
+"""b sequences of l tokens, no cache."""
+
+DECODE = Shape(l=Integer(1), c=symbols.c)
+"""One new token for each of b sequences, c tokens in the cache."""
