@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="symbolic_cost")
+@click.version_option(package_name="symbolic_cost", prog_name="symbolic-cost")
 def main() -> None:
     """Symbolic cost formulas of neural networks.
 

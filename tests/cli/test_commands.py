@@ -1,0 +1,115 @@
+"""The commands of the README, their formats, and what they print."""
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from symbolic_cost.cli import main
+
+
+def run(line, exit_code=0):
+    result = CliRunner().invoke(main, line.split(), catch_exceptions=False)
+    assert result.exit_code == exit_code, result.output
+    return result.stdout
+
+
+def test_table_gives_formula_and_value():
+    printed = run("table gpt3-175b --strategy tp --set m1=4")
+    assert "attention.core.scores" in printed
+    assert "block, n_layers times" in printed
+    assert "m1 = 4" in printed
+    assert "conventions standard" in printed
+
+
+def test_table_for_programs_has_exact_values():
+    rows = {
+        row["op"]: row
+        for row in csv.DictReader(
+            io.StringIO(run("table gpt3-175b --strategy tp --set m1=4 --format csv"))
+        )
+    }
+    l, e, f = 2048, 12288, 49152
+    assert int(rows["block.mlp.fc1"]["flops_fwd value [FLOP]"]) == l * f * (2 * e + 1) // 4
+    assert rows["block.mlp.fc1"]["times"] == "n_layers"
+    total = int(rows["total"]["params value [element]"])
+    assert total == sum(
+        int(row["params value [element]"]) * (96 if row["times"] == "n_layers" else 1)
+        for name, row in rows.items()
+        if name != "total" and row["params value [element]"]
+    )
+
+
+def test_unbound_symbols_stay_symbolic():
+    record = json.loads(run("formula flops gpt --phase fwd --set n_layers=2 --format json"))
+    (row,) = record["records"]
+    assert row["value"] is None
+    assert "n_layers" in row["formula"]
+
+
+def test_formula_in_latex_is_the_formula_alone():
+    printed = run("formula params gpt --path block --format latex")
+    assert printed == ("n_{\\mathrm{layers}} \\left(4 e^{2} + 2 e f + 9 e + f\\right)\n")
+
+
+def test_formula_is_the_same_for_a_part_and_its_sum():
+    whole = json.loads(run("formula params gpt3-175b --format json"))["records"][0]["value"]
+    parts = [
+        json.loads(run(f"formula params gpt3-175b --path {path} --format json"))
+        for path in ("embedding", "block", "head")
+    ]
+    assert whole == sum(part["records"][0]["value"] for part in parts)
+    e = 12288
+    assert whole == 96 * (12 * e**2 + 13 * e) + (50257 + 2048) * e + 2 * e
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "markdown", "latex", "html"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "models",
+        "table gpt --strategy tp,sp,dp",
+        "formula saved gpt3-13b --recompute selective",
+        "tree gpt2 --of params",
+        "scale flops gpt --wrt e --at gpt2",
+    ],
+)
+def test_every_command_writes_every_format(line, form, tmp_path):
+    printed = run(f"{line} --format {form}")
+    assert printed.strip()
+    target = tmp_path / "out"
+    assert run(f"{line} --format {form} -o {target}") == ""
+    assert target.read_text().rstrip("\n") == printed.rstrip("\n")
+
+
+def test_scale_says_how_attention_meets_the_mlp():
+    rows = {
+        row["quantity"]: row
+        for row in json.loads(
+            run(
+                "scale flops_train gpt --wrt l --at gpt3-175b "
+                "--conventions model-flop --format json"
+            )
+        )["records"]
+    }
+    assert rows["attention core = MLP at"]["formula"] == "f"
+    assert rows["attention core = MLP at"]["value"] == 49152
+    assert rows["leading term in l"]["formula"] == "12 n_layers b l^2 e"
+    assert rows["total"]["value"] == 2048 * 6 * 12288 * (50257 + 96 * (12 * 12288 + 2 * 2048))
+
+
+def test_models_lists_four_sizes_of_gpt2_and_eight_of_gpt3():
+    records = json.loads(run("models --format json"))["records"]
+    names = [record["model"] for record in records]
+    assert sum(name.startswith("gpt2") for name in names) == 4
+    assert sum(name.startswith("gpt3") for name in names) == 8
+    assert all(record["source"] for record in records)
+
+
+def test_version_and_help():
+    assert "symbolic-cost" in run("--version")
+    printed = run("--help")
+    for name in ("table", "formula", "tree", "scale", "reproduce", "models"):
+        assert name in printed

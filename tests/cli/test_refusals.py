@@ -1,0 +1,152 @@
+"""Bad input: one clear error that says what is wrong and what is accepted, and nothing written."""
+
+import pytest
+from click.testing import CliRunner
+
+from symbolic_cost.cli import main
+
+TABLE = "table gpt3-175b"
+HUGE = "1" + "0" * 30
+
+REFUSED = [
+    # unknown names, the closest offered
+    ("frobnicate", "unknown command 'frobnicate'", "accepted are"),
+    ("tabel gpt", "unknown command 'tabel'", "did you mean table"),
+    ("table gpt3-176b", "unknown model 'gpt3-176b'", "gpt3-175b"),
+    ("table GPT3", "unknown model 'GPT3'", "did you mean gpt, gpt2 or gpt3-13b"),
+    ("table ../etc/passwd", "unknown model", ""),
+    ("table gpt --strategy tpp", "unknown strategy 'tpp'", "did you mean tp"),
+    ("table gpt --strategy tensor", "unknown strategy 'tensor'", ""),
+    ("table gpt --conventions standart", "unknown conventions 'standart'", "standard"),
+    ("table gpt --recompute selektive", "unknown recompute policy 'selektive'", "selective"),
+    ("table gpt --columns flop", "unknown cost 'flop'", "flops"),
+    ("table gpt --columns flops,,saved", "unknown cost ''", "accepted are"),
+    ("table gpt --format tabel", "unknown format 'tabel'", "table"),
+    ("table gpt --format PDF", "unknown format 'PDF'", ""),
+    ("table gpt --set m9=4", "unknown symbol 'm9'", "did you mean"),
+    ("table gpt --set heads=4", "unknown symbol 'heads'", ""),
+    ("formula flopz gpt", "unknown cost 'flopz'", "flops"),
+    ("formula flops gptt", "unknown model 'gptt'", "gpt"),
+    ("formula flops gpt --phase forth", "unknown phase 'forth'", "fwd"),
+    ("formula flops gpt --path blok", "unknown path 'blok'", "block"),
+    ("formula flops gpt --path block.mpl", "unknown path 'block.mpl'", "block.mlp"),
+    ("tree gpt --of sved", "unknown cost 'sved'", "saved"),
+    ("scale flops gpt --wrt ll", "unknown symbol 'll'", ""),
+    ("scale flops gpt --wrt width", "unknown symbol 'width'", ""),
+    ("scale flop gpt", "unknown cost 'flop'", "flops"),
+    ("scale flops gpt --at gpt4", "unknown model 'gpt4'", "gpt"),
+    ("reproduce transformer-table", "unknown publication", "transformer-tables"),
+    ("reproduce nothing-like-it", "unknown publication", "accepted are"),
+    # malformed assignments
+    ("table gpt --set", "requires an argument", ""),
+    ("table gpt --set m1", "'m1' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set =4", "'=4' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=", "'m1=' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1==4", "'m1==4' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=4=4", "'m1=4=4' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1:4", "'m1:4' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=four", "'m1=four' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=0x4", "'m1=0x4' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=4e0", "'m1=4e0' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=2+2", "'m1=2+2' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=__import__('os')", "is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=2 --set m1=4", "a second number", "one is accepted"),
+    ("table gpt --set m1=2,m1=4", "a second number", "one is accepted"),
+    # refused numbers
+    ("table gpt --set m1=0", "m1 = 0", "an integer from 1"),
+    ("table gpt --set m1=-4", "m1 = -4", "an integer from 1"),
+    ("table gpt --set m1=1.5", "'m1=1.5' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=inf", "'m1=inf' is not an assignment", "NAME=INTEGER"),
+    ("table gpt --set m1=nan", "'m1=nan' is not an assignment", "NAME=INTEGER"),
+    (f"table gpt --set l={HUGE}", "an integer of 100 bits", "an integer from 1"),
+    (f"table gpt --set l={'9' * 80}", "is not an assignment", "NAME=INTEGER"),
+    # strategies
+    ("table gpt --strategy sp", "sp needs tp", "write for example"),
+    ("table gpt --strategy tp=0", "tp=0", "positive integer"),
+    ("table gpt --strategy tp=-2", "tp=-2", "positive integer"),
+    ("table gpt --strategy tp=1.5", "tp=1.5", "positive integer"),
+    ("table gpt --strategy tp=two", "tp=two", "positive integer"),
+    ("table gpt --strategy tp=", "tp=", "positive integer"),
+    (f"table gpt --strategy tp={HUGE}", "tp=", "positive integer"),
+    ("table gpt --strategy tp=2,tp=4", "'tp' is given twice", ""),
+    ("table gpt --strategy tp=2x2", "tp=2x2", "2 degrees are given"),
+    ("table gpt --strategy sp=2,tp", "sp", ""),
+    ("table gpt --strategy zero=1", "zero=1 needs one of", "dp"),
+    ("table gpt --strategy dp=8,zero=4", "zero=4", "0, 1, 2 and 3"),
+    ("table gpt --strategy dp=8,zero", "zero takes its level", "zero=1"),
+    # numbers that do not divide: axis and mesh axis are named
+    (
+        f"{TABLE} --strategy tp=5",
+        "axis h (96) is not divisible by mesh axis tp (m1 = 5)",
+        "nearest",
+    ),
+    (f"{TABLE} --strategy tp --set m1=7", "axis f", "mesh axis tp (m1 = 7)"),
+    (f"{TABLE} --strategy tp=8,sp --set l=2047", "axis r", "mesh axis tp (m1 = 8)"),
+    (f"{TABLE} --strategy dp=3 --set b=4", "axis b", "mesh axis dp (dp = 3)"),
+    (f"{TABLE} --set h=97", "is not a whole number", "axis d"),
+    # output
+    (f"{TABLE} -o missing/out.txt", "directory", "does not exist"),
+    (f"{TABLE} -o .", "is a directory", "give the name of a file"),
+    (f"{TABLE} -o /proc/version", "cannot be written", ""),
+    ("formula flops gpt -o /dev/null/x", "output file", ""),
+    # inputs of publications
+    ("reproduce transformer-tables --inputs missing.json", "cannot be read", "No such file"),
+    ("reproduce transformer-tables --inputs empty.json", "is not JSON", ""),
+    ("reproduce transformer-tables --inputs truncated.json", "is not JSON", ""),
+    ("reproduce transformer-tables --inputs list.json", "holds no object", "write for example"),
+    ("reproduce transformer-tables --inputs large.json", "at most", ""),
+    ("reproduce transformer-tables --inputs deep.json", "is not JSON", ""),
+    # usage
+    ("table", "Missing argument 'MODEL'", ""),
+    ("table gpt extra", "unexpected extra argument", "extra"),
+    ("table gpt --frob", "No such option", "--frob"),
+    ("table gpt --only everything", "'everything' is not one of", "formulas"),
+    ("formula flops", "name a cost and a model", ""),
+]
+
+FILES = {
+    "empty.json": "",
+    "truncated.json": '{"b": 1, ',
+    "list.json": "[1, 2]",
+    "large.json": " " * 1_000_001,
+    "deep.json": "[" * 100_000,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_list_is_long_enough():
+    assert len({line for line, *_ in REFUSED}) >= 60
+
+
+@pytest.mark.parametrize(("line", "said", "accepted"), REFUSED, ids=[r[0][:60] for r in REFUSED])
+def test_refused(line, said, accepted, folder):
+    result = CliRunner().invoke(main, line.split(), prog_name="symbolic-cost")
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+    assert accepted in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert {path.name for path in folder.iterdir()} == set(FILES)
+
+
+def test_an_output_file_stays_when_a_later_run_is_refused(folder):
+    kept = folder / "out.csv"
+    kept.write_text("kept")
+    line = f"{TABLE} --strategy tp=5 --format csv -o out.csv"
+    assert CliRunner().invoke(main, line.split()).exit_code == 2
+    assert kept.read_text() == "kept"
+
+
+def test_all_problems_are_told_at_once():
+    line = "table gptx --strategy tpp --set q --conventions std --recompute al"
+    result = CliRunner().invoke(main, line.split())
+    assert result.stderr.startswith("Error: 5 problems:\n  1. ")
+    for said in ("model 'gptx'", "strategy 'tpp'", "'q' is not", "'std'", "policy 'al'"):
+        assert said in result.stderr
