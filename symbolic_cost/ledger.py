@@ -42,6 +42,8 @@ class Quantity(StrEnum):
     WEIGHT_GRADIENT = "weight_gradient"
     ACTIVATION_GRADIENT = "activation_gradient"
     SAVED = "saved"
+    CACHED = "cached"
+    CACHE = "cache"
     COMMUNICATION = "communication"
     TIME = "time"
 

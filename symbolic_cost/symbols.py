@@ -67,6 +67,20 @@ V = _count("V", "vocabulary")
 P = _count("P", "positions of a learned position embedding")
 n = _count("n", "length of the summed axis (in conventions)")
 
+# Sizes of variants.
+g = _count("g", "query heads that share one key/value head")
+W = _count("W", "window of sliding attention [tokens]")
+E = _count("E", "experts")
+E_t = _count("E_t", "experts per token", "E_t")
+f_m = _count("f_m", "width of one expert", "f_m")
+f_s = _count("f_s", "width of the shared experts together", "f_s")
+e_p = _count("e_p", "width of the token table where it is projected", "e_p")
+r_q = _count("r_q", "rank of the query latent", "r_q")
+r_kv = _count("r_kv", "rank of the key/value latent", "r_{kv}")
+d_n = _count("d_n", "head width without rotation", "d_n")
+d_r = _count("d_r", "head width with rotation", "d_r")
+d_v = _count("d_v", "head width of values", "d_v")
+
 # Degrees of the mesh axes.
 R = _count("R", "ranks (GPUs)")
 m1 = _count("m1", "tensor-parallel degree", "m_1")
@@ -77,11 +91,20 @@ cp = _count("cp", "context-parallel degree", r"\mathit{cp}")
 dp = _count("dp", "data-parallel degree", r"\mathit{dp}")
 pp = _count("pp", "pipeline-parallel degree", r"\mathit{pp}")
 ep = _count("ep", "expert-parallel degree", r"\mathit{ep}")
+dr = _count("dr", "replicas of the data-parallel groups that keep shards", r"\mathit{dr}")
 p = _count("p", "ranks of one collective (in conventions)")
+
+# Pipelines and panels.
+stage = _count("stage", "pipeline stage, from 1", r"\mathit{stage}")
+v = _count("v", "model chunks per pipeline stage")
+panels = _count("panels", "panels of a product that moves in steps", r"n_b")
 
 # Sizes of elements and rates of machines.
 s = _rate("s", "size of one element [byte]")
 mu = _rate("mu", "size of one dropout-mask element [byte]", r"\mu")
+T_F = _rate("T_F", "forward pass of one microbatch and stage [s]")
+T_B = _rate("T_B", "input gradients of one microbatch and stage [s]")
+T_W = _rate("T_W", "weight gradients of one microbatch and stage [s]")
 message = _rate("message", "full message of one collective [byte]", r"w")
 
 

@@ -24,6 +24,7 @@ class Counter:
         placement: which axes are split.
         conventions: what counts how.
         padded: axes that are padded to a multiple of the degree that splits them.
+        means: axes whose size is a mean, which need not be whole.
     """
 
     def __init__(
@@ -32,9 +33,11 @@ class Counter:
         placement: Placement,
         conventions: Conventions,
         padded: Collection[str] = (),
+        means: Collection[str] = (),
     ) -> None:
         self._sizes = sizes
         self._padded = padded
+        self._means = means
         self._placement = placement
         self._conventions = conventions
         self._local: dict[str, Expr] = {}
@@ -52,7 +55,8 @@ class Counter:
                 raise InputError(f"{where}: axis {axis!r} has no size")
             size, meshes = self._sizes[axis], self._placement.meshes(axis)
             padded = bool(meshes) and axis in self._padded
-            if (meshes or not size.is_integer) and not padded:
+            whole = padded or axis in self._means
+            if (meshes or not size.is_integer) and not whole:
                 degrees = self._placement.degrees
                 self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)
             if meshes:

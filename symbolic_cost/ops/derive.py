@@ -6,6 +6,7 @@ from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Re
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.cache import book_cache
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Model
@@ -40,7 +41,7 @@ def cost(
         PlacementError: the placement and the model do not go together.
         ConventionError: the conventions do not answer for an op.
     """
-    counter = Counter(model.sizes, placement, conventions, model.padded)
+    counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
     _check(model, placement, counter)
     rows: list[Row] = []
     shared: set[str] = set()
@@ -51,6 +52,7 @@ def cost(
         for op in part.ops:
             _book_kernels(book, op)
             book_weights(book, op, shared)
+            book_cache(book, op)
         book_saved(book, flow)
         rows += book.rows
     return CostTable(tuple(rows), conventions, tuple(counter.splits.values()), model.name)

@@ -61,6 +61,7 @@ class Model:
         parts: in the order in which they run.
         sizes: size by axis.
         padded: axes that are padded to a multiple of the degree that splits them (vocabulary).
+        means: axes whose size is a mean, which need not be whole (tokens per expert).
         bindings: numbers of a preset, by symbol name.
         source: key of a reference.
     """
@@ -69,6 +70,7 @@ class Model:
     parts: tuple[Part, ...]
     sizes: Mapping[str, Expr]
     padded: tuple[str, ...] = ()
+    means: tuple[str, ...] = ()
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
 

@@ -1,0 +1,51 @@
+"""Caches: what generation keeps of a tensor from one step to the next.
+
+A cache joins the new positions of a tensor to the kept ones, so it is a view to a longer axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from symbolic_cost.errors import PatternError
+from symbolic_cost.ledger import Phase, Quantity
+from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.view import View, view
+
+
+@dataclass(frozen=True)
+class Cache(View):
+    """A view whose result is kept for the next step; see `cache`."""
+
+    kept: tuple[str, ...] = ()
+
+    def entry(self) -> Operand:
+        """Return what is kept after the step."""
+        return replace(self.outputs[0], axes=self.kept)
+
+
+def cache(name: str, pattern: str, kept: str) -> Cache:
+    """Declare a cache: `cache("keys", "k[b l k d] -> keys[b t k d]", kept="b m k d")`.
+
+    Args:
+        name: of the op.
+        pattern: of a view, from new positions to all positions that are used.
+        kept: axes of what is kept afterwards, place by place as in the result.
+
+    Raises:
+        PatternError: not a view, or `kept` has another number of axes.
+    """
+    made = view(name, pattern)
+    axes = tuple(kept.split())
+    if len(axes) != len(made.outputs[0].axes):
+        raise PatternError(f"pattern {pattern!r}: kept axes [{kept}] are not those of the result")
+    return Cache(name, made.pattern, kept=axes)
+
+
+def book_cache(book: Book, op: Op) -> None:
+    """Book the elements and the bytes that an op keeps for the next step of generation."""
+    if isinstance(op, Cache):
+        book.elements(op, Quantity.CACHED, op.entry())
+        book.bytes(op, Phase.STATE, Quantity.CACHE, op.entry())
