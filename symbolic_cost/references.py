@@ -85,6 +85,59 @@ REFERENCES: dict[str, Reference] = {
             "arXiv:1811.06965",
         ),
         Reference("grattafiori-2024", "The Llama 3 Herd of Models", "arXiv:2407.21783"),
+        Reference(
+            "flops-profiler",
+            "Flops Profiler, with profiles of BERT-base and of a Megatron-LM GPT-2",
+            "github.com/cli99/flops-profiler, commits 9150c3a and ae04948",
+        ),
+        Reference(
+            "devlin-2018",
+            "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding",
+            "arXiv:1810.04805",
+        ),
+        Reference(
+            "raffel-2019",
+            "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+            "arXiv:1910.10683",
+        ),
+        Reference(
+            "dosovitskiy-2020",
+            "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale",
+            "arXiv:2010.11929",
+        ),
+        Reference(
+            "gu-2023",
+            "Mamba: Linear-Time Sequence Modeling with Selective State Spaces",
+            "arXiv:2312.00752",
+        ),
+        Reference(
+            "dao-2024",
+            "Transformers are SSMs: Generalized Models and Efficient Algorithms Through "
+            "Structured State Space Duality",
+            "arXiv:2405.21060",
+        ),
+        Reference(
+            "lecun-1998",
+            "Gradient-Based Learning Applied to Document Recognition",
+            "Proceedings of the IEEE 86 (1998)",
+        ),
+        Reference(
+            "krizhevsky-2014",
+            "One weird trick for parallelizing convolutional neural networks",
+            "arXiv:1404.5997",
+        ),
+        Reference(
+            "simonyan-2014",
+            "Very Deep Convolutional Networks for Large-Scale Image Recognition",
+            "arXiv:1409.1556",
+        ),
+        Reference("he-2015", "Deep Residual Learning for Image Recognition", "arXiv:1512.03385"),
+        Reference(
+            "sandler-2018",
+            "MobileNetV2: Inverted Residuals and Linear Bottlenecks",
+            "arXiv:1801.04381",
+        ),
+        Reference("zaremba-2014", "Recurrent Neural Network Regularization", "arXiv:1409.2329"),
     )
 }
 """Every source by its key."""

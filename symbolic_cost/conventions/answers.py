@@ -51,10 +51,25 @@ OPERATIONS = Elementwise(
         "layer_norm": elementwise_flop(9 * n, 13 * n - 4),
         # square, sum, scale by the reciprocal, affine | as layer_norm without the mean's part
         "rms_norm": elementwise_flop(4 * n, 9 * n - 2),
+        "batch_norm": elementwise_flop(9 * n, 13 * n - 4),
         "gelu": elementwise_flop(8 * n, 13 * n),
         "relu": elementwise_flop(n, n),
         "silu": elementwise_flop(5 * n, 9 * n),
         "tanh": elementwise_flop(n, 3 * n),
+        "relu6": elementwise_flop(2 * n, n),
+        "sigmoid": elementwise_flop(4 * n, 3 * n),
+        "softplus": elementwise_flop(3 * n, 5 * n),
+        "exp": elementwise_flop(n, n),
+        # one state: sums of gates, sigmoids (4), tanh (1), products | twice as many
+        "rnn_cell": elementwise_flop(2 * n, 4 * n),
+        "gru_cell": elementwise_flop(17 * n, 34 * n),
+        "lstm_cell": elementwise_flop(22 * n, 44 * n),
+        # multiply and add at every step but the first | the same backwards, and the decay's part
+        "scan": elementwise_flop(2 * n - 2, 3 * n - 3),
+        # windows of n elements: comparisons | one addition; sum and divide | divide and add
+        "max_pool": elementwise_flop(n - 1, 1),
+        "avg_pool": elementwise_flop(n, n + 1),
+        "pooled": elementwise_flop(0, 0),
         "dropout": elementwise_flop(n, n),
         "add": elementwise_flop(n, 0),
         "copy": elementwise_flop(0, 0),

@@ -22,6 +22,7 @@ from symbolic_cost.conventions.answers import (
     TABLES,
     WHOLE_MESSAGE,
 )
+from symbolic_cost.conventions.profilers import PROFILERS
 from symbolic_cost.conventions.questions import (
     BackwardTraffic,
     Conventions,
@@ -151,6 +152,7 @@ _PRESETS = (
     TRANSFORMER_TABLES_AS_CODED,
     TRANSFORMER_TABLES_AS_MEANT,
     MEGATRON_REPORT,
+    *PROFILERS,
 )
 
 PRESETS: dict[str, Conventions] = {preset.name: preset for preset in _PRESETS}

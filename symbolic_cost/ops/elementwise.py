@@ -52,6 +52,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "silu": Kind(Keeps.INPUTS),
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
+        "relu6": Kind(Keeps.INPUTS),
+        "sigmoid": Kind(Keeps.OUTPUTS),
+        "softplus": Kind(Keeps.INPUTS),
+        "exp": Kind(Keeps.OUTPUTS),
+        "rnn_cell": Kind(Keeps.OUTPUTS),
+        "gru_cell": Kind(Keeps.INPUTS),
+        "lstm_cell": Kind(Keeps.INPUTS),
         "add": Kind(Keeps.NOTHING),
         "copy": Kind(Keeps.NOTHING),
         "mul": Kind(Keeps.INPUTS),
@@ -62,6 +69,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         # mean and mean square | the two row sums of the gradient
         "layer_norm": Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2),
         "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
+        # each rank normalises over its own samples
+        "batch_norm": Kind(Keeps.INPUTS, statistics=2),
         # maximum, sum of exponentials and the target's logit; backward is local
         "cross_entropy": Kind(Keeps.SINGLE_OUTPUTS, forward_reductions=3),
     }
