@@ -1,0 +1,1 @@
+"""Output: formulas, tables, trees and documents made from cost tables, which are never changed."""

@@ -1,0 +1,106 @@
+"""Formulas and the meaning of their symbols, as LaTeX and as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr, Symbol
+
+from symbolic_cost.emit.printers import LaTeX, Plain
+from symbolic_cost.symbols import GLOSSARY, in_glossary_order
+
+
+def latex(expr: Expr) -> str:
+    r"""Return a formula as LaTeX for math mode.
+
+    >>> from symbolic_cost.symbols import b, e, l, m1
+    >>> latex(24 * e**2 * b * l / m1 - b)
+    '\\frac{24 b l e^{2}}{m_1} - b'
+    """
+    text: str = LaTeX().doprint(expr)
+    return text
+
+
+def latex_terms(expr: Expr) -> list[str]:
+    """Return the terms of a sum as LaTeX, each but a positive first one led by its sign."""
+    return LaTeX().terms(expr)
+
+
+def plain(expr: Expr) -> str:
+    """Return a formula as text.
+
+    A space multiplies, `^` is a power, and `/` divides the product before it by the one factor
+    or bracket behind it.
+
+    >>> from symbolic_cost.symbols import Active, b, e, l, m1
+    >>> plain(b * e * l * (m1 - 1) / (2 * m1) + 4 * l**2 * Active(m1))
+    'b l e (m1 - 1)/(2 m1) + 4 l^2 [m1 > 1]'
+    """
+    text: str = Plain().doprint(expr)
+    return text
+
+
+def symbols_of(exprs: Iterable[Expr]) -> list[Symbol]:
+    """Return the symbols of formulas as the glossary lists them."""
+    return in_glossary_order({symbol for expr in exprs for symbol in expr.free_symbols})
+
+
+def where_list(exprs: Iterable[Expr]) -> str:
+    """Return what the symbols of formulas mean, as LaTeX text; empty if they have none.
+
+    Symbols that the glossary lacks are left out.
+    """
+    return _where(f"${latex(symbol)}$: {latex_text(text)}" for symbol, text in _meanings(exprs))
+
+
+def where_plain(exprs: Iterable[Expr]) -> str:
+    """Return what the symbols of formulas mean, as text; empty if they have none.
+
+    Symbols that the glossary lacks are left out.
+
+    >>> from symbolic_cost.symbols import b, e
+    >>> where_plain([e * b])
+    'where b: microbatch size [sequences]; e: embedding (hidden) width'
+    """
+    return _where(f"{symbol.name}: {text}" for symbol, text in _meanings(exprs))
+
+
+def _meanings(exprs: Iterable[Expr]) -> list[tuple[Symbol, str]]:
+    return [
+        (symbol, GLOSSARY[symbol.name].meaning)
+        for symbol in symbols_of(exprs)
+        if symbol.name in GLOSSARY
+    ]
+
+
+def _where(items: Iterable[str]) -> str:
+    text = "; ".join(items)
+    return f"where {text}" if text else ""
+
+
+_SPECIAL = {
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "µ": r"\textmu{}",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "→": r"$\to$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "\N{MINUS SIGN}": "$-$",
+    "\n": " ",
+}
+
+
+def latex_text(text: str) -> str:
+    r"""Escape plain text for LaTeX.
+
+    >>> latex_text("50% of m_1")
+    '50\\% of m\\_1'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)

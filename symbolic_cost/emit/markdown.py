@@ -1,0 +1,39 @@
+"""Sheets as Markdown tables with formulas in dollars, as GitHub renders them."""
+
+from __future__ import annotations
+
+import re
+
+from sympy import Expr
+
+from symbolic_cost.emit.formulas import latex
+from symbolic_cost.emit.sheet import Sheet
+
+_RULE = {"left": ":---", "right": "---:"}
+
+
+def write(sheet: Sheet) -> str:
+    """Return a heading, a table and the notes as a list."""
+    lines = [
+        f"### {_escaped(sheet.title)}",
+        "",
+        _row([_escaped(column.title) for column in sheet.columns]),
+        _row([_RULE[column.align] for column in sheet.columns]),
+        *map(_row, sheet.printed(_formula, _escaped)),
+    ]
+    if sheet.notes:
+        lines += ["", *(f"- {_escaped(note)}" for note in sheet.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _formula(expr: Expr) -> str:
+    # A bar in a formula would end the cell.
+    return f"${latex(expr)}$".replace("|", r"\vert ")
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_$<>|\[\]])", r"\\\1", text).replace("\n", "<br>")

@@ -1,0 +1,260 @@
+"""One printer per output, LaTeX and plain text, on one declared order.
+
+Factors stand in the order of the glossary, numbers before them and sums, functions and brackets
+after them. The terms of a sum are in graded lexicographic order of the same symbols, positive
+terms before negative ones. What divides goes below one fraction bar.
+"""
+
+# ruff: noqa: N802 - SymPy calls a printer's methods by the names of its classes
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from sympy import (
+    Add,
+    Expr,
+    Function,
+    Integer,
+    Max,
+    Min,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    ceiling,
+    floor,
+)
+from sympy.core.relational import Relational
+from sympy.core.sorting import default_sort_key
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.str import StrPrinter
+
+from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
+
+
+class _Ordered:
+    """Sums, products and powers in the declared order; a subclass says how they look."""
+
+    _print: Callable[[Any], str]
+    group: Callable[[str], str]
+    root: Callable[[str], str]
+    power: Callable[[str, str], str]
+    quotient: Callable[[list[Expr], list[Expr]], str]
+
+    def terms(self, expr: Expr) -> list[str]:
+        """Return the terms of a sum, each but a positive first one led by its sign."""
+        texts: list[str] = []
+        for term in _ordered(_flat(Add, expr)):
+            negative, top, bottom = _parts(term)
+            text = self.quotient(top, bottom) if bottom else self.product(top)
+            sign = "-" if negative else "+" if texts else ""
+            texts.append(f"{sign} {text}" if texts else sign + text)
+        return texts
+
+    def product(self, factors: list[Expr]) -> str:
+        """Return factors side by side, bracketed where they would be misread."""
+        text = ""
+        for factor in factors:
+            piece = self.factor(factor)
+            if text[-1:].isdigit() and piece[0].isdigit():
+                piece = self.group(piece)
+            text += self.space(text, piece) + piece if text else piece
+        return text
+
+    def space(self, before: str, after: str) -> str:  # noqa: ARG002 - LaTeX looks at them
+        """Return what stands between two factors."""
+        return " "
+
+    def factor(self, expr: Expr) -> str:
+        """Return one factor among others."""
+        text = self.alone(expr)
+        return self.group(text) if isinstance(expr, _LOOSE) else text
+
+    def alone(self, expr: Expr) -> str:
+        """Return one factor where nothing stands beside it."""
+        if not isinstance(expr, Pow):
+            return self._print(expr)
+        if expr.exp == S.Half:
+            return self.root(self._print(expr.base))
+        base = self._print(expr.base)
+        bare = isinstance(expr.base, Symbol | Function) or str(expr.base).isdigit()
+        return self.power(base if bare else self.group(base), self._print(expr.exp))
+
+    def _print_Add(self, expr: Expr) -> str:
+        return " ".join(self.terms(expr))
+
+    _print_Mul = _print_Pow = _print_Rational = _print_Add
+
+    def _print_Integer(self, expr: Expr) -> str:
+        return str(expr)
+
+    def _arguments(self, expr: Expr) -> str:
+        return ", ".join(self._print(argument) for argument in _ordered(expr.args))
+
+
+class LaTeX(_Ordered, LatexPrinter):
+    """Prints LaTeX for math mode."""
+
+    def group(self, text: str) -> str:
+        """Return a text in brackets of its height."""
+        return rf"\left({text}\right)"
+
+    def root(self, text: str) -> str:
+        """Return a square root."""
+        return rf"\sqrt{{{text}}}"
+
+    def power(self, base: str, exponent: str) -> str:
+        """Return a power."""
+        return f"{base}^{{{exponent}}}"
+
+    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
+        """Return a fraction; its bar replaces brackets."""
+        above, below = (
+            self.alone(side[0]) if len(side) == 1 else self.product(side) for side in (top, bottom)
+        )
+        return rf"\frac{{{above}}}{{{below}}}"
+
+    def space(self, before: str, after: str) -> str:
+        """Return a wide space beside a name of several letters."""
+        wide = after.startswith(r"\mathit") or re.search(r"\\mathit\{\w+\}$", before)
+        return r" \, " if wide else " "
+
+    def _print_Symbol(self, expr: Symbol) -> str:
+        if expr.name in GLOSSARY:
+            return GLOSSARY[expr.name].latex
+        # A bare name of several letters would read as a product.
+        return re.sub(r"^[A-Za-z]{2,}", r"\\mathit{\g<0>}", super()._print_Symbol(expr))
+
+    def _print_Max(self, expr: Expr) -> str:
+        return rf"\max\left({self._arguments(expr)}\right)"
+
+    def _print_exp(self, expr: Expr) -> str:
+        # SymPy's power of e would read as a power of the embedding width.
+        return rf"\exp\left({self._arguments(expr)}\right)"
+
+    def _print_Min(self, expr: Expr) -> str:
+        return rf"\min\left({self._arguments(expr)}\right)"
+
+
+class Plain(_Ordered, StrPrinter):
+    """Prints text: a space multiplies, `^` is a power, `/` divides a whole product."""
+
+    def group(self, text: str) -> str:
+        """Return a text in brackets."""
+        return f"({text})"
+
+    def root(self, text: str) -> str:
+        """Return a square root."""
+        return f"sqrt({text})"
+
+    def power(self, base: str, exponent: str) -> str:
+        """Return a power."""
+        return f"{base}^{exponent if exponent.isalnum() else self.group(exponent)}"
+
+    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
+        """Return a product over one factor or one bracket."""
+        below = self.product(bottom)
+        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
+
+    def _print_Max(self, expr: Expr) -> str:
+        return f"max({self._arguments(expr)})"
+
+    def _print_Min(self, expr: Expr) -> str:
+        return f"min({self._arguments(expr)})"
+
+    def _print_Piecewise(self, expr: Expr) -> str:
+        *cases, (last, condition) = expr.args
+        texts = [f"{self._print(value)} if {self._print(test)}" for value, test in cases]
+        if condition == S.true:
+            return " else ".join([*texts, self._print(last)])
+        return " else ".join(
+            [*texts, f"{self._print(last)} if {self._print(condition)}", "undefined"]
+        )
+
+    def _print_Relational(self, expr: Relational) -> str:
+        return f"{self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)}"
+
+
+_LOOSE = (Add, Mul, Piecewise, Relational)
+"""What needs brackets among factors."""
+
+
+def _flat(kind: type[Expr], expr: Expr) -> Iterator[Expr]:
+    """Give the arguments of nested sums, or products, one after the other."""
+    for part in kind.make_args(expr):
+        if isinstance(part, kind):
+            yield from _flat(kind, part)
+        else:
+            yield part
+
+
+def _parts(term: Expr) -> tuple[bool, list[Expr], list[Expr]]:
+    """Split a term into its sign and the factors above and below the bar, in order."""
+    coefficient: Expr = Integer(1)
+    top: list[Expr] = []
+    bottom: list[Expr] = []
+    for factor in _flat(Mul, term):
+        if factor.is_Number:
+            coefficient *= factor
+        elif isinstance(factor, Pow) and factor.exp.could_extract_minus_sign():
+            bottom.append(Pow(factor.base, -factor.exp))
+        else:
+            top.append(factor)
+    top.sort(key=_place)
+    bottom.sort(key=_place)
+    negative = coefficient.is_extended_negative is True
+    above, below = abs(coefficient).as_numer_denom()
+    if above != 1 or not top:
+        top.insert(0, above)
+    if below != 1:
+        bottom.insert(0, below)
+    return negative, top, bottom
+
+
+def _place(factor: Expr) -> tuple[object, ...]:
+    """Sort factors: numbers, symbols by the glossary, sums and functions, brackets."""
+    base = factor.base if isinstance(factor, Pow) else factor
+    kind = 0 if base.is_number else 1 if base.is_Symbol else 3 if isinstance(base, Active) else 2
+    ranks = [_RANK.get(symbol.name, len(_RANK)) for symbol in base.free_symbols]
+    return kind, sorted(ranks), default_sort_key(factor)
+
+
+_RANK = {name: rank for rank, name in enumerate(GLOSSARY)}
+
+
+def _ordered(terms: Iterable[Expr]) -> list[Expr]:
+    """Sort terms: positive before negative, higher degrees first, as the glossary lists them."""
+    found = list(terms)
+    symbols = in_glossary_order({symbol for term in found for symbol in term.free_symbols})
+
+    def key(term: Expr) -> tuple[object, ...]:
+        degree, exponents = _degrees(term, symbols)
+        falling = [-exponent for exponent in exponents]
+        return _parts(term)[0], -degree, falling, default_sort_key(term)
+
+    return sorted(found, key=key)
+
+
+def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Expr, list[Expr]]:
+    """Return the degree above the bar and the exponent of every symbol, of the leading term."""
+    exponents = [S.Zero] * len(symbols)
+    if isinstance(expr, Add | Max | Min | ceiling | floor):
+        return max(_degrees(part, symbols) for part in expr.args)
+    for factor in Mul.make_args(expr):
+        base, exponent = factor.as_base_exp()
+        if not exponent.is_Rational:
+            continue
+        if base.is_Symbol:
+            exponents[symbols.index(base)] += exponent
+        elif isinstance(base, _LEADING):
+            inner = _degrees(base, symbols)[1]
+            exponents = [old + exponent * new for old, new in zip(exponents, inner, strict=True)]
+    return sum((x for x in exponents if x > 0), S.Zero), exponents
+
+
+_LEADING = (Add, Mul, Max, Min, ceiling, floor)
+"""What grows as its leading part does; other functions and brackets have degree zero."""

@@ -1,0 +1,162 @@
+"""A neutral table of texts, numbers and formulas, and the formats that it is written in.
+
+Formats for people (table, markdown, latex, html) print numbers to six digits, or with the prefix
+of their column's unit; formats for programs (json, csv) print them exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from importlib import import_module
+from typing import Literal, TypeAlias
+
+from sympy import Expr
+
+from symbolic_cost.emit.formulas import plain
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.units import Unit, human
+
+Cell: TypeAlias = str | int | Fraction | float | Expr | None
+"""What a table holds; None is an empty cell."""
+
+Formula: TypeAlias = Callable[[Expr], str]
+Text: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Args:
+        heading: unique within the sheet.
+        align: side at which its cells stand.
+        unit: of its numbers; those of a `Unit` are printed for people with a prefix.
+    """
+
+    heading: str
+    align: Literal["left", "right"] = "left"
+    unit: Unit | str | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading, with the unit in brackets if it is not printed in every cell."""
+        return self.heading if isinstance(self.unit, Unit) else self.full_title
+
+    @property
+    def full_title(self) -> str:
+        """The heading with the unit in brackets."""
+        return f"{self.heading} [{self.unit}]" if self.unit else self.heading
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table.
+
+    Args:
+        title: one line.
+        columns: from left to right.
+        rows: one cell per column each.
+        notes: lines below the table.
+
+    Raises:
+        InputError: a row of another length than the columns, or a heading that occurs twice.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the shape; SymPy's numbers become Python's."""
+        width = len(self.columns)
+        counted = Counter(column.heading for column in self.columns)
+        problems = [f"heading {name!r} occurs twice" for name, n in counted.items() if n > 1]
+        problems += [
+            f"row {number} has {len(row)} cells for {width} columns"
+            for number, row in enumerate(self.rows, 1)
+            if len(row) != width
+        ]
+        if problems:
+            raise InputError(f"sheet {self.title!r}: {problem}" for problem in problems)
+        rows = tuple(tuple(map(_native, row)) for row in self.rows)
+        object.__setattr__(self, "rows", rows)
+
+    def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
+        """Return the rows as texts for people.
+
+        Args:
+            formula: prints a formula.
+            text: escapes a text.
+            number: marks up a printed number.
+        """
+
+        def cell_text(cell: Cell, column: Column) -> str:
+            if cell is None:
+                return ""
+            if isinstance(cell, str):
+                return text(cell)
+            if isinstance(cell, Expr):
+                return formula(cell)
+            return number(rounded(cell, column.unit))
+
+        return [list(map(cell_text, row, self.columns)) for row in self.rows]
+
+
+def _native(cell: Cell) -> Cell:
+    if isinstance(cell, Expr) and cell.is_Rational:
+        return int(cell) if cell.is_Integer else Fraction(int(cell.p), int(cell.q))
+    return cell
+
+
+def rounded(value: float | Fraction, unit: Unit | str | None = None) -> str:
+    """Print a number for people: integers whole, others to six digits, units with a prefix.
+
+    >>> rounded(Fraction(1, 3)), rounded(10**12), rounded(3 * 2**29, Unit.BYTE)
+    ('0.333333', '1000000000000', '1.5 GiB')
+    """
+    if isinstance(unit, Unit):
+        return human(value, unit)
+    if isinstance(value, Fraction):
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def exact(cell: Cell) -> str | int | float | None:
+    """Return a cell for programs: formulas as text, fractions as decimals or as "p/q".
+
+    >>> exact(Fraction(1, 10)), exact(Fraction(1, 3)), exact(Fraction(8, 4))
+    (0.1, '1/3', 2)
+    """
+    if isinstance(cell, Expr):
+        return plain(cell)
+    if not isinstance(cell, Fraction):
+        return cell
+    if cell.denominator == 1:
+        return cell.numerator
+    try:
+        decimal = float(cell)
+    except OverflowError:
+        return str(cell)
+    return decimal if Fraction(repr(decimal)) == cell else str(cell)
+
+
+FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
+"""The formats that a sheet is written in; each is a module with a function `write`."""
+
+
+def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's word
+    """Return a sheet in a format, as text that ends in a newline.
+
+    Raises:
+        UnknownNameError: no such format; the closest are offered.
+        InputError: the format's optional package is not installed.
+    """
+    if format not in FORMATS:
+        raise UnknownNameError(unknown("format", format, FORMATS))
+    written: str = import_module(f"symbolic_cost.emit.{format}").write(sheet)
+    return written

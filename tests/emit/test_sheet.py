@@ -1,0 +1,268 @@
+import csv
+import io
+import json
+import re
+import subprocess
+from fractions import Fraction
+
+import pytest
+from sympy import Integer, Max, Rational, ceiling
+
+from symbolic_cost.emit.sheet import FORMATS, Column, Sheet, exact, render, rounded
+from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.symbols import Active, b, cp, e, l, m1
+from symbolic_cost.units import Unit
+
+AWKWARD = Sheet(
+    "Costs | of m_1 & é",
+    (
+        Column("name"),
+        Column("formula"),
+        Column("value", "right", Unit.FLOP),
+        Column("share", "right", "%"),
+    ),
+    (
+        ('a|b, "c"\nd [x]', 24 * b * l * Active(m1) / m1 - b, 3 * 10**15 + 1, Fraction(1, 3)),
+        ("_x_ <b>$5 50% → é", Max(b, ceiling(e / cp)), None, -2.5),
+        (None, Integer(7), -12, Rational(1, 8)),
+    ),
+    ("note_1 & *more* <i>",),
+)
+FORMULA = "24 b l [m1 > 1]/m1 - b"
+
+
+def test_shape_is_checked():
+    columns = (Column("a"), Column("a"))
+    with pytest.raises(InputError) as caught:
+        Sheet("t", columns, (("x", 1), ("y",)))
+    assert str(caught.value) == (
+        "2 problems:\n"
+        "  1. sheet 't': heading 'a' occurs twice\n"
+        "  2. sheet 't': row 2 has 1 cells for 2 columns"
+    )
+
+
+def test_unknown_format():
+    with pytest.raises(UnknownNameError, match=r"unknown format 'markdwon': did you mean markdown"):
+        render(AWKWARD, "markdwon")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_ends_in_one_newline(name):
+    text = render(AWKWARD, name)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_writes_a_sheet_without_rows(name):
+    assert "heading" in render(Sheet("empty", (Column("heading"),), ()), name)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Fraction(1, 10), 0.1),
+        (Fraction(1, 3), "1/3"),
+        (Fraction(10**400 + 1, 2), f"{10**400 + 1}/2"),
+        (Fraction(4, 2), 2),
+        (10**30, 10**30),
+        (0.1, 0.1),
+        (None, None),
+        ("x", "x"),
+        (b * e, "b e"),
+    ],
+)
+def test_exact(value, text):
+    assert exact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (10**30, None, str(10**30)),
+        (1 / 3, None, "0.333333"),
+        (Fraction(-2, 3), "%", "-0.666667"),
+        (Fraction(10**400 + 1, 2), None, "5.00000e+399"),
+        (3 * 10**15, Unit.FLOP, "3 PFLOP"),
+        (2**31, Unit.BYTE, "2 GiB"),
+    ],
+)
+def test_rounded(value, unit, text):
+    assert rounded(value, unit) == text
+
+
+# ---------------------------------------------------------------- table
+
+
+def test_table(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert render(AWKWARD, "table").splitlines() == [
+        "Costs | of m_1 & é",
+        "",
+        " name                formula                     value   share [%]",
+        " ─────────────────────────────────────────────────────────────────",
+        ' a|b, "c"            24 b l [m1 > 1]/m1 - b    3 PFLOP    0.333333',
+        " d [x]",
+        " _x_ <b>$5 50% → é   max(b, ceiling(e/cp))                    -2.5",
+        "                     7                        -12 FLOP       0.125",
+        "",
+        "note_1 & *more* <i>",
+    ]
+
+
+def test_table_folds_and_never_cuts(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    formula = sum(b**n * (l + n) for n in range(1, 40))
+    text = render(Sheet("t", (Column("f"),), ((formula,), ("x" * 300,))), "table")
+    assert max(map(len, text.splitlines())) <= 100
+    assert "…" not in text
+    assert text.count("b^") == 38
+    assert text.count("x") == 300
+
+
+def test_names_are_not_squeezed_by_formulas(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    name = "block attention layer core scores"
+    sheet = Sheet("t", (Column("op"), Column("f")), ((name, sum(b**n for n in range(99))),))
+    assert f" {name}   b^98 + b^97 " in render(sheet, "table")
+
+
+def test_table_has_no_colours(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in render(AWKWARD, "table")
+
+
+def test_table_is_as_wide_as_a_wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = render(Sheet("t", (Column("f"),), (("word " * 39,),)), "table")
+    assert max(map(len, text.splitlines())) > 190
+
+
+# ---------------------------------------------------------------- csv and json
+
+
+def test_csv():
+    rows = list(csv.reader(io.StringIO(render(AWKWARD, "csv"))))
+    assert rows == [
+        ["name", "formula", "value [FLOP]", "share [%]"],
+        ['a|b, "c"\nd [x]', FORMULA, "3000000000000001", "1/3"],
+        ["_x_ <b>$5 50% → é", "max(b, ceiling(e/cp))", "", "-2.5"],
+        ["", "7", "-12", "0.125"],
+    ]
+
+
+def test_json():
+    assert json.loads(render(AWKWARD, "json")) == {
+        "title": "Costs | of m_1 & é",
+        "columns": [
+            {"heading": "name", "unit": None},
+            {"heading": "formula", "unit": None},
+            {"heading": "value", "unit": "FLOP"},
+            {"heading": "share", "unit": "%"},
+        ],
+        "records": [
+            {
+                "name": 'a|b, "c"\nd [x]',
+                "formula": FORMULA,
+                "value": 3 * 10**15 + 1,
+                "share": "1/3",
+            },
+            {
+                "name": "_x_ <b>$5 50% → é",
+                "formula": "max(b, ceiling(e/cp))",
+                "value": None,
+                "share": -2.5,
+            },
+            {"name": None, "formula": 7, "value": -12, "share": 0.125},
+        ],
+        "notes": ["note_1 & *more* <i>"],
+    }
+
+
+def test_json_writes_what_json_lacks_as_text():
+    sheet = Sheet("t", (Column("x"),), ((float("inf"),), (float("nan"),)))
+    records = json.loads(render(sheet, "json"), parse_constant=pytest.fail)["records"]
+    assert records == [{"x": "inf"}, {"x": "nan"}]
+
+
+# ---------------------------------------------------------------- markdown
+
+
+def test_markdown():
+    assert render(AWKWARD, "markdown").splitlines() == [
+        r"### Costs \| of m\_1 & é",
+        "",
+        r"| name | formula | value | share \[%\] |",
+        "| :--- | :--- | ---: | ---: |",
+        (
+            r'| a\|b, "c"<br>d \[x\] | $\frac{24 b l \left[m_1 > 1\right]}{m_1} - b$ '
+            "| 3 PFLOP | 0.333333 |"
+        ),
+        (
+            r"| \_x\_ \<b\>\$5 50% → é | "
+            r"$\max\left(b, \left\lceil{\frac{e}{\mathit{cp}}}\right\rceil\right)$ |  | -2.5 |"
+        ),
+        "|  | 7 | -12 FLOP | 0.125 |",
+        "",
+        r"- note\_1 & \*more\* \<i\>",
+    ]
+
+
+# ---------------------------------------------------------------- latex
+
+
+def test_latex():
+    lines = render(AWKWARD, "latex").splitlines()
+    assert lines[0] == r"% \usepackage{amsmath,booktabs,longtable}"
+    assert r"\caption{Costs \textbar{} of m\_1 \& é} \\" in lines
+    assert r"{}name & formula & value & share [\%] \\" in lines
+    assert (
+        r"{}a\textbar{}b, ''c'' d [x] & $\frac{24 b l \left[m_1 > 1\right]}{m_1} - b$ "
+        r"& 3 PFLOP & 0.333333 \\" in lines
+    )
+    assert r"{} & 7 & $-$12 FLOP & 0.125 \\" in lines
+    assert lines[-1] == r"\noindent note\_1 \& *more* \textless{}i\textgreater{}\par"
+
+
+@pytest.mark.latex
+def test_latex_compiles(tmp_path):
+    body = render(AWKWARD, "latex")
+    (tmp_path / "sheet.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{amsmath,booktabs,longtable}\n"
+        f"\\begin{{document}}\n{body}\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "sheet.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout
+
+
+# ---------------------------------------------------------------- html
+
+
+def test_html():
+    text = render(AWKWARD, "html")
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">\n')
+    assert "<title>Costs | of m_1 &amp; é</title>" in text
+    assert "<td>a|b, &quot;c&quot;<br>d [x]</td>" in text
+    assert '<td class="right">-2.5</td>' in text
+    assert "<p>note_1 &amp; *more* &lt;i&gt;</p>" in text
+    assert text.count("<math ") == 2
+    assert "merror" not in text
+    assert not re.search(r"<mi>\\", text), "a LaTeX command was not converted"
+
+
+def test_html_without_its_package(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "latex2mathml.converter", None)
+    with pytest.raises(InputError) as caught:
+        render(AWKWARD, "html")
+    assert str(caught.value) == (
+        "format html needs the package latex2mathml: pip install 'symbolic_cost[html]'"
+    )
