@@ -138,6 +138,7 @@ REFERENCES: dict[str, Reference] = {
             "arXiv:1801.04381",
         ),
         Reference("zaremba-2014", "Recurrent Neural Network Regularization", "arXiv:1409.2329"),
+        Reference("deepseek-2024", "DeepSeek-V3 Technical Report", "arXiv:2412.19437"),
     )
 }
 """Every source by its key."""

@@ -80,6 +80,19 @@ class Strategy:
         """Return the ranks of a mesh axis, one where the strategy has none [rank]."""
         return self.mesh.get(mesh, Integer(1))
 
+    def symbolic(self) -> Strategy:
+        """Return the same strategy with the symbol of every degree in its place."""
+        return Strategy({n: tuple(STRATEGIES[n].meshes.values()) for n in self.degrees}, self.zero)
+
+    def bindings(self) -> dict[str, int]:
+        """Return the degrees that are numbers, by the name of their symbol."""
+        return {
+            symbol.name: int(self.mesh[mesh])
+            for name in self.degrees
+            for mesh, symbol in STRATEGIES[name].meshes.items()
+            if self.mesh[mesh].is_Integer
+        }
+
     def placement(self, model: Model) -> Placement:
         """Return which axes of a model are split over which mesh axes.
 

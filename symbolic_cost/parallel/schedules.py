@@ -1,0 +1,159 @@
+"""Pipeline schedules: bubble, activations in flight and messages as expressions.
+
+Times are those of one microbatch and one stage: T_F forward, T_B input gradients, T_W weight
+gradients. Activations are counted in those that one microbatch leaves on one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sympy import Expr, Integer, Max, Min
+
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.parallel import orders
+from symbolic_cost.parallel.order_dual import dual_pipe
+from symbolic_cost.parallel.order_v import zero_bubble_v
+from symbolic_cost.parallel.orders import Orders, Place
+from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One schedule; expressions in pp, M, v, stage (from 1), T_F, T_B and T_W.
+
+    Args:
+        name: of the schedule.
+        meaning: one line, with what the bubble assumes.
+        source: key of a reference.
+        bubble: time that the slowest stage waits in one step [s].
+        in_flight: most activations that a stage keeps at once [microbatches].
+        residue: of microbatches that wait for their weight gradients alone, beside those.
+        messages: activations and gradients sent in one step, by the whole pipeline.
+        chunks: model chunks per stage.
+        copies: copies of the weights per stage.
+        multiple: M must be a multiple of it.
+        least: fewest microbatches.
+        plan: the order of tasks per stage, of (pp, M, chunks).
+        chain: the places that a microbatch passes.
+    """
+
+    name: str
+    meaning: str
+    source: str
+    bubble: Expr
+    in_flight: Expr
+    messages: Expr
+    plan: Callable[[int, int, int], Orders]
+    residue: Expr = Integer(0)
+    chunks: Expr = Integer(1)
+    copies: Expr = Integer(1)
+    multiple: Expr = Integer(1)
+    least: Expr = Integer(1)
+    chain: Callable[[int, int, int], list[Place]] = orders.straight
+
+    @property
+    def step_time(self) -> Expr:
+        """Time of one step without communication and optimizer [s]."""
+        return M * (T_F + T_B + T_W) + self.bubble
+
+    @property
+    def bubble_fraction(self) -> Expr:
+        """Bubble per step time."""
+        return self.bubble / self.step_time
+
+
+_WHOLE = T_F + T_B + T_W
+_THERE_AND_BACK = 2 * M * (pp - 1)
+
+_SCHEDULES = (
+    Schedule(
+        "gpipe",
+        "all forward, then all backward passes",
+        "huang-2019",
+        bubble=(pp - 1) * _WHOLE,
+        in_flight=M,
+        messages=_THERE_AND_BACK,
+        plan=orders.gpipe,
+    ),
+    Schedule(
+        "1f1b",
+        "one forward, one backward pass in turn",
+        "narayanan-2021",
+        bubble=(pp - 1) * _WHOLE,
+        in_flight=Min(pp - stage + 1, M),
+        messages=_THERE_AND_BACK,
+        plan=orders.one_forward_one_backward,
+    ),
+    Schedule(
+        "interleaved",
+        "1F1B with v chunks per stage",
+        "narayanan-2021",
+        bubble=(pp - 1) * _WHOLE / v,
+        in_flight=Min((v - 1) * pp + 2 * (pp - stage) + 1, M * v) / v,
+        messages=2 * M * (pp * v - 1),
+        plan=orders.one_forward_one_backward,
+        chunks=v,
+        multiple=pp,
+    ),
+    Schedule(
+        "zb-h1",
+        "1F1B with late weight gradients; T_W at most T_F and T_B",
+        "qi-2024",
+        bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, pp - 1) * T_W,
+        in_flight=Min(pp - stage + 1, M),
+        residue=Min(stage - 1, M),
+        messages=_THERE_AND_BACK,
+        plan=orders.zero_bubble(lambda pp, stage: pp - stage, lambda _, stage: stage),
+    ),
+    Schedule(
+        "zb-h2",
+        "as zb-h1 with more warm-up; 2 T_W at most T_F + T_B",
+        "qi-2024",
+        bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
+        in_flight=Min(2 * (pp - stage) + 1, M),
+        residue=Min(2 * stage - 2, M),
+        messages=_THERE_AND_BACK,
+        plan=orders.zero_bubble(lambda pp, stage: 2 * (pp - stage) - 1, lambda _, stage: 2 * stage),
+    ),
+    Schedule(
+        "zb-v",
+        "two chunks per stage, forth and back; T_F, T_B and T_W equal",
+        "qi-2024",
+        bubble=Max(2 * pp - 1 - M, 0) * _WHOLE / 6,
+        in_flight=Min(pp, M),
+        messages=4 * M * (pp - 1),
+        plan=zero_bubble_v,
+        chunks=Integer(2),
+        least=pp,
+        chain=orders.forth_and_back,
+    ),
+    Schedule(
+        "dualpipe",
+        "microbatches from both ends, passes overlapped; T_F and T_B equal",
+        "deepseek-2024",
+        bubble=(pp / 2 - 1) * (T_F + 2 * T_B - T_W),
+        in_flight=pp + 1,
+        messages=_THERE_AND_BACK,
+        plan=dual_pipe,
+        copies=Integer(2),
+        multiple=Integer(2),
+        least=2 * pp,
+        chain=orders.both_ways,
+    ),
+)
+
+SCHEDULES: Mapping[str, Schedule] = {made.name: made for made in _SCHEDULES}
+"""Every schedule by name."""
+
+
+def schedule(name: str) -> Schedule:
+    """Return a schedule by name.
+
+    Raises:
+        UnknownNameError: no such schedule; the closest are offered.
+    """
+    if name not in SCHEDULES:
+        raise UnknownNameError(unknown("schedule", name, SCHEDULES))
+    return SCHEDULES[name]

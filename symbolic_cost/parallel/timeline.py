@@ -1,0 +1,134 @@
+"""When every stage of a pipeline runs what: the data of a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.parallel.orders import Pass, Place, Task
+from symbolic_cost.parallel.schedules import Schedule, schedule
+from symbolic_cost.symbols import M, pp, v
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One task on a stage.
+
+    Args:
+        stage: from 0.
+        task: what runs.
+        start: when it begins, in the unit of the given times.
+        end: when it is done.
+    """
+
+    stage: int
+    task: Task
+    start: Fraction
+    end: Fraction
+
+
+TIMES: Mapping[Pass, int] = {
+    Pass.FORWARD: 1,
+    Pass.BACKWARD: 2,
+    Pass.BACKWARD_INPUT: 1,
+    Pass.BACKWARD_WEIGHT: 1,
+}
+"""Forward pass and both gradients take one unit each."""
+
+
+def timeline(
+    name: str, stages: int, microbatches: int, chunks: int = 2, times: Mapping[Pass, int] = TIMES
+) -> tuple[Event, ...]:
+    """Return when every stage runs what, as soon as its order and its inputs allow.
+
+    Args:
+        name: of the schedule.
+        stages: of the pipeline.
+        microbatches: of one step.
+        chunks: model chunks per stage, for schedules that leave it open.
+        times: of one microbatch and stage, by pass; overlapped tasks take the sum of both.
+
+    Raises:
+        UnknownNameError: no such schedule.
+        InputError: numbers that the schedule does not take, all of them.
+    """
+    made = schedule(name)
+    sizes = {pp: stages, M: microbatches, v: chunks}
+    _check(made, stages, microbatches, chunks)
+    per_stage = int(made.chunks.xreplace(sizes))
+    return _Clock(made, stages, microbatches, per_stage, times).run()
+
+
+def _check(made: Schedule, stages: int, microbatches: int, chunks: int) -> None:
+    sizes = {pp: stages, M: microbatches, v: chunks}
+    problems = [
+        f"{meaning}={number!r}: a positive integer is accepted"
+        for meaning, number in (("pp", stages), ("microbatches", microbatches), ("chunks", chunks))
+        if type(number) is not int or number < 1
+    ]
+    if not problems:
+        multiple, least = (int(bound.xreplace(sizes)) for bound in (made.multiple, made.least))
+        if microbatches % multiple or microbatches < least:
+            problems.append(
+                f"microbatches={microbatches}: {made.name} on {stages} stages takes "
+                f"multiples of {multiple} from {max(least, multiple)}"
+            )
+        if made.copies != 1 and stages % 2:
+            problems.append(f"pp={stages}: {made.name} takes an even number of stages")
+    if problems:
+        raise InputError(problems)
+
+
+class _Clock:
+    """Runs the orders of all stages."""
+
+    def __init__(
+        self, made: Schedule, stages: int, microbatches: int, chunks: int, times: Mapping[Pass, int]
+    ) -> None:
+        self._orders = made.plan(stages, microbatches, chunks)
+        self._chains = {m: made.chain(stages, chunks, m) for m in range(microbatches)}
+        self._times = {work: Fraction(time, chunks) for work, time in times.items()}
+        self._done: dict[tuple[bool, int, Place], Fraction] = {}
+
+    def run(self) -> tuple[Event, ...]:
+        """Run slot after slot, each once its inputs are there."""
+        events: list[Event] = []
+        queues = [list(reversed(order)) for order in self._orders]
+        free = [Fraction(0)] * len(queues)
+        while any(queues):
+            before = len(events)
+            for number, queue in enumerate(queues):
+                while queue and (start := self._start(number, queue[-1])) is not None:
+                    slot = queue.pop()
+                    begin = max(start, free[number])
+                    free[number] = begin + sum(self._times[task.work] for task in slot)
+                    for task in slot:
+                        events.append(Event(number, task, begin, free[number]))
+                        self._finish(number, task, free[number])
+            if len(events) == before:
+                raise RuntimeError("a schedule waits for itself")
+        return tuple(events)
+
+    def _start(self, number: int, slot: tuple[Task, ...]) -> Fraction | None:
+        ends = [self._done.get(need) for task in slot for need in self._needs(number, task)]
+        known = [end for end in ends if end is not None]
+        return max(known, default=Fraction(0)) if len(known) == len(ends) else None
+
+    def _needs(self, number: int, task: Task) -> list[tuple[bool, int, Place]]:
+        place = (number, task.chunk)
+        if task.work is Pass.BACKWARD_WEIGHT:
+            return []
+        chain = self._chains[task.microbatch]
+        position = chain.index(place)
+        forward = task.work is Pass.FORWARD
+        if not forward and position == len(chain) - 1:
+            return [(True, task.microbatch, place)]
+        neighbour = position - 1 if forward else position + 1
+        return [(forward, task.microbatch, chain[neighbour])] if neighbour >= 0 else []
+
+    def _finish(self, number: int, task: Task, end: Fraction) -> None:
+        if task.work is not Pass.BACKWARD_WEIGHT:
+            key = (task.work is Pass.FORWARD, task.microbatch, (number, task.chunk))
+            self._done[key] = end
