@@ -17,6 +17,7 @@ MODULES = {
     "transformer-tables": "transformer_tables",
     "korthikanti-2022": "korthikanti_2022",
     "narayanan-2021": "narayanan_2021",
+    "megatron-report": "megatron_report",
 }
 """Module by the name of the publication."""
 

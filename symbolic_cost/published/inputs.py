@@ -59,7 +59,7 @@ class Inputs(BaseModel):
             place = f" of {'.'.join(groups)!r}" if groups else ""
             return unknown(f"input{place}", last, group.model_fields)
         if problem["type"] == "missing":
-            return f"input {name!r} is missing: needed are {', '.join(group.required())}"
+            return f"input {name!r} is missing"
         message = problem["msg"][0].lower() + problem["msg"][1:]
         return f"input {name!r} is {problem['input']!r}: {message}"
 
@@ -68,14 +68,11 @@ class Inputs(BaseModel):
         """Return the inputs inside which a problem was found."""
         found: type[Inputs] = cls
         for group in groups:
-            annotation = found.model_fields[group].annotation
-            found = annotation if issubclass(annotation, Inputs) else found
+            field = found.model_fields.get(group)
+            inner = field.annotation if field is not None else None
+            if isinstance(inner, type) and issubclass(inner, Inputs):
+                found = inner
         return found
-
-    @classmethod
-    def required(cls) -> list[str]:
-        """Return the names of the inputs that have no default."""
-        return [name for name, field in cls.model_fields.items() if field.is_required()]
 
 
 def indivisible(name: str, size: int, degree_name: str, degree: int) -> list[str]:

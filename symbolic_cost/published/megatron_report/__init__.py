@@ -1,0 +1,122 @@
+"""Training report of a Megatron-LM GPT: parameters, activations, memory per GPU, communication.
+
+The blocks are declared; parameters, activations, shapes, messages and all-reduces are derived
+from them under the placement of tensor parallelism. What the report counts differently is a
+named `Slip`; without slips the same functions give the true figures.
+
+Source: megatron-report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.megatron_report.amounts import CORRECTED, Amounts, Slip
+from symbolic_cost.published.megatron_report.figures import figures, peaks
+from symbolic_cost.published.megatron_report.run import Run
+from symbolic_cost.published.megatron_report.table import Figures
+from symbolic_cost.published.megatron_report.text import corrections_text, report_text
+from symbolic_cost.units import IEC
+
+PUBLISHED_INPUTS: Mapping[str, Any] = {
+    "hidden": 1280,
+    "seq": 1024,
+    "micro_batch": 4,
+    "global_batch": 16,
+    "layers": 36,
+    "heads": 20,
+    "tp": 1,
+    "pp": 1,
+    "gpus_per_node": 2,
+    "nodes": 1,
+    "vocab": 50257,
+    "vocab_multiple": 128,
+    "precision": "fp16",
+}
+"""Inputs of the published report; batch, precision, vocabulary and heads are inferred from it."""
+
+
+def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compute every figure of the report as printed, by name; "derived" holds what it rests on.
+
+    Args:
+        inputs: hidden, seq, micro_batch, global_batch, layers, heads, tp, pp, gpus_per_node,
+            nodes, vocab, vocab_multiple, precision ("bf16", "fp16" or "fp32").
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    amounts = Amounts(Run.accepted(inputs))
+    return {**figures(amounts), "derived": _derived(amounts)}
+
+
+def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
+    """Write the report as text.
+
+    Args:
+        inputs: as for `evaluate`.
+        corrected: whether the true figures follow, with the reason of every difference.
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    run = Run.accepted(inputs)
+    printed = figures(Amounts(run))
+    text = report_text(run, printed)
+    if not corrected:
+        return text
+    true = figures(Amounts(run, CORRECTED))
+    return f"{text}\n\n\n{corrections_text(printed, true, _causes(run, true))}"
+
+
+def reproduce() -> list[Comparison]:
+    """Compare every printed figure with its computed value."""
+    found = evaluate(PUBLISHED_INPUTS)
+    return [
+        Comparison(key, _text(printed), _text(found[key]), printed == found[key])
+        for key, printed in _published().items()
+    ]
+
+
+def _derived(amounts: Amounts) -> dict[str, Any]:
+    """Return the sizes and degrees that follow from the inputs, and both peaks."""
+    run = amounts.run
+    step, train = peaks(amounts)
+    return {
+        "d": run.dp,
+        "ga": run.accumulation,
+        "V_padded": run.padded_vocab,
+        "f": run.mlp_width,
+        "layers_per_stage": run.stage_layers,
+        "world": run.world,
+        "step_peak_gb": rounded_like("0.000", step / IEC["Gi"]),
+        "train_peak_gb": rounded_like("0.000", train / IEC["Gi"]),
+        "peak_branch": "step" if step > train else "forward_backward",
+    }
+
+
+def _causes(run: Run, true: Figures) -> dict[str, list[Slip]]:
+    """Return which slips change each figure."""
+    causes: dict[str, list[Slip]] = {name: [] for name in true}
+    for slip in Slip:
+        alone = figures(Amounts(run, frozenset({slip})))
+        for name, slips in causes.items():
+            if alone[name] != true[name]:
+                slips.append(slip)
+    return causes
+
+
+@cache
+def _published() -> dict[str, Any]:
+    data = files("symbolic_cost.published").joinpath("data", "megatron_report.json")
+    values: dict[str, Any] = json.loads(data.read_text(encoding="utf-8"))["values"]
+    return values
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
