@@ -1,0 +1,131 @@
+"""Cost tables of a transformer's MLP and self-attention blocks under tensor parallelism.
+
+Variant A is the tables as printed, B the code that was published with them, C what was meant.
+The blocks are declared once (`blocks`); what each variant counts, places and gets wrong is a
+preset of conventions, a placement and a list of named slips (`slips`).
+
+Source: subramanian-2024; tables of commit cf96a49, code of 917b558, corrections of 80b63dc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from sympy import Add, Expr, Rational
+
+from symbolic_cost import symbols
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.numeric.binding import bind
+from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
+from symbolic_cost.published.transformer_tables.columns import COLUMNS, Counts, counted, derived
+from symbolic_cost.published.transformer_tables.inputs import TableInputs
+from symbolic_cost.published.transformer_tables.printed import comparisons, configuration
+from symbolic_cost.published.transformer_tables.times import Cell, table_row
+
+PUBLISHED_INPUTS: Mapping[str, Any] = configuration()
+"""The configuration that was printed: one block of GPT-3 175B on four A100."""
+
+TOTALS = (
+    "activation_buffer",
+    "weights_mem",
+    "weights_grad_mem",
+    "flops_fwd",
+    "flops_bwd",
+    "t_total_fwd",
+    "t_total_bwd",
+    "t_comm_fwd",
+    "t_comm_bwd",
+)
+"""Columns that are summed over rows and depth."""
+
+_DIGITS = 30
+
+
+def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute the tables for any configuration.
+
+    Args:
+        inputs: b, l, e, h and system; f, m1, s1, depth, element_size, mask_element_size,
+            flops_units and variant unless they are the defaults of `inputs.TableInputs`.
+
+    Returns:
+        Rows of the tables "mlp" and "sa" by printed column, blank cells as None, and their
+        "totals" over rows and depth: FLOP and bytes in the units of flops_units and
+        element_size (Tera-operations and GB unless given), times in ms.
+
+    Raises:
+        InputError: every problem of the inputs; sizes that a degree does not divide.
+    """
+    given = TableInputs.accepted(inputs)
+    table = bind(derived(given.variant, sequence=given.sequence_degree > 1), given.numbers())
+    system = given.system.system(given.variant)
+    labels = LABELS.get(given.variant, {})
+    blocks = {
+        block: [
+            table_row(labels.get(path, path), counts.in_units(given.flop_unit), system)
+            for path, counts in rows
+        ]
+        for block, rows in counted(table, given.variant).items()
+    }
+    totals = {block: _totals(rows, given.layers) for block, rows in blocks.items()}
+    return {
+        **{block: [_plain(row) for row in rows] for block, rows in blocks.items()},
+        "totals": {block: _plain(cells) for block, cells in totals.items()},
+    }
+
+
+def reproduce() -> Sequence[Comparison]:
+    """Compare the printed cells, blank ones included, and the printed totals."""
+    return tuple(comparisons(evaluate(PUBLISHED_INPUTS)))
+
+
+def formula_rows(variant: str = "A") -> dict[str, Expr]:
+    """Return the formula of every counted cell and total, by block, op and column.
+
+    FLOP and bytes are in base units; s and mu are the bytes of an element and of a mask element.
+
+    Raises:
+        UnknownNameError: no such variant.
+    """
+    if variant not in LAYOUT:
+        raise UnknownNameError(unknown("variant", variant, LAYOUT))
+    found: dict[str, Expr] = {}
+    for block, rows in counted(derived(variant), variant).items():
+        for path, counts in rows:
+            cells = _formulas(counts).items()
+            found |= {f"{block}.{path}.{column}": expr for column, expr in cells}
+        for column in TOTALS:
+            if column in COLUMNS:
+                total = Add(*(counts.sums[column] for _, counts in rows))
+                found[f"totals.{block}.{column}"] = symbols.n_layers * total
+    return found
+
+
+def _formulas(counts: Counts) -> dict[str, Expr]:
+    charged = {column: move.charged for column, move in counts.moved.items()}
+    ranks = {} if counts.ranks is None else {"comm_size": counts.ranks}
+    return {**counts.sums, **charged, **ranks}
+
+
+def _totals(rows: Sequence[Mapping[str, Cell]], layers: Expr) -> dict[str, Cell]:
+    """Sum the columns over rows and depth; the fraction of forward is independent of depth."""
+    totals = {column: layers * Add(*(row[column] for row in rows)) for column in TOTALS}
+    return {**totals, "time_spent_in_comms_fwd": totals["t_comm_fwd"] / totals["t_total_fwd"]}
+
+
+def _plain(cells: Mapping[str, Cell]) -> dict[str, float | int | str | None]:
+    """Turn exact numbers into floats, counts of ranks into integers."""
+    return {name: _number(name, cell) for name, cell in cells.items()}
+
+
+def _number(name: str, cell: Cell) -> float | int | str | None:
+    if cell is None or isinstance(cell, str):
+        return cell
+    if name == "comm_size":
+        return int(cell)
+    # Only a latency times a logarithm is irrational.
+    number = cell if cell.is_Rational else Rational(str(cell.evalf(_DIGITS)))
+    return float(Fraction(int(number.p), int(number.q)))

@@ -1,0 +1,1 @@
+"""Machines: from FLOP and bytes to time."""
