@@ -64,5 +64,5 @@ def test_batch_is_a_symbol_unless_given():
 
 def test_a_window_larger_than_the_maps_is_refused():
     network = CNN("small", lambda _: Chain({"two": chain(Conv(8, 5), Conv(8, 5))}), side=8)
-    with pytest.raises(InputError, match="two.1: a window of 5 does not fit into maps of 4 x 4"):
+    with pytest.raises(InputError, match=r"two\.1: a window of 5 does not fit into maps of 4 x 4"):
         network.model()
