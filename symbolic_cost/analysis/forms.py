@@ -6,7 +6,7 @@ Max, ceiling, Piecewise and brackets are left as they are.
 
 from __future__ import annotations
 
-from sympy import Add, Expr, Integer, Mul, Symbol
+from sympy import Add, Expr, Integer, Mul, Symbol, ceiling, floor
 
 from symbolic_cost.analysis.laurent import (
     Terms,
@@ -71,6 +71,17 @@ def equal(left: Expr, right: Expr) -> bool:
     """
     numerator, _ = cleared(left - right)
     return not numerator
+
+
+def smoothed(expr: Expr) -> Expr:
+    """Return a cost with its ceilings and floors left out, so that it has derivatives.
+
+    >>> from sympy import ceiling
+    >>> from symbolic_cost.symbols import V, e, m1
+    >>> smoothed(e * ceiling(V / m1))
+    V*e/m1
+    """
+    return expr.replace(ceiling, lambda x: x).replace(floor, lambda x: x)
 
 
 def _human(found: Terms) -> Expr:

@@ -36,7 +36,7 @@ def derivative(expr: Expr, symbol: Symbol) -> Expr:
     if found.has(Derivative, Subs):
         raise InputError(
             f"{expr} has steps in {symbol.name}: a derivative needs a cost without ceiling or "
-            f"floor of {symbol.name}"
+            f"floor of {symbol.name}, such as its smoothed form"
         )
     return factored(found)
 

@@ -35,7 +35,7 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
-from sympy.logic.boolalg import Boolean
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
@@ -47,7 +47,8 @@ CHUNK = 8192
 
 _COMPILED_NODES = (
     *(Number, Add, Mul, Pow, log, exp, Active),
-    *(Max, Min, ceiling, floor, Heaviside, Piecewise, ExprCondPair, Relational, Boolean),
+    *(Max, Min, ceiling, floor, Heaviside, Piecewise, ExprCondPair),
+    *(Relational, BooleanFunction, BooleanAtom),
 )
 """What is printed as code besides symbols of the glossary; nothing here carries a user's text."""
 
