@@ -1,7 +1,7 @@
 """A neutral table of texts, numbers and formulas, and the formats that it is written in.
 
-Formats for people (table, markdown, latex, html) print numbers to six digits, or with the prefix
-of their column's unit; formats for programs (json, csv) print them exactly.
+Formats for people (table, markdown, latex, html) print numbers to six digits, percentages to two
+places, and those of a unit with its prefixes; formats for programs (json, csv) print them exactly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,23 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.units import Unit, human
 
-Cell: TypeAlias = str | int | Fraction | float | Expr | None
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A name in a tree: indented for people, the whole path for programs.
+
+    Args:
+        path: dotted, from the root.
+        label: what people read.
+        level: of indentation.
+    """
+
+    path: str
+    label: str
+    level: int
+
+
+Cell: TypeAlias = str | Nested | int | Fraction | float | Expr | None
 """What a table holds; None is an empty cell."""
 
 Formula: TypeAlias = Callable[[Expr], str]
@@ -100,11 +116,16 @@ class Sheet:
                 return ""
             if isinstance(cell, str):
                 return text(cell)
+            if isinstance(cell, Nested):
+                return text(cell.level * _INDENT + cell.label)
             if isinstance(cell, Expr):
                 return formula(cell)
             return number(rounded(cell, column.unit))
 
         return [list(map(cell_text, row, self.columns)) for row in self.rows]
+
+
+_INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
 def _native(cell: Cell) -> Cell:
@@ -114,13 +135,15 @@ def _native(cell: Cell) -> Cell:
 
 
 def rounded(value: float | Fraction, unit: Unit | str | None = None) -> str:
-    """Print a number for people: integers whole, others to six digits, units with a prefix.
+    """Print a number for people: integers whole, others to six digits or as its unit asks.
 
     >>> rounded(Fraction(1, 3)), rounded(10**12), rounded(3 * 2**29, Unit.BYTE)
     ('0.333333', '1000000000000', '1.5 GiB')
     """
     if isinstance(unit, Unit):
         return human(value, unit)
+    if unit == "%":
+        return f"{float(value):.2f}"
     if isinstance(value, Fraction):
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
     return str(value) if isinstance(value, int) else f"{value:.6g}"
@@ -134,6 +157,8 @@ def exact(cell: Cell) -> str | int | float | None:
     """
     if isinstance(cell, Expr):
         return plain(cell)
+    if isinstance(cell, Nested):
+        return cell.path
     if not isinstance(cell, Fraction):
         return cell
     if cell.denominator == 1:

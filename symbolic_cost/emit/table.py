@@ -41,5 +41,6 @@ def write(sheet: Sheet) -> str:
     console.print(table)
     for note in sheet.notes:
         console.print(Text(note))
-    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    text = file.getvalue().replace("\N{NO-BREAK SPACE}", " ")
+    lines = [line.rstrip() for line in text.splitlines()]
     return "\n".join(lines) + "\n"

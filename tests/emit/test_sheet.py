@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from sympy import Integer, Max, Rational, ceiling
 
-from symbolic_cost.emit.sheet import FORMATS, Column, Sheet, exact, render, rounded
+from symbolic_cost.emit.sheet import FORMATS, Column, Nested, Sheet, exact, render, rounded
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.symbols import Active, b, cp, e, l, m1
 from symbolic_cost.units import Unit
@@ -82,7 +82,8 @@ def test_exact(value, text):
     [
         (10**30, None, str(10**30)),
         (1 / 3, None, "0.333333"),
-        (Fraction(-2, 3), "%", "-0.666667"),
+        (Fraction(-2, 3), "ms", "-0.666667"),
+        (Fraction(200, 3), "%", "66.67"),
         (Fraction(10**400 + 1, 2), None, "5.00000e+399"),
         (3 * 10**15, Unit.FLOP, "3 PFLOP"),
         (2**31, Unit.BYTE, "2 GiB"),
@@ -102,10 +103,10 @@ def test_table(monkeypatch):
         "",
         " name                formula                     value   share [%]",
         " ─────────────────────────────────────────────────────────────────",
-        ' a|b, "c"            24 b l [m1 > 1]/m1 - b    3 PFLOP    0.333333',
+        ' a|b, "c"            24 b l [m1 > 1]/m1 - b    3 PFLOP        0.33',
         " d [x]",
-        " _x_ <b>$5 50% → é   max(b, ceiling(e/cp))                    -2.5",
-        "                     7                        -12 FLOP       0.125",
+        " _x_ <b>$5 50% → é   max(b, ceiling(e/cp))                   -2.50",
+        "                     7                        -12 FLOP        0.12",
         "",
         "note_1 & *more* <i>",
     ]
@@ -137,6 +138,22 @@ def test_table_is_as_wide_as_a_wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     text = render(Sheet("t", (Column("f"),), (("word " * 39,),)), "table")
     assert max(map(len, text.splitlines())) > 190
+
+
+NESTED = Sheet("t", (Column("part"),), ((Nested("", "gpt", 0),), (Nested("block.mlp", "mlp", 2),)))
+
+
+def test_nested_names_are_indented_for_people():
+    assert "\n gpt\n     mlp\n" in render(NESTED, "table")
+    gap = 4 * "\N{NO-BREAK SPACE}"
+    assert f"| {gap}mlp |" in render(NESTED, "markdown")
+    assert f"<td>{gap}mlp</td>" in render(NESTED, "html")
+    assert f"{{}}{gap}mlp " in render(NESTED, "latex")
+
+
+def test_nested_names_are_paths_for_programs():
+    assert render(NESTED, "csv") == 'part\n""\nblock.mlp\n'
+    assert [r["part"] for r in json.loads(render(NESTED, "json"))["records"]] == ["", "block.mlp"]
 
 
 # ---------------------------------------------------------------- csv and json
@@ -197,13 +214,13 @@ def test_markdown():
         "| :--- | :--- | ---: | ---: |",
         (
             r'| a\|b, "c"<br>d \[x\] | $\frac{24 b l \left[m_1 > 1\right]}{m_1} - b$ '
-            "| 3 PFLOP | 0.333333 |"
+            "| 3 PFLOP | 0.33 |"
         ),
         (
             r"| \_x\_ \<b\>\$5 50% → é | "
-            r"$\max\left(b, \left\lceil{\frac{e}{\mathit{cp}}}\right\rceil\right)$ |  | -2.5 |"
+            r"$\max\left(b, \left\lceil{\frac{e}{\mathit{cp}}}\right\rceil\right)$ |  | -2.50 |"
         ),
-        "|  | 7 | -12 FLOP | 0.125 |",
+        "|  | 7 | -12 FLOP | 0.12 |",
         "",
         r"- note\_1 & \*more\* \<i\>",
     ]
@@ -219,9 +236,9 @@ def test_latex():
     assert r"{}name & formula & value & share [\%] \\" in lines
     assert (
         r"{}a\textbar{}b, ''c'' d [x] & $\frac{24 b l \left[m_1 > 1\right]}{m_1} - b$ "
-        r"& 3 PFLOP & 0.333333 \\" in lines
+        r"& 3 PFLOP & 0.33 \\" in lines
     )
-    assert r"{} & 7 & $-$12 FLOP & 0.125 \\" in lines
+    assert r"{} & 7 & $-$12 FLOP & 0.12 \\" in lines
     assert lines[-1] == r"\noindent note\_1 \& *more* \textless{}i\textgreater{}\par"
 
 
@@ -252,7 +269,7 @@ def test_html():
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">\n')
     assert "<title>Costs | of m_1 &amp; é</title>" in text
     assert "<td>a|b, &quot;c&quot;<br>d [x]</td>" in text
-    assert '<td class="right">-2.5</td>' in text
+    assert '<td class="right">-2.50</td>' in text
     assert "<p>note_1 &amp; *more* &lt;i&gt;</p>" in text
     assert text.count("<math ") == 2
     assert "merror" not in text
