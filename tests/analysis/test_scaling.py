@@ -185,8 +185,9 @@ def test_symbolic_solutions_solve_every_case(parts, numbers):
     square, linear, constant = (part.expr.xreplace({l: Integer(1)}) for part in parts)
     left, right = square * l**2 + linear * l, constant
     others = {symbol: Integer(numbers[symbol.name]) for symbol in SYMBOLS if symbol != l}
-    found = [root.xreplace(others) for root in crossover(left, right, l)]
-    (place,) = (root for root in found if root.is_positive)
+    (root,) = crossover(left, right, l)
+    place = root.xreplace(others)
+    assert place.is_positive
     a, c = (side.xreplace({**others, l: place}).n(20) for side in (left, right))
     assert float(a) == pytest.approx(float(c), rel=1e-9)
 
