@@ -18,6 +18,9 @@ MODULES = {
     "korthikanti-2022": "korthikanti_2022",
     "narayanan-2021": "narayanan_2021",
     "megatron-report": "megatron_report",
+    "ulysses-prefill": "ulysses_prefill",
+    "ulysses-prefill-later": "ulysses_prefill.later",
+    "ulysses-prefill-earlier": "ulysses_prefill.earlier",
 }
 """Module by the name of the publication."""
 

@@ -1,0 +1,139 @@
+"""Prefill step with Ulysses attention and a tensor- and data-parallel perceptron.
+
+FLOP and collectives are derived from declared ops under two placements; shapes follow from the
+printed dimensions; memory follows the program's allocations. FLOP are those of the cluster.
+As printed, `input_` is labelled N/DP/TP and has N/DP rows, A holds scores without a softmax, and
+the later log counts the perceptron without the factor 2 of a multiply-accumulate.
+
+Source: pycomm-prefill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from math import prod
+from typing import Any
+
+from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
+from symbolic_cost.published.ulysses_prefill.run import Run
+from symbolic_cost.published.ulysses_prefill.volumes import flop, volumes
+from symbolic_cost.systems.liveness import Moment, moments
+from symbolic_cost.units import SI
+
+PUBLISHED_INPUTS: Mapping[str, Any] = {
+    "N": 60000,
+    "d": 16384,
+    "h": 128,
+    "P": 16,
+    "TP": 8,
+    "DP": 2,
+    "L": 126,
+    "d_ff": 53248,
+    "nbytes": 2,
+    "rank": 7,
+}
+"""Inputs of the published log; L and d_ff are read off its shapes."""
+
+_SCALES = {"MB": SI["M"], "GB": SI["G"], "TFLOPs": SI["T"]}
+
+
+def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compute every value of a log by name; "derived_not_printed" holds volumes and true FLOP.
+
+    Args:
+        inputs: N, d, h, P, TP, DP, L, d_ff, nbytes, rank; optionally log (commit of the log:
+            "3b1a699", "d7a62c8" or "5e270bf"), allocator ("caching" or "payload") and
+            workspace [byte].
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    run = Run.accepted(inputs)
+    memory = {moment.step: moment for moment in _memory(run)}
+    found: dict[str, Any] = {
+        "header.heads_per_gpu": run.h // run.P,
+        "header.tokens_per_gpu": run.N // run.P,
+    }
+    for step in LOGS[run.log]:
+        values = _step(run, step, memory[step.name])
+        found |= {f"{step.name}.{name}": value for name, value in values.items()}
+    derived = volumes(run) | {
+        "softmax_skipped": True,
+        "peak_bytes": max(moment.peak for moment in memory.values()),
+    }
+    if "mlp" in memory:
+        derived["mlp_current_bytes"] = memory["mlp"].current
+    return {**found, "derived_not_printed": derived}
+
+
+def reproduce() -> list[Comparison]:
+    """Compare every value of the published log with its computed value."""
+    return reproduce_log("3b1a699")
+
+
+def reproduce_log(log: str) -> list[Comparison]:
+    """Compare every value of a log, named by its commit, with its computed value."""
+    found = evaluate({**PUBLISHED_INPUTS, "log": log})
+    return [
+        Comparison(key, _text(printed), _text(found[key]), printed == found[key])
+        for key, printed in _published()[log].items()
+    ]
+
+
+def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
+    """Return what one step prints."""
+    found: dict[str, Any] = {}
+    if step.name == "mlp":
+        first = run.rank // run.TP * run.TP
+        found["tp_ranks"] = list(range(first, first + run.TP))
+    if step.flops:
+        found["flops"] = _printed(run.P * flop(run, step.flops, as_printed=True), "TFLOPs")
+    for tensor in step.tensors:
+        values = _tensor(run, tensor)
+        found |= {f"{tensor.name}.{name}": value for name, value in values.items()}
+    if step.contiguous:
+        found["is_contiguous"] = True
+    return found | {name: _printed(Fraction(getattr(moment, name)), "GB") for name in step.printed}
+
+
+def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
+    shape = run.shape(tensor.true or tensor.dims)
+    return {
+        "dims": tensor.dims,
+        "shape": shape,
+        "elements": prod(shape),
+        "size": _printed(Fraction(prod(shape) * run.nbytes), tensor.unit),
+    }
+
+
+def _memory(run: Run) -> list[Moment]:
+    """Follow the allocations of the program."""
+    steps = LOGS[run.log]
+    sizes = {
+        tensor.name: prod(run.shape(tensor.true or tensor.dims)) * run.nbytes
+        for step in steps
+        for tensor in step.tensors
+    }
+    sizes |= {f"{name}_copy": size for name, size in sizes.items()}
+    sizes["workspace"] = run.workspace
+    return moments([(step.name, step.events) for step in steps], sizes, run.allocator)
+
+
+def _printed(value: Fraction, unit: str) -> str:
+    return f"{rounded_like('0.00', value / _SCALES[unit])} {unit}"
+
+
+@cache
+def _published() -> dict[str, dict[str, Any]]:
+    data = files("symbolic_cost.published").joinpath("data", "ulysses_prefill.json")
+    logs: dict[str, dict[str, Any]] = json.loads(data.read_text(encoding="utf-8"))
+    return logs
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
