@@ -66,6 +66,7 @@ q = _count("q", "head width")
 V = _count("V", "vocabulary")
 P = _count("P", "positions of a learned position embedding")
 n = _count("n", "length of the summed axis (in conventions)")
+tokens = _count("tokens", "tokens trained on", r"n_{\mathrm{tokens}}")
 
 # Sizes of variants.
 g = _count("g", "query heads that share one key/value head")
@@ -118,6 +119,12 @@ mu = _rate("mu", "size of one dropout-mask element [byte]", r"\mu")
 T_F = _rate("T_F", "forward pass of one microbatch and stage [s]")
 T_B = _rate("T_B", "input gradients of one microbatch and stage [s]")
 T_W = _rate("T_W", "weight gradients of one microbatch and stage [s]")
+F_m = _rate("F_m", "peak rate of matrix units [FLOP/s]", "F_m")
+F_v = _rate("F_v", "peak rate of vector units [FLOP/s]", "F_v")
+beta_m = _rate("beta_m", "bandwidth of the memory [byte/s]", r"\beta_m")
+beta = _rate("beta", "bandwidth of a link [byte/s]", r"\beta")
+alpha = _rate("alpha", "latency of one step over a link [s]", r"\alpha")
+X = _rate("X", "achieved rate of one rank [FLOP/s]")
 message = _rate("message", "full message of one collective [byte]", r"w")
 
 
