@@ -2,8 +2,9 @@
 
 import pytest
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.numeric.assignments import parse_assignments
+from symbolic_cost.symbols import GLOSSARY
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_refuses_malformed(text):
         ("m1=0", "m1 = 0: an integer from 1 to 10**18 is accepted (tensor-parallel degree)"),
         ("m1=-4", "m1 = -4: an integer from 1 to 10**18 is accepted (tensor-parallel degree)"),
         ("s=0", "s = 0: a positive finite number is accepted (size of one element [byte])"),
-        ("nlayers=3", "unknown symbol 'nlayers': did you mean n_layers?"),
+        ("nlayers=3", unknown("symbol", "nlayers", GLOSSARY)),
         ("m1=2,m1=2", "'m1=2' gives m1 a second number: one is accepted"),
         (
             "b=1" + "0" * 30,

@@ -78,7 +78,7 @@ def test_rates_refuse(given):
 def test_every_problem_is_told_at_once():
     with pytest.raises(InputError) as caught:
         check_values({"nlayers": 3, "b": 0, "l": 4, "s": -1, "5": 2})
-    assert caught.value.problems[0] == "unknown symbol 'nlayers': did you mean n_layers?"
+    assert caught.value.problems[0].startswith("unknown symbol 'nlayers': did you mean n_layers")
     assert [problem.split(":")[0] for problem in caught.value.problems] == [
         *("unknown symbol 'nlayers'", "b = 0", "s = -1", "unknown symbol '5'")
     ]
