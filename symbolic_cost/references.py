@@ -139,6 +139,35 @@ REFERENCES: dict[str, Reference] = {
         ),
         Reference("zaremba-2014", "Recurrent Neural Network Regularization", "arXiv:1409.2329"),
         Reference("deepseek-2024", "DeepSeek-V3 Technical Report", "arXiv:2412.19437"),
+        Reference("kingma-2014", "Adam: A Method for Stochastic Optimization", "arXiv:1412.6980"),
+        Reference(
+            "shazeer-2018",
+            "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost",
+            "arXiv:1804.04235",
+        ),
+        Reference(
+            "dettmers-2021", "8-bit Optimizers via Block-wise Quantization", "arXiv:2110.02861"
+        ),
+        Reference(
+            "jordan-2024",
+            "Muon: An optimizer for hidden layers in neural networks",
+            "kellerjordan.github.io/posts/muon",
+        ),
+        Reference(
+            "transformer-engine",
+            "Transformer Engine, with 8-bit floating point recipes",
+            "github.com/NVIDIA/TransformerEngine",
+        ),
+        Reference(
+            "torch-flop-counter",
+            "PyTorch, torch.utils.flop_counter.FlopCounterMode",
+            "github.com/pytorch/pytorch, version 2.13",
+        ),
+        Reference("fvcore", "fvcore, flop counting", "github.com/facebookresearch/fvcore"),
+        Reference(
+            "chowdhery-2022", "PaLM: Scaling Language Modeling with Pathways", "arXiv:2204.02311"
+        ),
+        Reference("kaplan-2020", "Scaling Laws for Neural Language Models", "arXiv:2001.08361"),
     )
 }
 """Every source by its key."""

@@ -66,6 +66,8 @@ class Book:
         size = self.counter.bytes(operand)
         if phase is Phase.STATE:
             size = size / self.placement.degree(self.placement.stored.get(quantity.value, ()))
+        if quantity is Quantity.SAVED and self.region(op) is not None:
+            size = size / self.recompute.every
         self._row(op, phase, quantity, size, operand.tensor)
 
     def move(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from sympy import Expr, Integer
+
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +16,12 @@ class Recompute:
     Args:
         name: of the policy.
         segment: path segment that marks the regions; empty for none.
+        every: regions in a row of which only the first one's inputs are kept.
     """
 
     name: str
     segment: str
+    every: Expr = Integer(1)
 
     def region(self, path: str) -> str | None:
         """Return the path of the region that an op belongs to, or None."""
@@ -36,11 +40,17 @@ POLICIES = {policy.name: policy for policy in (KEEP_ALL, SELECTIVE, FULL)}
 
 
 def recompute_policy(name: str) -> Recompute:
-    """Return a policy by name.
+    """Return a policy by name; "full/4" keeps the inputs of every fourth block.
 
     Raises:
         UnknownNameError: no such policy.
+        InputError: what follows the slash is not a positive integer.
     """
-    if name not in POLICIES:
-        raise UnknownNameError(unknown("recompute policy", name, POLICIES))
-    return POLICIES[name]
+    base, slash, every = name.partition("/")
+    if base not in POLICIES or (slash and base != FULL.name):
+        raise UnknownNameError(unknown("recompute policy", name, [*POLICIES, "full/4"]))
+    if not slash:
+        return POLICIES[base]
+    if not every.isdecimal() or int(every) < 1:
+        raise InputError(f"recompute policy {name!r}: {every!r} is not a positive integer")
+    return Recompute(name, FULL.segment, Integer(every))

@@ -27,6 +27,8 @@ class Stage(StrEnum):
 
     def number(self, stages: Expr) -> Expr:
         """Return its number, counted from 1; a middle stage stands for the second."""
+        if stages == 1:
+            return Integer(1)
         return {Stage.FIRST: Integer(1), Stage.MIDDLE: Integer(2), Stage.LAST: stages}[self]
 
 
@@ -77,7 +79,7 @@ def stage_rows(
     """
     if stages == 1:
         return ()
-    counter = Counter(model.sizes, placement, conventions)
+    counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
     first, last = _repeated(model)
     passed = _passed_on(model.parts[last])
     size = counter.bytes(passed)

@@ -1,0 +1,41 @@
+"""Workspace: what is there for a while, so that the most of it counts and not the sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sympy import Expr, Integer, Max, expand
+
+from symbolic_cost.ledger import Phase, Quantity, Row
+from symbolic_cost.units import Unit
+
+
+def greatest(candidates: Iterable[Expr]) -> Expr:
+    """Return the maximum of expressions in positive symbols, without those that never reach it.
+
+    >>> from symbolic_cost.symbols import b, e, f
+    >>> greatest([b * e, 2 * b * e, f])
+    Max(f, 2*b*e)
+    """
+    left: list[Expr] = []
+    for candidate in dict.fromkeys(candidates):
+        if not any(_never_more(candidate, other) for other in left):
+            left = [other for other in left if not _never_more(other, candidate)]
+            left.append(candidate)
+    return Max(*left, evaluate=False) if len(left) > 1 else left[0] if left else Integer(0)
+
+
+def _never_more(one: Expr, other: Expr) -> bool:
+    return expand(other - one).is_nonnegative is True
+
+
+def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
+    """Return the row of a workspace [byte]."""
+    return Row(
+        path=name,
+        kind="workspace",
+        phase=phase,
+        quantity=Quantity.WORKSPACE,
+        unit=Unit.BYTE,
+        expr=size,
+    )

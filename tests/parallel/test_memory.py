@@ -1,0 +1,176 @@
+"""Memory per rank against published closed forms."""
+
+import pytest
+from sympy import Integer, Max, Rational, ceiling, expand, oo
+
+from symbolic_cost.conventions.presets import MEGATRON_2022, STANDARD
+from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.ledger import Quantity
+from symbolic_cost.models.gpt import GPT
+from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
+from symbolic_cost.parallel.stages import Stage
+from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
+from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.references import REFERENCES
+from symbolic_cost.symbols import V, b, dp, e, h, l, m1, n_layers, pp, v
+
+BLOCK = GPT(f=4 * e)
+PSI = n_layers * (12 * e**2 + 13 * e) + V * e + l * e + 2 * e
+
+
+def same(one, other):
+    return expand(one - other) == 0
+
+
+def table(strategy="", policy="none", model=BLOCK, conventions=MEGATRON_2022, **rest):
+    stage = rest.pop("stage", Stage.MIDDLE)
+    training = Training(recompute=recompute_policy(policy), **{"microbatches": oo, **rest})
+    return memory_table(model.model(), parse_strategy(strategy), conventions, training, stage=stage)
+
+
+def block(rows):
+    return rows.total(Quantity.SAVED, path="block") / n_layers
+
+
+@pytest.mark.parametrize(
+    ("strategy", "policy", "printed"),
+    [
+        ("", "none", b * l * e * (34 + 5 * h * l / e)),
+        ("tp", "none", b * l * e * (10 + 24 / m1 + 5 * h * l / (e * m1))),
+        ("tp,sp", "none", b * l * e / m1 * (34 + 5 * h * l / e)),
+        ("", "selective", 34 * b * l * e),
+        ("tp", "selective", b * l * e * (10 + 24 / m1)),
+        ("tp,sp", "selective", 34 * b * l * e / m1),
+        ("", "full", 2 * b * l * e),
+    ],
+)
+def test_activations_per_layer(strategy, policy, printed):
+    """korthikanti-2022, Table 2 and Equations 1 to 6."""
+    assert same(block(table(strategy, policy)), printed)
+
+
+def test_first_stage_holds_all_layers():
+    """korthikanti-2022, Equation 5 and the interleaved schedule of section 4.2.3."""
+    per_layer = b * l * e / m1 * (34 + 5 * h * l / e)
+    first = table("tp,sp,pp", stage=Stage.FIRST).total(Quantity.SAVED, path="block")
+    assert same(first, per_layer * n_layers)
+    last = table("tp,sp,pp", stage=Stage.LAST).total(Quantity.SAVED, path="block")
+    assert same(last, per_layer * n_layers / pp)
+    chunked = table("tp,sp,pp", stage=Stage.FIRST, schedule="interleaved")
+    assert same(
+        chunked.total(Quantity.SAVED, path="block"),
+        expand(per_layer * n_layers * (1 + (pp - 1) / (pp * v))),
+    )
+
+
+def test_extras_of_the_first_stage():
+    """korthikanti-2022, section 4.3: masks of the embedding, head and loss of one stage."""
+    first = table("tp,sp,pp", stage=Stage.FIRST).total(Quantity.SAVED, path="embedding")
+    assert same(first, b * l * e * pp / m1)
+    alone = table("tp,sp", stage=Stage.FIRST)
+    assert same(alone.total(Quantity.SAVED, path="head"), 4 * b * l * (e / m1 + ceiling(V / m1)))
+
+
+def test_zero_bubble_h1_keeps_inputs_of_weight_gradients():
+    """qi-2024, Table 1: what weight gradients wait for is 32 bytes per position and width."""
+    plain = table("pp", stage=Stage.MIDDLE).total(Quantity.SAVED, path="block")
+    split = table("pp", stage=Stage.MIDDLE, schedule="zb-h1").total(Quantity.SAVED, path="block")
+    assert same(split - plain, 32 * b * l * e * n_layers / pp)
+
+
+@pytest.mark.parametrize(
+    ("zero", "per_parameter"),
+    [
+        (0, Integer(16)),
+        (1, 4 + 12 / dp),
+        (2, 2 + 14 / dp),
+        (3, 16 / dp),
+    ],
+)
+def test_states_of_zero(zero, per_parameter):
+    """rajbhandari-2019, section 5."""
+    strategy = f"dp,zero={zero}" if zero else "dp"
+    found = table(strategy, precision="fp16-mixed", stage=Stage.FIRST)
+    assert same(moments(found)["between steps"], PSI * per_parameter)
+
+
+def test_hand_counted_states():
+    """Bytes per parameter of precision and optimizer, between steps."""
+    numbers = {
+        ("fp32", "sgd"): 8,
+        ("fp32", "momentum"): 12,
+        ("fp32", "adam"): 16,
+        ("bf16", "adam"): 8,
+        ("bf16-mixed", "adam"): 18,
+        ("fp8-hybrid", "adam"): 20,
+        ("fp8-deepseek", "adam"): 13,
+        ("bf16-mixed", "adam-8bit"): 12 + Rational(8, 2048),
+    }
+    for (precision, optimizer), expected in numbers.items():
+        found = table(precision=precision, optimizer=optimizer, stage=Stage.FIRST)
+        assert same(moments(found)["between steps"], PSI * expected), (precision, optimizer)
+
+
+def test_optimizers_that_tell_matrices_apart():
+    hidden = 12 * n_layers * e**2
+    muon = table(precision="fp32", optimizer="muon", stage=Stage.FIRST)
+    assert same(muon.total(Quantity.OPTIMIZER), 8 * PSI - 4 * hidden)
+    factored = table(precision="fp32", optimizer="adafactor", stage=Stage.FIRST)
+    # rows and columns of qkv, proj, fc1 and fc2
+    sums = n_layers * (e + 3 * e + e + e + e + 4 * e + 4 * e + e)
+    assert same(factored.total(Quantity.OPTIMIZER), 4 * (PSI - hidden + sums))
+
+
+def test_every_fourth_block():
+    once = table(policy="full").total(Quantity.SAVED, path="block")
+    fourth = table(policy="full/4")
+    assert same(fourth.total(Quantity.SAVED, path="block"), once / 4)
+    inner = b * l * e * (34 + 5 * h * l / e)
+    (again,) = fourth.select(Quantity.WORKSPACE, path="recomputed")
+    assert same(again.expr, 4 * inner - 2 * b * l * e)
+
+
+def test_moments():
+    found = table(conventions=STANDARD, policy="selective", precision="fp16-mixed")
+    at = moments(found)
+    assert list(at) == ["between steps", "end of forward", "backward", "optimizer step"]
+    numbers = {b: 1, l: 1024, e: 1024, h: 16, n_layers: 24, V: 50257}
+    values = {name: expr.xreplace(numbers) for name, expr in at.items()}
+    assert values["between steps"] < values["end of forward"] < values["backward"]
+    # the step copies two-byte gradients to four bytes
+    psi = PSI.xreplace(numbers)
+    assert values["optimizer step"] - values["between steps"] == 4 * psi
+    assert peak(found).xreplace(numbers) == Max(*values.values())
+
+
+def test_gathered_weights_of_zero_3():
+    found = table("dp=8,zero=3", stage=Stage.FIRST, precision="fp16-mixed")
+    (row,) = found.select(Quantity.WORKSPACE, path="gathered_weights")
+    numbers = {e: 1024, V: 1000, l: 128}
+    block_weights = 2 * (12 * 1024**2 + 13 * 1024)
+    assert row.expr.xreplace(numbers) == block_weights * Rational(7, 8)
+
+
+def test_offload_moves_rows_to_the_host():
+    found = table(offload=frozenset({"optimizer"}), precision="fp16-mixed", stage=Stage.FIRST)
+    assert same(moments(found)["between steps"], 8 * PSI)
+    assert same(found.select(Quantity.OPTIMIZER, kind="host").total(), 8 * PSI)
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="unknown offload 'optimiser': did you mean optimizer"):
+        Training(offload=frozenset({"optimiser"}))
+    with pytest.raises(UnknownNameError, match="unknown precision"):
+        table(precision="bf17")
+    with pytest.raises(UnknownNameError, match="unknown optimizer"):
+        table(optimizer="adamm")
+    with pytest.raises(InputError, match="not a positive integer"):
+        recompute_policy("full/0")
+    with pytest.raises(UnknownNameError, match="unknown recompute policy"):
+        recompute_policy("selective/2")
+
+
+def test_sources_are_known():
+    for entry in (*PRECISIONS.values(), *OPTIMIZERS.values()):
+        assert entry.source in REFERENCES
