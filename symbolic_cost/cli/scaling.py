@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sympy import Expr
 
-from symbolic_cost.analysis.forms import factored
+from symbolic_cost.analysis.forms import factored, smoothed
 from symbolic_cost.analysis.scaling import crossover, derivative, elasticity, leading_term
 from symbolic_cost.cli.session import Session
 from symbolic_cost.cli.sheets import number
@@ -26,7 +26,8 @@ def scaling_sheet(work: Session, name: str, wrt: str) -> Sheet:
     cost = problems.attempt(named_cost, name)
     grown = problems.attempt(symbol, wrt)
     problems.refuse()
-    total = factored(cost.total(work.table))
+    stepped = cost.total(work.table)
+    total = factored(smoothed(stepped))
     rows: list[tuple[Cell, ...]] = [
         ("total", total, number(work.value(total))),
         _scaled(work, f"derivative by {wrt}", lambda: factored(derivative(total, grown))),
@@ -34,7 +35,8 @@ def scaling_sheet(work: Session, name: str, wrt: str) -> Sheet:
         _scaled(work, f"leading term in {wrt}", lambda: factored(leading_term(total, grown))),
     ]
     attention, mlp = (
-        cost.total(work.table.select(path=path)) for path in ("block.attention.core", "block.mlp")
+        smoothed(cost.total(work.table.select(path=path)))
+        for path in ("block.attention.core", "block.mlp")
     )
     if attention.has(grown) and mlp != 0:
         solutions = _solutions(attention, mlp, wrt)
@@ -43,7 +45,11 @@ def scaling_sheet(work: Session, name: str, wrt: str) -> Sheet:
         ]
     columns = (Column("quantity"), Column("formula"), Column("value", "right"))
     title = f"Scaling of {cost.name} of {work.model.name} with {wrt}"
-    return Sheet(title, columns, tuple(rows), work.notes)
+    steps = () if smoothed(stepped) == stepped else (_SMOOTHED,)
+    return Sheet(title, columns, tuple(rows), steps + work.notes)
+
+
+_SMOOTHED = "padded sizes are taken as quotients: ceilings have no derivative"
 
 
 def _solutions(left: Expr, right: Expr, wrt: str) -> list[Expr]:
