@@ -38,13 +38,13 @@ class TwoLinks:
     Args:
         fast: used by groups that fit into one domain.
         slow: used by the others.
-        domain: ranks that the fast link joins; 0 where there is none.
+        domain: ranks that the fast link joins; 0 where there is none, infinite where all are.
     """
 
     fast: Link
     slow: Link
-    domain: int
+    domain: Expr
 
-    def link(self, ranks: int) -> Link:
+    def link(self, ranks: Expr) -> Link:
         """Return the link that a group of ranks uses."""
         return self.fast if ranks <= self.domain else self.slow

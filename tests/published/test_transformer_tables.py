@@ -14,6 +14,7 @@ from symbolic_cost.published.transformer_tables.blocks import LAYOUT
 from symbolic_cost.published.transformer_tables.columns import implied
 from symbolic_cost.published.transformer_tables.printed import comparisons
 from symbolic_cost.published.transformer_tables.slips import SLIPS
+from symbolic_cost.symbols import exact
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PUBLISHED = dict(transformer_tables.PUBLISHED_INPUTS)
@@ -373,7 +374,7 @@ def test_block_sums_of_the_formulas():
         + 4 * b * H * l**2
         - b * H * l,
     }
-    formulas = transformer_tables.formula_rows()
+    formulas = transformer_tables.formulas()
     for block, sums in (("mlp", mlp), ("sa", attention)):
         for column, expected in sums.items():
             formula = formulas[f"totals.{block}.{column}"]
@@ -388,23 +389,33 @@ def test_block_sums_of_the_formulas():
 def test_formulas_give_the_values(variant):
     given = small(variant=variant, m1=4, s1=2)
     values = transformer_tables.evaluate(given)
-    numbers = given | {"s": Rational(4, 10**9), "mu": Rational(1, 10**9)}
-    formulas = transformer_tables.formula_rows(variant)
+    system = {name: Rational(str(rate)) for name, rate in given["system"].items()}
+    numbers = given | {
+        "s": Rational(4, 10**9),
+        "mu": Rational(1, 10**9),
+        "F_m": system["matrix_flops_fp16"] * 10**12,
+        "F_v": system["vector_flops_fp16"] * 10**12,
+        "beta_m": system["hbm_bandwidth"],
+        "alpha": 0,
+    }
+    formulas = transformer_tables.formulas(variant)
     for block in ("mlp", "sa"):
         rows = dict(zip(LAYOUT[variant][block], values[block], strict=True))
         for path, row in rows.items():
             named = {k: x for k, x in formulas.items() if k.startswith(f"{block}.{path}.")}
-            assert len(named) >= 11
+            assert len(named) >= 22
+            link = {"nvlink": "nvlink_bandwidth", "ib": "ib_bandwidth", None: "ib_bandwidth"}
+            numbers["beta"] = system[link[row["comm_topology"]]]
             for key, formula in named.items():
                 column = key.rpartition(".")[2]
                 unit = 10**-12 if column.startswith("flops") else 1
-                bound = formula.subs({x: numbers[x.name] for x in formula.free_symbols})
+                bound = formula.xreplace({x: exact(numbers[x.name]) for x in formula.free_symbols})
                 assert row[column] == pytest.approx(float(bound) * unit, rel=1e-12), key
 
 
 def test_formulas_of_an_unknown_variant():
     with pytest.raises(UnknownNameError, match="unknown variant 'D': accepted are A, B, C"):
-        transformer_tables.formula_rows("D")
+        transformer_tables.formulas("D")
 
 
 def test_every_slip_changes_something():

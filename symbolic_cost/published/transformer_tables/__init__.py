@@ -20,10 +20,10 @@ from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
-from symbolic_cost.published.transformer_tables.columns import COLUMNS, Counts, counted, derived
+from symbolic_cost.published.transformer_tables.columns import counted, derived
 from symbolic_cost.published.transformer_tables.inputs import TableInputs
 from symbolic_cost.published.transformer_tables.printed import comparisons, configuration
-from symbolic_cost.published.transformer_tables.times import Cell, table_row
+from symbolic_cost.published.transformer_tables.times import Cell, symbolic, table_row
 
 PUBLISHED_INPUTS: Mapping[str, Any] = configuration()
 """The configuration that was printed: one block of GPT-3 175B on four A100."""
@@ -41,6 +41,7 @@ TOTALS = (
 )
 """Columns that are summed over rows and depth."""
 
+_LONG = ("t_total_fwd", "t_total_bwd")
 _DIGITS = 30
 
 
@@ -82,10 +83,12 @@ def reproduce() -> Sequence[Comparison]:
     return tuple(comparisons(evaluate(PUBLISHED_INPUTS)))
 
 
-def formula_rows(variant: str = "A") -> dict[str, Expr]:
-    """Return the formula of every counted cell and total, by block, op and column.
+def formulas(variant: str = "A") -> dict[str, Expr]:
+    """Return the formula of every cell and total that is a number, by block, op and column.
 
-    FLOP and bytes are in base units; s and mu are the bytes of an element and of a mask element.
+    FLOP and bytes are in base units, times in ms; s and mu are the bytes of an element and of a
+    mask element, beta and alpha the link that a row uses. Totals of whole times are left out: they
+    are sums of maxima, too long to be read.
 
     Raises:
         UnknownNameError: no such variant.
@@ -94,20 +97,20 @@ def formula_rows(variant: str = "A") -> dict[str, Expr]:
         raise UnknownNameError(unknown("variant", variant, LAYOUT))
     found: dict[str, Expr] = {}
     for block, rows in counted(derived(variant), variant).items():
-        for path, counts in rows:
-            cells = _formulas(counts).items()
-            found |= {f"{block}.{path}.{column}": expr for column, expr in cells}
-        for column in TOTALS:
-            if column in COLUMNS:
-                total = Add(*(counts.sums[column] for _, counts in rows))
-                found[f"totals.{block}.{column}"] = symbols.n_layers * total
+        cells = {
+            path: table_row(path, counts.expanded(), symbolic(variant)) for path, counts in rows
+        }
+        found |= {
+            f"{block}.{path}.{column}": cell
+            for path, row in cells.items()
+            for column, cell in row.items()
+            if isinstance(cell, Expr)
+        }
+        totals = _totals(list(cells.values()), symbols.n_layers)
+        found |= {
+            f"totals.{block}.{column}": totals[column] for column in TOTALS if column not in _LONG
+        }
     return found
-
-
-def _formulas(counts: Counts) -> dict[str, Expr]:
-    charged = {column: move.charged for column, move in counts.moved.items()}
-    ranks = {} if counts.ranks is None else {"comm_size": counts.ranks}
-    return {**counts.sums, **charged, **ranks}
 
 
 def _totals(rows: Sequence[Mapping[str, Cell]], layers: Expr) -> dict[str, Cell]:

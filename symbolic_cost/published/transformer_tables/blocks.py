@@ -1,11 +1,13 @@
 """The two blocks as one chain of ops, their sizes, and where each variant places them.
 
 Axes: b sequences, l and t query and key positions, e embedding, f MLP width, h heads, d head
-width, c the three of query, key and value. Positions bear two more names, since two things split
-them: p where a reduction leaves its result, r where norms and residual dropouts run.
+width, c the three of query, key and value. Positions bear more names, since two things may split
+them: r where norms and residual dropouts run, p where a reduction leaves its result, w between.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from sympy import Expr, Integer
 
@@ -19,7 +21,7 @@ from symbolic_cost.ops.view import split, view
 
 SIZES: dict[str, Expr] = {
     "b": symbols.b,
-    **dict.fromkeys(("l", "t", "p", "r"), symbols.l),
+    **dict.fromkeys(("l", "t", "p", "w", "r"), symbols.l),
     "e": symbols.e,
     **dict.fromkeys(("f", "g"), symbols.f),
     "h": symbols.h,
@@ -66,11 +68,11 @@ def placement(variant: str, *, sequence: bool) -> Placement:
         variant: A and C split the positions of norms with the tensors, B on their own.
         sequence: whether B splits them at all.
     """
-    heads = dict.fromkeys(("h", "f", "p"), ("m1",))
+    tensors = dict.fromkeys(("h", "f", "p"), ("m1",))
     if variant != "B":
-        return Placement({"m1": symbols.m1}, {**heads, "r": ("m1",)})
+        return Placement({"m1": symbols.m1}, {**tensors, "w": ("m1",), "r": ("m1",)})
     degrees = {"m1": symbols.m1, "s1": symbols.s1 if sequence else 1}
-    return Placement(degrees, {**heads, "r": ("s1",), "g": ("s1",)})
+    return Placement(degrees, {**tensors, "r": ("s1",), "g": ("s1",)})
 
 
 def _attention() -> tuple[Op, ...]:
@@ -105,14 +107,20 @@ def _normed(name: str, taken: str, made: str) -> tuple[Op, ...]:
     """Declare a norm and the gathering of its result to all positions."""
     return (
         norm(name, f"{taken}[b r e], *scale[e], *shift[e] -> {name}[b r e]", "layer_norm", "e"),
-        view(f"{made}.spread", f"{name}[b r e] -> {made}.spread[b p e]"),
-        view(f"{made}.gathered", f"{made}.spread[b p e] -> {made}[b l e]"),
+        *_positions(name, made, "r w p l"),
     )
 
 
 def _reduced(taken: str, made: str) -> tuple[Op, ...]:
     """Declare the reduction of a result and its way to the residual positions."""
-    return (
-        view(f"{made}.reduced", f"{taken}[b l e] -> {made}.reduced[b p e]"),
-        view(f"{made}.placed", f"{made}.reduced[b p e] -> {made}[b r e]"),
+    return _positions(taken, made, "l p w r")
+
+
+def _positions(taken: str, made: str, way: str) -> tuple[Op, ...]:
+    """Declare the views that bring a tensor from one name of its positions to the next ones."""
+    axes = way.split()
+    names = [taken, *(f"{made}.{axis}" for axis in axes[1:-1]), made]
+    return tuple(
+        view(f"{made}.to_{new}", f"{before}[b {old} e] -> {after}[b {new} e]")
+        for (before, old), (after, new) in pairwise(zip(names, axes, strict=True))
     )

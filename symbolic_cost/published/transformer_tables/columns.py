@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from sympy import Add, Expr
+from sympy import Add, Expr, expand
 
 from symbolic_cost.conventions.presets import (
     TRANSFORMER_TABLES_AS_CODED,
@@ -110,6 +110,10 @@ class Counts:
         """Ranks of the collective, of the later one where a row has two; None if it has none."""
         return next((move.ranks for move in reversed(self.moved.values())), None)
 
+    def expanded(self) -> Counts:
+        """Return the same costs, sums of products multiplied out."""
+        return replace(self, sums={name: expand(expr) for name, expr in self.sums.items()})
+
     def in_units(self, flop: Expr) -> Counts:
         """Return the same costs with FLOP in units of `flop`."""
         scaled = {name: expr * flop for name, expr in self.sums.items() if name.startswith("flops")}
@@ -124,8 +128,8 @@ def implied(variant: str, *, sequence: bool = True) -> CostTable:
         sequence: whether variant B splits the positions of norms and dropouts.
     """
     table = cost(block(variant), CONVENTIONS[variant], placement(variant, sequence=sequence))
-    # r is split as p is, or else (B) the scattering of a reduction may leave uneven parts.
-    splits = tuple(split for split in table.splits if split.axis != "p")
+    # p and w are split as r is, or else (B) a reduction may leave uneven parts.
+    splits = tuple(split for split in table.splits if split.axis not in {"p", "w"})
     return replace(table.select(where=lambda row: not row.per_step), splits=splits)
 
 

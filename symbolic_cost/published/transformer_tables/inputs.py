@@ -48,7 +48,7 @@ class SystemInputs(Inputs):
             TwoLinks(
                 Link("nvlink", exact(self.nvlink_bandwidth), exact(fast)),
                 Link("ib", exact(self.ib_bandwidth), exact(slow)),
-                domain=0 if alone else self.nvlink_size,
+                domain=Integer(0 if alone else self.nvlink_size),
             ),
         )
 

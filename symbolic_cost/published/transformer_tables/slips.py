@@ -79,7 +79,7 @@ def _add_in_backward(row: Row) -> Row:
 
 
 def _book_on_fc2(row: Row) -> Row:
-    lost = row.quantity is Quantity.COMMUNICATION and _op(row) == "branch.placed"
+    lost = row.quantity is Quantity.COMMUNICATION and _op(row) == "branch.to_r"
     return replace(row, path="block.fc2", kind="einsum") if lost else row
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, oo
 
+from symbolic_cost import symbols
 from symbolic_cost.published.transformer_tables.columns import Counts
 from symbolic_cost.systems.network import Link, TwoLinks
 from symbolic_cost.systems.rooflines import MAXIMUM, Device
@@ -26,6 +27,14 @@ class System:
     network: TwoLinks
 
 
+def symbolic(variant: str) -> System:
+    """Return a machine of symbols, of one kind of link, as a variant of the tables sees it."""
+    latency = symbols.alpha if variant == "C" else Integer(0)
+    link = Link("link", symbols.beta, latency)
+    device = Device(symbols.F_m, symbols.F_v, symbols.beta_m)
+    return System(device, TwoLinks(link, link, domain=oo))
+
+
 def table_row(layer: str, counts: Counts, system: System) -> dict[str, Cell]:
     """Return all cells of one row; FLOP and bytes are in the units of the system's rates.
 
@@ -35,7 +44,7 @@ def table_row(layer: str, counts: Counts, system: System) -> dict[str, Cell]:
         system: the machine.
     """
     ranks = counts.ranks
-    link = None if ranks is None else system.network.link(int(ranks))
+    link = None if ranks is None else system.network.link(ranks)
     forward = _times("fwd", counts, system, link)
     backward = _times("bwd", counts, system, link)
     return {
