@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 from sympy import Integer
 
 from symbolic_cost.ops.einsum import Einsum, einsum
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
+from symbolic_cost.ops.view import view
 
 AXES = "abcd"
 MESH = ("x", "y")
@@ -98,3 +100,114 @@ def placed_contractions(draw, **options):
         for axis in op.axes
     }
     return Placed(op, sizes, placement)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Random linked ops under a placement, sizes divisible."""
+
+    ops: tuple[Op, ...]
+    sizes: dict[str, int]
+    placement: Placement
+
+    @property
+    def model(self) -> Model:
+        return model_of(self.ops, self.sizes)
+
+    def _repr_pretty_(self, printer, _):
+        lines = [f"{op.kind} {op.pattern.text}" for op in self.ops]
+        printer.text(f"{lines}, {dict(self.placement.degrees)}, {dict(self.placement.axes)}")
+
+
+FAMILIES = ("ai", "bj", "ck", "d")
+"""Axes of one size have one or two names: a view renames one to the other."""
+
+OTHER = {name: family[1 - i] for family in FAMILIES[:3] for i, name in enumerate(family)}
+
+
+@st.composite
+def chains(draw, most=5):
+    """Linked contractions, sums, functions and views; any tensor may be used again."""
+    names = [draw(st.sampled_from(family)) for family in FAMILIES]
+    first = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    tensors = {"x": tuple(first)}
+    ops = []
+    for place in range(draw(st.integers(2, most))):
+        source = draw(st.sampled_from(sorted(tensors)))
+        declare = draw(st.sampled_from([_view, _product, _product, _pair, _sum, _function]))
+        op = declare(draw, f"op{place}", source, tensors)
+        ops.append(op)
+        tensors |= {operand.tensor: operand.axes for operand in op.outputs}
+    return tuple(ops)
+
+
+def _named(name, tensors):
+    return f"{name}[{' '.join(tensors[name])}]"
+
+
+def _view(draw, name, source, tensors):
+    axes = tensors[source]
+    kept = [
+        OTHER[axis] if axis in OTHER and OTHER[axis] not in axes and draw(st.booleans()) else axis
+        for axis in axes
+    ]
+    return view(name, f"{_named(source, tensors)} -> {name}[{' '.join(kept)}]")
+
+
+def _product(draw, name, source, tensors):
+    """A tensor and a weight: axes are kept, summed, or new."""
+    axes = tensors[source]
+    summed = [axis for axis in axes if draw(st.booleans())]
+    kept = [axis for axis in axes if axis not in summed]
+    families = [family for family in FAMILIES if not set(family) & set(axes)]
+    room = families[: 3 - len(kept)]
+    made = [draw(st.sampled_from(family)) for family in room if draw(st.booleans())]
+    shared = [axis for axis in kept if draw(st.integers(0, 4)) == 0]
+    result = draw(st.permutations(kept + made))
+    biased = draw(st.booleans())
+    bias = f" + *b[{' '.join(axis for axis in result if draw(st.booleans()))}]" if biased else ""
+    weight = f"*w[{' '.join(summed + made + shared)}]{bias}"
+    return einsum(name, f"{_named(source, tensors)}, {weight} -> {name}[{' '.join(result)}]")
+
+
+def _pair(draw, name, source, tensors):
+    """Two tensors: a shared axis is kept or summed, another is kept."""
+    other = draw(st.sampled_from(sorted(tensors)))
+    both = set(tensors[source]) & set(tensors[other])
+    axes = dict.fromkeys(tensors[source] + tensors[other])
+    result = [axis for axis in axes if axis not in both or draw(st.booleans())]
+    if other == source or len(result) > 3:
+        return _function(draw, name, source, tensors)
+    operands = f"{_named(source, tensors)}, {_named(other, tensors)}"
+    return einsum(name, f"{operands} -> {name}[{' '.join(result)}]")
+
+
+def _sum(draw, name, source, tensors):
+    """Two tensors, the second repeated along the axes that it lacks."""
+    fitting = [other for other in sorted(tensors) if set(tensors[other]) <= set(tensors[source])]
+    other = draw(st.sampled_from(fitting))
+    operands = f"{_named(source, tensors)}, {_named(other, tensors)}"
+    made = f"{name}[{' '.join(tensors[source])}]"
+    return pointwise(name, f"{operands} -> {made}", draw(st.sampled_from(["add", "mul"])))
+
+
+def _function(_, name, source, tensors):
+    made = f"{name}[{' '.join(tensors[source])}]"
+    return pointwise(name, f"{_named(source, tensors)} -> {made}", "gelu")
+
+
+def spaces_of(op):
+    """The index space of an op; those of both sides of a view."""
+    if op.kind == "view":
+        return [operand.axes for operand in (*op.inputs, *op.outputs)]
+    return [op.axes]
+
+
+@st.composite
+def graphs(draw, most=5):
+    """Linked ops under a placement that every one of them allows."""
+    ops = draw(chains(most=most))
+    placement = draw(placements_of([space for op in ops for space in spaces_of(op)]))
+    size = int(placement.degree(placement.degrees))
+    sizes = {axis: size for op in ops for axis in op.axes}
+    return Graph(ops, sizes, placement)

@@ -16,7 +16,7 @@ from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
 from symbolic_cost.ops.view import View
-from symbolic_cost.ops.weights import book_weights
+from symbolic_cost.ops.weights import book_weights, tied_sums
 
 
 def cost(
@@ -43,15 +43,16 @@ def cost(
     """
     counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
     _check(model, placement, counter)
-    rows: list[Row] = []
-    shared: set[str] = set()
-    for part in model.parts:
-        book = Book(part, counter, placement, conventions, recompute)
-        flow = Flow(book)
+    flows = [Flow(Book(part, counter, placement, conventions, recompute)) for part in model.parts]
+    for flow in flows:
         flow.run()
-        for op in part.ops:
+    tied = tied_sums(flows)
+    rows: list[Row] = []
+    for flow in flows:
+        book = flow.book
+        for op in flow.ops:
             _book_kernels(book, op)
-            book_weights(book, op, shared)
+            book_weights(book, op, flow, tied)
             book_cache(book, op)
         book_saved(book, flow)
         rows += book.rows
@@ -71,6 +72,8 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
                 for axis in op.whole_axes
                 if placement.meshes(axis)
             ]
+            if isinstance(op, View):
+                problems += [f"{where}: {text}" for text in op.crossings(placement)]
             try:
                 for space in _spaces(op):
                     for mesh in placement.degrees:

@@ -6,6 +6,7 @@ ask the same table (`moves`). A collective is booked on the op that produced wha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from sympy import Mul
@@ -27,17 +28,22 @@ class Flow:
         kept_as: the operand that is stored when a tensor is saved, by the tensor's name; views
             without a move share it, and so do gathered copies where only the shard is kept.
         gathers: the collectives that make a saved tensor whole again, by the tensor's name.
+        book: where it writes.
+        ops: those of the part.
     """
 
     def __init__(self, book: Book) -> None:
-        self._book = book
+        self.book = book
         self._placement = book.placement
+        self.ops = book.part.ops
+        self._uses = Counter(operand.tensor for op in self.ops for operand in op.inputs)
         self._partial: dict[str, set[str]] = {}
         self._producer: dict[str, Op] = {}
         self._partial_gradient: dict[str, set[str]] = {}
         self._consumer: dict[str, Op] = {}
         self.kept_as: dict[str, Operand] = {}
         self.gathers: dict[str, tuple[Move, ...]] = {}
+        self._late: dict[str, frozenset[str]] = {}
 
     def run(self) -> None:
         """Go through the part forward, then backward."""
@@ -47,21 +53,20 @@ class Flow:
     # Forward.
 
     def _forward(self) -> None:
-        used: set[str] = set()
-        for op in self._book.part.ops:
-            used.update(operand.tensor for operand in op.inputs)
+        for op in self.ops:
             if isinstance(op, View):
                 self._view_forward(op)
                 continue
             for operand in op.inputs:
                 self._resolve(operand, op)
             for operand in op.outputs:
-                self._partial[operand.tensor] = self._left_partial(op, operand)
+                self._partial[operand.tensor] = self.left_partial(op, operand)
                 self._producer[operand.tensor] = op
-            self._reduce_statistics(op, Phase.FORWARD, op.forward_reductions)
-        for op in self._book.part.ops:
+            for stage in op.stages:
+                self._reduce_statistics(op, stage, Phase.FORWARD, stage.forward_reductions)
+        for op in self.ops:
             for operand in op.outputs:
-                if operand.tensor not in used:
+                if operand.tensor not in self._uses:
                     self._resolve(operand, op)
 
     def _resolve(self, operand: Operand, user: Op) -> None:
@@ -73,6 +78,8 @@ class Flow:
 
     def _view_forward(self, op: View) -> None:
         whole = op.inputs[0]
+        if self._uses[whole.tensor] > 1:  # the sum is made once, for all users
+            self._resolve(whole, op)
         waiting = self._partial.pop(whole.tensor, set())
         for part in op.outputs:
             self._producer[part.tensor] = self._producer.get(whole.tensor, op)
@@ -82,7 +89,7 @@ class Flow:
             have = _renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
             need = self._placement.needs(part.axes)
             made = self._move_forward(have, need, whole, op)
-            kept_in_shards = self._book.conventions.saved is Saved.SHARD and made
+            kept_in_shards = self.book.conventions.saved is Saved.SHARD and made
             if have == need or (kept_in_shards and _only_gathers(made)):
                 self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
                 self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + made
@@ -93,30 +100,51 @@ class Flow:
         made = self._moves(have, need, operand)
         source = self._producer.get(operand.tensor, user)
         for move in made:
-            self._book.move(source, Phase.FORWARD, move, operand)
-            if self._book.region(user) is not None:
-                self._book.move(source, Phase.RECOMPUTE, move, operand)
+            self.book.move(source, Phase.FORWARD, move, operand)
+            if self.book.region(user) is not None:
+                self.book.move(source, Phase.RECOMPUTE, move, operand)
         return made
 
     # Backward.
 
     def _backward(self) -> None:
-        for op in reversed(self._book.part.ops):
+        for op in reversed(self.ops):
+            for operand in op.outputs:
+                if operand.tensor not in self._uses:  # its gradient comes from outside, whole
+                    self._partial_gradient[operand.tensor] = set()
             if isinstance(op, View):
                 self._view_backward(op)
-                continue
-            for operand in op.outputs:
-                self._resolve_gradient(operand, op)
-            self._reduce_statistics(op, Phase.BACKWARD_INPUT, op.backward_reductions)
-            for operand in op.inputs:
-                if operand.needs_gradient:
-                    waiting = self._partial_gradient.setdefault(operand.tensor, set())
-                    waiting |= self._left_partial(op, operand)
-                    self._consumer[operand.tensor] = op
-        for op in self._book.part.ops:
+            else:
+                self._op_backward(op)
+        for op in self.ops:
             for operand in op.inputs:
                 if operand.tensor not in self._producer:
                     self._resolve_gradient(operand, op)
+
+    def _op_backward(self, op: Op) -> None:
+        self._leave_to_weights(op)
+        for operand in op.outputs:
+            self._resolve_gradient(operand, op)
+        for stage in op.stages:
+            self._reduce_statistics(op, stage, Phase.BACKWARD_INPUT, stage.backward_reductions)
+        for operand in op.inputs:
+            if operand.needs_gradient:
+                waiting = self._partial_gradient.setdefault(operand.tensor, set())
+                waiting |= self.left_partial(op, operand)
+                self._consumer[operand.tensor] = op
+
+    def _leave_to_weights(self, op: Op) -> None:
+        """Leave the sum of a gradient to the weights where nothing else uses it.
+
+        A mesh axis that splits the op as well would leave the sum of products of sums.
+        """
+        if any(operand.needs_gradient for operand in op.inputs):
+            return
+        for operand in op.outputs:
+            waiting = self._partial_gradient.get(operand.tensor, set())
+            late = {mesh for mesh in waiting if self._placement.split_axis(mesh, op.axes) is None}
+            waiting -= late
+            self._late[op.path] = self._late.get(op.path, frozenset()) | late
 
     def _resolve_gradient(self, operand: Operand, op: Op) -> None:
         """Sum a partial gradient once, after its consumers' terms are added locally."""
@@ -127,8 +155,11 @@ class Flow:
 
     def _view_backward(self, op: View) -> None:
         whole = op.inputs[0]
+        given = [part for part in op.outputs if part.tensor in self._partial_gradient]
+        if not given or whole.constant:
+            return
         passed = self._partial_gradient.setdefault(whole.tensor, set())
-        for part in op.outputs:
+        for part in given:
             waiting = self._partial_gradient.pop(part.tensor, set())
             self._consumer[whole.tensor] = self._consumer.get(part.tensor, op)
             if op.parts:
@@ -148,36 +179,37 @@ class Flow:
     ) -> None:
         source = self._consumer.get(operand.tensor, op)
         for move in self._moves(have, need, operand):
-            self._book.move(source, Phase.BACKWARD_INPUT, move, operand.gradient())
+            self.book.move(source, Phase.BACKWARD_INPUT, move, operand.gradient())
 
     # Both.
 
     def _moves(
         self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand
     ) -> tuple[Move, ...]:
-        elements = self._book.counter.elements(operand.axes)
+        elements = self.book.counter.elements(operand.axes)
         return moves(have, need, elements, self._placement) if have != need else ()
 
-    def _left_partial(self, op: Op, operand: Operand) -> set[str]:
+    def left_partial(self, op: Op, operand: Operand) -> set[str]:
         """Return the mesh axes over which an op leaves an operand a sum still to be made."""
         states = self._placement.states(operand.axes, op.summing_space(operand))
-        return {mesh for mesh, state in states.items() if isinstance(state, Partial)}
+        left = {mesh for mesh, state in states.items() if isinstance(state, Partial)}
+        return left | self._late.get(op.path, frozenset()) if operand.is_weight else left
 
     def _states(self, axes: tuple[str, ...], waiting: set[str]) -> dict[str, State]:
         """Return the states of a tensor of which some sums are still to be made."""
         states = self._placement.needs(axes)
         return {mesh: Partial() if mesh in waiting else state for mesh, state in states.items()}
 
-    def _reduce_statistics(self, op: Op, phase: Phase, values: int) -> None:
+    def _reduce_statistics(self, op: Op, stage: Op, phase: Phase, values: int) -> None:
         """Book the reduction of row statistics over the ranks that share a row."""
-        meshes = tuple(mesh for axis in op.row_axes for mesh in self._placement.meshes(axis))
+        meshes = tuple(mesh for axis in stage.row_axes for mesh in self._placement.meshes(axis))
         if meshes and values:
-            first = op.inputs[0]
-            rows = tuple(axis for axis in first.axes if axis not in op.row_axes)
+            first = stage.inputs[0]
+            rows = tuple(axis for axis in first.axes if axis not in stage.row_axes)
             name = f"{first.tensor}.statistics"
-            elements = Mul(values, self._book.counter.elements(rows))
+            elements = Mul(values, self.book.counter.elements(rows))
             move = Move(CollectiveKind.ALL_REDUCE, meshes, "", elements)
-            self._book.move(op, phase, move, Operand(name, rows, Role.SINGLE))
+            self.book.move(op, phase, move, Operand(name, rows, Role.SINGLE))
 
 
 def _renamed(

@@ -28,19 +28,9 @@ class Fused(Op):
         return tuple(dict.fromkeys(axis for op in self.ops for axis in op.axes))
 
     @property
-    def row_axes(self) -> tuple[str, ...]:
-        """Axes of the rows inside."""
-        return tuple(dict.fromkeys(axis for op in self.ops for axis in op.row_axes))
-
-    @property
-    def forward_reductions(self) -> int:
-        """Values per row reduced in forward."""
-        return sum(op.forward_reductions for op in self.ops)
-
-    @property
-    def backward_reductions(self) -> int:
-        """Values per row reduced in backward."""
-        return sum(op.backward_reductions for op in self.ops)
+    def stages(self) -> tuple[Op, ...]:
+        """Its ops."""
+        return self.ops
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return one kernel per phase, which moves only what crosses the group's border."""

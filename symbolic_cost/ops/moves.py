@@ -44,7 +44,7 @@ _ORDER = (
     CollectiveKind.ALL_TO_ALL,
     CollectiveKind.ALL_GATHER,
 )
-"""Messages shrink before they grow."""
+"""Messages shrink before they grow; local slices come first."""
 
 
 def moves(
@@ -63,6 +63,8 @@ def moves(
         step = _step(state, need[mesh])
         if step is not None:
             steps.setdefault(step, []).append(mesh)
+    sliced = [m for m in have if have[m] == Replicate() and isinstance(need[m], Shard)]
+    elements = elements / placement.degree(sliced)
     found = []
     for kind, axis in sorted(steps, key=lambda step: _ORDER.index(step[0])):
         meshes = tuple(steps[kind, axis])

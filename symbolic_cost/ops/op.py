@@ -123,6 +123,11 @@ class Op:
         return tuple(dict.fromkeys(axis for operand in operands for axis in operand.axes))
 
     @property
+    def stages(self) -> tuple[Op, ...]:
+        """The declared ops that it runs: itself, or those of a fused group."""
+        return (self,)
+
+    @property
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which rows are normalised; splitting one reduces statistics."""
         return ()

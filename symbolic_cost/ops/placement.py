@@ -49,7 +49,7 @@ class Placement:
 
     Args:
         degrees: ranks by mesh axis, innermost first; positive integers or symbols.
-        axes: mesh axes by axis, in the order in which they split it.
+        axes: mesh axes by axis, innermost first: neighbours on the first hold neighbouring blocks.
         stored: mesh axes over which weights, their gradients or optimizer states are kept in
             shards: keys "weight", "weight_gradient", "optimizer".
 
@@ -70,6 +70,12 @@ class Placement:
         ]
         uses = [(f"axis {axis!r}", meshes) for axis, meshes in self.axes.items()]
         uses += [(f"stored {what!r}", meshes) for what, meshes in self.stored.items()]
+        texts = [(user, meshes) for user, meshes in uses if _is_text(meshes)]
+        problems += [
+            f"{user} names its mesh axes as text {meshes!r}: a tuple of names is accepted"
+            for user, meshes in texts
+        ]
+        uses = [use for use in uses if use not in texts]
         for user, meshes in uses:
             problems += [
                 unknown("mesh axis", mesh, self.degrees)
@@ -98,6 +104,14 @@ class Placement:
     def meshes(self, axis: str) -> tuple[str, ...]:
         """Return the mesh axes that split an axis."""
         return self.axes.get(axis, ())
+
+    def stored_over(self, what: str, axes: Iterable[str]) -> tuple[str, ...]:
+        """Return the mesh axes over whose ranks a weight with these axes is kept in shards.
+
+        Ranks that already hold different parts of it have nothing left to divide.
+        """
+        split = {mesh for axis in axes for mesh in self.meshes(axis)}
+        return tuple(mesh for mesh in self.stored.get(what, ()) if mesh not in split)
 
     def degree(self, meshes: Iterable[str]) -> Expr:
         """Return the ranks of a group of mesh axes."""
@@ -136,6 +150,10 @@ class Placement:
 
 WHOLE = Placement()
 """One rank."""
+
+
+def _is_text(meshes: object) -> bool:
+    return isinstance(meshes, str)
 
 
 def _is_degree(degree: object) -> bool:

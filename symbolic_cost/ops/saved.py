@@ -7,7 +7,6 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import View
 
 
 def book_saved(book: Book, flow: Flow) -> None:
@@ -16,25 +15,26 @@ def book_saved(book: Book, flow: Flow) -> None:
     A tensor kept in shards is gathered again in backward. A recomputed region keeps what comes
     into it and nothing that is made inside.
     """
-    region_of = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
+    made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     kept: set[str] = set()
+    whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)
-        for operand in _needed(op, recomputed=region is not None):
+        needed = op.saves() if region is None else op.inputs
+        for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
-            if stored.tensor in kept:
+            if region is not None and made_in.get(stored.tensor) == region:
                 continue
-            if region is not None and region_of.get(stored.tensor) == region:
-                continue
-            kept.add(stored.tensor)
-            book.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
-            if region is None:
-                for move in flow.gathers.get(operand.tensor, ()):
-                    book.move(op, Phase.BACKWARD_WEIGHT, move, stored)
+            if stored.tensor not in kept:
+                kept.add(stored.tensor)
+                book.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
+            if region is None and operand.tensor not in whole:
+                whole.add(operand.tensor)
+                _book_gathers(book, flow, op, operand)
 
 
-def _needed(op: Op, *, recomputed: bool) -> tuple[Operand, ...]:
-    """Return what an op keeps; if it runs again, what it takes."""
-    if not recomputed:
-        return op.saves()
-    return () if isinstance(op, View) else op.inputs
+def _book_gathers(book: Book, flow: Flow, op: Op, operand: Operand) -> None:
+    """Book the gathering of what was kept in shards, in the backward pass that reads it."""
+    phase = Phase.BACKWARD_WEIGHT if op.weights else Phase.BACKWARD_INPUT
+    for move in flow.gathers.get(operand.tensor, ()):
+        book.move(op, phase, move, operand)

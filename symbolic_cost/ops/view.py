@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.ops.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,31 @@ class View(Op):
     """One tensor under new axes, or its parts; see `view` and `split`."""
 
     parts: bool = False
+
+    @property
+    def whole_axes(self) -> tuple[str, ...]:
+        """Return the axis along which parts are taken: a rank holds all of it or lacks parts."""
+        whole, first = self.inputs[0], self.outputs[0]
+        return tuple(a for a in whole.axes if a not in first.axes) if self.parts else ()
+
+    def crossings(self, placement: Placement) -> list[str]:
+        """Say where the two sides of a view are split so that no collective joins them.
+
+        Blocks stay together only where inner mesh axes alone are gathered, or scattered.
+        """
+        if self.parts:
+            return []
+        found = []
+        for old, new in zip(self.inputs[0].axes, self.outputs[0].axes, strict=True):
+            before, after = placement.meshes(old), placement.meshes(new)
+            shorter, longer = sorted((before, after), key=len)
+            if longer[len(longer) - len(shorter) :] != shorter:
+                found.append(
+                    f"{old!r} is split over {' and '.join(before)}, {new!r} over "
+                    f"{' and '.join(after)}, innermost first: a view gathers or scatters inner "
+                    "mesh axes and keeps the outer ones"
+                )
+        return found
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return none: nothing is read or written."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity
 from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.moves import Move, moves
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -13,45 +16,70 @@ _FLAT = Shard("flat")
 """A weight kept in shards is cut as one flat array, whatever its axes."""
 
 
-def book_weights(book: Book, op: Op, shared: set[str]) -> None:
-    """Book the weights of an op; `shared` remembers the tied ones already booked."""
+def tied_sums(flows: Iterable[Flow]) -> dict[str, set[str]]:
+    """Return the mesh axes over which the gradients of tied weights are sums, by tensor.
+
+    The uses of a weight add their gradients on each rank, so that one sum over ranks serves all.
+    """
+    found: dict[str, set[str]] = {}
+    for flow in flows:
+        for op in flow.ops:
+            for weight in op.weights:
+                if _is_tied(weight):
+                    found.setdefault(weight.tensor, set()).update(flow.left_partial(op, weight))
+    return found
+
+
+def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, set[str]]) -> None:
+    """Book the weights of an op; `tied` holds the tied ones not booked yet."""
     for weight in op.weights:
-        _reduce_gradient(book, op, weight)
-        _gather_shards(book, op, weight)
-        if weight.tensor in shared:
+        _gather_before_use(book, op, weight)
+        if _is_tied(weight) and weight.tensor not in tied:
             continue
-        if weight.tensor.startswith("@"):
-            shared.add(weight.tensor)
+        waiting = tied.pop(weight.tensor, None) or flow.left_partial(op, weight)
+        _reduce_gradient(book, op, weight, waiting)
+        _gather_updated(book, op, weight)
         book.elements(op, Quantity.PARAMETER, weight)
         book.bytes(op, Phase.STATE, Quantity.WEIGHT, weight)
         book.bytes(op, Phase.STATE, Quantity.WEIGHT_GRADIENT, weight.gradient())
 
 
-def _reduce_gradient(book: Book, op: Op, weight: Operand) -> None:
+def _is_tied(weight: Operand) -> bool:
+    return weight.tensor.startswith("@")
+
+
+def _reduce_gradient(book: Book, op: Op, weight: Operand, waiting: set[str]) -> None:
     """Book the sum of a gradient: scattered over ranks that keep shards, else to all of them."""
     shards = {mesh for meshes in book.placement.stored.values() for mesh in meshes}
-    have = book.placement.states(weight.axes, op.summing_space(weight))
-    need = {
-        mesh: state if not isinstance(state, Partial) else _FLAT if mesh in shards else Replicate()
-        for mesh, state in have.items()
-    }
+    have = {mesh: Partial() for mesh in book.placement.degrees if mesh in waiting}
+    need = {mesh: _FLAT if mesh in shards else Replicate() for mesh in have}
     elements = book.counter.elements(weight.axes)
     for move in moves(have, need, elements, book.placement):
         book.move(op, Phase.BACKWARD_WEIGHT, move, weight.gradient(), per_step=True)
 
 
-def _gather_shards(book: Book, op: Op, weight: Operand) -> None:
-    """Book the gathering of a weight: before each pass that reads it, or once it is updated."""
-    elements = book.counter.elements(weight.axes)
-    stored = book.placement.stored
-    kept = stored.get("weight", ())
-    updated = tuple(mesh for mesh in stored.get("optimizer", ()) if mesh not in kept)
-    if kept:
-        gather = Move(CollectiveKind.ALL_GATHER, kept, _FLAT.axis, elements)
-        readers = {kernel.phase for kernel in op.kernels() if weight in kernel.reads}
-        for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
-            if phase in readers:
-                book.move(op, phase, gather, weight)
+def _gather_before_use(book: Book, op: Op, weight: Operand) -> None:
+    """Book the gathering of a weight kept in shards before each pass that reads it."""
+    kept = book.placement.stored_over("weight", weight.axes)
+    readers = {
+        kernel.phase
+        for kernel in op.kernels()
+        if weight.tensor in {operand.tensor for operand in kernel.reads}
+    }
+    for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
+        if kept and phase in readers:
+            book.move(op, phase, _gather(book, weight, kept), weight)
+
+
+def _gather_updated(book: Book, op: Op, weight: Operand) -> None:
+    """Book the gathering of a weight whose shards were updated by ranks that keep all of it."""
+    kept = book.placement.stored_over("weight", weight.axes)
+    states = book.placement.stored_over("optimizer", weight.axes)
+    updated = tuple(mesh for mesh in states if mesh not in kept)
     if updated:
-        gather = Move(CollectiveKind.ALL_GATHER, updated, _FLAT.axis, elements)
-        book.move(op, Phase.STEP, gather, weight, per_step=True)
+        book.move(op, Phase.STEP, _gather(book, weight, updated), weight, per_step=True)
+
+
+def _gather(book: Book, weight: Operand, meshes: tuple[str, ...]) -> Move:
+    elements = book.counter.elements(weight.axes)
+    return Move(CollectiveKind.ALL_GATHER, meshes, _FLAT.axis, elements)

@@ -1,43 +1,11 @@
 """What the placement says of results, acted out with arrays on every rank."""
 
-from itertools import product
-
 import numpy as np
 from hypothesis import given
 
 from symbolic_cost.ops.placement import Partial, Replicate, Shard
+from tests.laws.simulator import array, contract, places, ranks_of, taken
 from tests.strategies import placed_contractions
-
-
-def ranks_of(placement):
-    """Coordinates of every rank, by mesh axis."""
-    degrees = {mesh: int(degree) for mesh, degree in placement.degrees.items()}
-    for values in product(*map(range, degrees.values())):
-        yield dict(zip(degrees, values, strict=True))
-
-
-def shard(axes, sizes, placement, rank):
-    """The slices that a rank holds of a tensor."""
-    slices = []
-    for axis in axes:
-        block, blocks = 0, 1
-        for mesh in placement.meshes(axis):
-            degree = int(placement.degrees[mesh])
-            block, blocks = block * degree + rank[mesh], blocks * degree
-        width = sizes[axis] // blocks
-        slices.append(slice(block * width, (block + 1) * width))
-    return tuple(slices)
-
-
-def array(axes, sizes, seed):
-    values = np.random.default_rng(seed)
-    return values.integers(-9, 10, size=tuple(sizes[axis] for axis in axes))
-
-
-def contract(result, factors):
-    """A sum of products, axes by name."""
-    text = ",".join("".join(axes) for axes, _ in factors)
-    return np.einsum(f"{text}->{''.join(result)}", *(values for _, values in factors))
 
 
 def assembled(axes, sizes, placement, states, local):
@@ -52,17 +20,17 @@ def assembled(axes, sizes, placement, states, local):
         if first != rank:
             np.testing.assert_array_equal(values, local(first))
             continue
-        slices = tuple(
-            part if any(state == Shard(axis) for state in states.values()) else slice(None)
-            for axis, part in zip(axes, shard(axes, sizes, placement, rank), strict=True)
+        kept = tuple(
+            mine if any(state == Shard(axis) for state in states.values()) else range(sizes[axis])
+            for axis, mine in zip(axes, places(axes, sizes, placement, rank), strict=True)
         )
-        whole[slices] += values
+        whole[np.ix_(*kept)] += values
     return whole
 
 
 def local_factors(operands, drawn, arrays, rank):
     return [
-        (o.axes, arrays[o.tensor][shard(o.axes, drawn.sizes, drawn.placement, rank)])
+        (o.axes, taken(arrays[o.tensor], places(o.axes, drawn.sizes, drawn.placement, rank)))
         for o in operands
     ]
 
