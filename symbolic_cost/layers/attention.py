@@ -42,6 +42,7 @@ class Attention:
         qkv_bias: whether the query, key and value projections have a bias.
         output_bias: whether the output projection has one.
         dropout: whether the attention probabilities are dropped out.
+        causal: whether a query sees the keys up to its own position only.
     """
 
     projection: Projection = Projection.FUSED
@@ -49,6 +50,7 @@ class Attention:
     qkv_bias: bool = True
     output_bias: bool = True
     dropout: bool = True
+    causal: bool = True
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -77,11 +79,12 @@ class Attention:
 
     def _core(self) -> tuple[Op, ...]:
         kept = "dropped" if self.dropout else "p"
+        pairs = "l t" if self.causal else ""
         ops = (
-            einsum("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]", pairs="l t"),
+            einsum("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]", pairs=pairs),
             softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
             *((dropout("dropout", "p[b h l t] -> dropped[b h l t]"),) if self.dropout else ()),
-            einsum("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]", pairs="l t"),
+            einsum("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]", pairs=pairs),
         )
         names = {name: name for name in ("q", "keys", "values", "context")}
         if self.core is Core.EAGER:

@@ -1,0 +1,135 @@
+"""Attention with a learned bias per distance, as in T5: no other biases, scores not scaled.
+
+Axes: b sequences, e embedding, h heads, d head width, n_rel buckets of distances; the names of
+residual, query and key positions are given, since an encoder and a decoder differ in length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Names of the axes of positions.
+
+    Args:
+        residual: of the residual stream.
+        query: of queries.
+        key: of keys and values.
+        causal: whether a query sees the keys up to its own position only.
+    """
+
+    residual: str
+    query: str
+    key: str
+    causal: bool = False
+
+    def distances(self) -> Op:
+        """Declare the bias of every pair of positions, shared by all blocks."""
+        pair = f"{self.query} {self.key}"
+        return lookup("bias", f"!buckets[{pair}]:index, *table[n_rel h] -> position[{pair} h]")
+
+
+@dataclass(frozen=True)
+class SelfAttention:
+    """Attention from x[b r e] to y[b r e] of one sequence to itself.
+
+    Args:
+        positions: of the sequence.
+        dropout: whether the probabilities are dropped out.
+    """
+
+    positions: Positions
+    dropout: bool = True
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer; it takes the bias position[l t h]."""
+        at = self.positions
+        pair = f"{at.query} {at.key}"
+        bias = f"scores[b h {pair}], position[{pair} h] -> biased[b h {pair}]"
+        made = (
+            view("keys", f"k[b {at.query} h d] -> keys[b {at.key} h d]"),
+            view("values", f"v[b {at.query} h d] -> values[b {at.key} h d]"),
+        )
+        return _attention(
+            at,
+            "qkv",
+            (),
+            made,
+            _core(at, (pointwise("bias", bias, "add"),), drop=self.dropout),
+        )
+
+
+@dataclass(frozen=True)
+class CrossAttention:
+    """Attention from x[b r e] to y[b r e] of one sequence to memory[b key e].
+
+    Args:
+        positions: of the sequence, and of the memory as keys.
+        dropout: whether the probabilities are dropped out.
+    """
+
+    positions: Positions
+    dropout: bool = True
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        at = self.positions
+        memory = tuple(
+            einsum(name, f"memory[b {at.key} e], *w[e h d] -> {name}[b {at.key} h d]")
+            for name in ("keys", "values")
+        )
+        return _attention(at, "q", memory, (), _core(at, (), drop=self.dropout))
+
+
+def _attention(
+    at: Positions,
+    projected: str,
+    memory: tuple[Op, ...],
+    views: tuple[Op, ...],
+    core: tuple[Op, ...],
+) -> tuple[Op, ...]:
+    query = at.query
+    names = {name: name for name in ("q", "keys", "values", "position", "context")}
+    return (
+        view("gather", f"x[b {at.residual} e] -> full[b {query} e]"),
+        *(
+            einsum(name, f"full[b {query} e], *w[e h d] -> {name}[b {query} h d]")
+            for name in projected
+        ),
+        *memory,
+        *views,
+        *scope("core", core, **names),
+        einsum("proj", f"context[b {query} h d], *w[h d e] -> summed[b {query} e]"),
+        view("scatter", f"summed[b {query} e] -> y[b {at.residual} e]"),
+    )
+
+
+def _core(at: Positions, bias: tuple[Op, ...], *, drop: bool) -> tuple[Op, ...]:
+    pair = f"{at.query} {at.key}"
+    pairs = pair if at.causal else ""
+    scores, kept = "biased" if bias else "scores", "dropped" if drop else "p"
+    made = f"p[b h {pair}]"
+    return (
+        einsum(
+            "scores",
+            f"q[b {at.query} h d], keys[b {at.key} h d] -> scores[b h {pair}]",
+            pairs=pairs,
+        ),
+        *bias,
+        softmax("softmax", f"{scores}[b h {pair}] -> {made}", row=at.key),
+        *((dropout("dropout", f"{made} -> dropped[b h {pair}]"),) if drop else ()),
+        einsum(
+            "attend",
+            f"{kept}[b h {pair}], values[b {at.key} h d] -> context[b {at.query} h d]",
+            pairs=pairs,
+        ),
+    )

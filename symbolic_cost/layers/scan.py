@@ -1,0 +1,34 @@
+"""What state-space layers share: causal convolutions that remember a window.
+
+Axes: b sequences, l positions, p positions of the padded convolution, k its kernel; the channels
+are given.
+"""
+
+from __future__ import annotations
+
+from symbolic_cost.ops.cache import cache
+from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+
+def causal_conv(name: str, tensor: str, channels: str, *, bias: bool) -> tuple[Op, ...]:
+    """Declare a depthwise convolution along l and its activation, from `tensor` to `name`.
+
+    The input is padded on both sides, and what is beyond the last position is cut off.
+
+    Args:
+        name: of the ops and of the result.
+        tensor: what goes in.
+        channels: its axes besides b and l.
+        bias: whether one is added.
+    """
+    added = f" + *bias[{channels}]" if bias else ""
+    old, window = f"[b l {channels}]", f"{name}_window[b l {channels}]"
+    return (
+        cache(f"{name}_window", f"{tensor}{old} -> {window}", kept=f"b k {channels}"),
+        conv(f"{name}_conv", f"{window}, *w[{channels} k]{added} -> {name}_wide[b p {channels}]"),
+        view(f"{name}_cut", f"{name}_wide[b p {channels}] -> {name}_cut{old}"),
+        pointwise(f"{name}_act", f"{name}_cut{old} -> {name}{old}", "silu"),
+    )

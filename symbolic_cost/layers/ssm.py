@@ -1,0 +1,73 @@
+"""State-space layers of Mamba.
+
+Axes: b sequences, r residual positions, l positions, e embedding, j inner channels, s state,
+k kernel of the convolution, p its padded positions, low rank of the time step, mixed low and both
+states together, two the branch and its gate, one a single position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.layers.scan import causal_conv
+from symbolic_cost.ops.cache import cache
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.scan import scan
+from symbolic_cost.ops.view import split, view
+
+
+@dataclass(frozen=True)
+class SelectiveScan:
+    """Mamba's layer from x[b r e] to y[b r e], its recurrence step by step.
+
+    Args:
+        bias: whether the outer projections have one.
+        conv_bias: whether the convolution has one.
+    """
+
+    bias: bool = False
+    conv_bias: bool = True
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        wide, narrow = (" + *bias[two j]", " + *bias[e]") if self.bias else ("", "")
+        return (
+            view("gather", "x[b r e] -> full[b l e]"),
+            einsum("in", f"full[b l e], *w[e two j]{wide} -> both[two b l j]"),
+            split("split", "both[two b l j] -> branch[b l j], gate[b l j]"),
+            *causal_conv("u", "branch", "j", bias=self.conv_bias),
+            *_selection(),
+            *_recurrence(),
+            pointwise("gate", "gate[b l j] -> opened[b l j]", "silu"),
+            pointwise("mul", "skipped[b l j], opened[b l j] -> gated[b l j]", "mul"),
+            einsum("out", f"gated[b l j], *w[j e]{narrow} -> summed[b l e]"),
+            view("scatter", "summed[b l e] -> y[b r e]"),
+        )
+
+
+def _selection() -> tuple[Op, ...]:
+    """Declare what depends on the input: time step, and what goes into and out of the state."""
+    return (
+        einsum("select", "u[b l j], *w[j mixed] -> mixed[b l mixed]"),
+        view("low", "mixed[b l mixed] -> low[b l low]"),
+        view("into", "mixed[b l mixed] -> into[b l s]"),
+        view("outof", "mixed[b l mixed] -> outof[b l s]"),
+        einsum("step", "low[b l low], *w[low j] + *bias[j] -> raw[b l j]"),
+        pointwise("softplus", "raw[b l j] -> step[b l j]", "softplus"),
+    )
+
+
+def _recurrence() -> tuple[Op, ...]:
+    return (
+        pointwise("rate", "step[b l j], *a[j s] -> rate[b l j s]", "mul"),
+        pointwise("decay", "rate[b l j s] -> decay[b l j s]", "exp"),
+        pointwise("scaled", "step[b l j], u[b l j] -> scaled[b l j]", "mul"),
+        pointwise("drive", "scaled[b l j], into[b l s] -> drive[b l j s]", "mul"),
+        scan("scan", "decay[b l j s], drive[b l j s] -> states[b l j s]", along="l"),
+        cache("state", "states[b l j s] -> known[b l j s]", kept="b one j s"),
+        einsum("read", "known[b l j s], outof[b l s] -> read[b l j]"),
+        pointwise("skip", "u[b l j], *d[j] -> direct[b l j]", "mul"),
+        pointwise("add", "read[b l j], direct[b l j] -> skipped[b l j]", "add"),
+    )

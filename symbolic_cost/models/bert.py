@@ -1,0 +1,197 @@
+"""BERT: post-norm transformer encoder with learned positions and token types.
+
+Axes: as in the layers; types token types, w width of the heads' hidden layers, z next-sentence
+classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.norm import layer_norm
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise
+from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split, view
+from symbolic_cost.symbols import exact
+
+
+class Heads(StrEnum):
+    """What stands on the encoder, by the names of Hugging Face."""
+
+    POOLER = "BertModel"
+    MASKED = "BertForMaskedLM"
+    PRETRAINING = "BertForPreTraining"
+
+
+ENCODER = Attention(Projection.SEPARATE, causal=False)
+"""Attention of every position to every other."""
+
+
+@dataclass(frozen=True)
+class BERT:
+    """Sizes and variants of a BERT; every size is a symbol unless given.
+
+    Args:
+        b: microbatch [sequences].
+        l: sequence length [tokens].
+        e: embedding width.
+        f: MLP width.
+        h: attention heads.
+        V: vocabulary.
+        P: learned positions.
+        T: token types.
+        n_layers: transformer blocks.
+        heads: what stands on the encoder.
+        attention: its variant.
+        dropout: whether embeddings and residual branches are dropped out.
+        function: the activation function.
+        name: of the model.
+    """
+
+    b: Expr | int = symbols.b
+    l: Expr | int = symbols.l
+    e: Expr | int = symbols.e
+    f: Expr | int = symbols.f
+    h: Expr | int = symbols.h
+    V: Expr | int = symbols.V
+    P: Expr | int = symbols.P
+    T: Expr | int = symbols.T
+    n_layers: Expr | int = symbols.n_layers
+    heads: Heads = Heads.MASKED
+    attention: Attention = ENCODER
+    dropout: bool = True
+    function: str = "gelu"
+    name: str = "bert"
+
+    def model(self) -> Model:
+        """Declare the model."""
+        parts = [
+            Part("embedding", self._embedding()),
+            Part("block", self.block(), exact(self.n_layers)),
+        ]
+        pretraining = self.heads is Heads.PRETRAINING
+        if self.heads is not Heads.MASKED:
+            parts.append(Part("pooler", _pooler(next_sentence=pretraining)))
+        if self.heads is not Heads.POOLER:
+            parts.append(Part("head", _masked_head(self.function)))
+        return Model(self.name, tuple(parts), self.sizes(), source="devlin-2018")
+
+    def sizes(self) -> dict[str, Expr]:
+        """Return the size of every axis."""
+        width, heads = exact(self.e), exact(self.h)
+        return {
+            "b": exact(self.b),
+            **dict.fromkeys(("r", "l", "t"), exact(self.l)),
+            **dict.fromkeys(("e", "w"), width),
+            "f": exact(self.f),
+            "c": Integer(3),
+            "h": heads,
+            "d": width / heads,
+            "v": exact(self.V),
+            "p": exact(self.P),
+            "types": exact(self.T),
+            "z": Integer(2),
+        }
+
+    def block(self) -> tuple[Op, ...]:
+        """Declare one block from x[b r e] to y[b r e]."""
+        return (
+            *self._branch("attention", self.attention.ops(), x="x", y="middle"),
+            *self._branch("mlp", MLP(self.function).ops(), x="middle", y="y"),
+        )
+
+    def _embedding(self) -> tuple[Op, ...]:
+        normed = "normed" if self.dropout else "x"
+        return (
+            lookup("token", "!ids[b l]:index, *@token[v e] -> found[b l e]"),
+            view("scatter", "found[b l e] -> tokens[b r e]"),
+            lookup("type", "!kinds[b r]:index, *table[types e] -> kind[b r e]"),
+            pointwise("add_type", "tokens[b r e], kind[b r e] -> typed[b r e]", "add"),
+            lookup("position", "!places[r]:index, *table[p e] -> positions[r e]"),
+            pointwise("add_position", "typed[b r e], positions[r e] -> summed[b r e]", "add"),
+            *scope("norm", (layer_norm("norm"),), x="summed", y=normed),
+            *((dropout("dropout", "normed[b r e] -> x[b r e]"),) if self.dropout else ()),
+        )
+
+    def _branch(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
+        """Declare y = norm(x + dropout(layer(x)))."""
+        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
+        drop = (dropout("dropout", "branch[b r e] -> dropped[b r e]"),) if self.dropout else ()
+        add = pointwise("residual", "x[b r e], dropped[b r e] -> post[b r e]", "add")
+        return (
+            *scope(path, layer, x=x, y=out),
+            *scope(path, (*drop, add), x=x),
+            *scope(path, (layer_norm("norm"),), x=f"{path}.post", y=y),
+        )
+
+
+def _pooler(*, next_sentence: bool) -> tuple[Op, ...]:
+    """Declare the hidden layer of the first token, and what tells whether two texts follow."""
+    pooled = (
+        split("first", "x[b r e] -> first[b e]"),
+        einsum("dense", "first[b e], *w[e w] + *bias[w] -> hidden[b w]"),
+        pointwise("activation", "hidden[b w] -> pooled[b w]", "tanh"),
+    )
+    if not next_sentence:
+        return pooled
+    return (
+        *pooled,
+        einsum("next", "pooled[b w], *w[w z] + *bias[z] -> logits[b z]"),
+        cross_entropy("loss", "logits[b z], !follows[b]:index -> loss[b]", row="z"),
+    )
+
+
+def _masked_head(function: str) -> tuple[Op, ...]:
+    """Declare the prediction of tokens; its weight is the token table."""
+    return (
+        view("gather", "x[b r e] -> full[b l e]"),
+        einsum("transform", "full[b l e], *w[e w] + *bias[w] -> u[b l w]"),
+        pointwise("act", "u[b l w] -> a[b l w]", function),
+        norm("norm", "a[b l w], *scale[w], *shift[w] -> y[b l w]", "layer_norm", row="w"),
+        view("rename", "y[b l w] -> normed[b l e]"),
+        einsum("logits", "normed[b l e], *@token[v e] + *bias[v] -> logits[b l v]"),
+        cross_entropy("loss", "logits[b l v], !targets[b l]:index -> loss[b l]", row="v"),
+    )
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    fields.require(
+        holds=width % heads == 0,
+        problem=f"{heads} heads do not divide the width {width}",
+        name="num_attention_heads",
+    )
+    fields.text("position_embedding_type", "absolute", ("absolute",))
+    made = BERT(
+        b=shape.b,
+        l=shape.l,
+        e=width,
+        f=fields.size("intermediate_size"),
+        h=heads,
+        V=fields.size("vocab_size"),
+        P=fields.size("max_position_embeddings"),
+        T=fields.size("type_vocab_size", 2),
+        n_layers=fields.size("num_hidden_layers"),
+        heads=Heads(fields.head),
+        attention=replace(ENCODER, dropout=False),
+        dropout=False,
+        function=fields.text("hidden_act", "gelu", ("gelu", "relu", "silu")),
+    )
+    fields.refuse()
+    return made.model()

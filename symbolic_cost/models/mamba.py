@@ -1,0 +1,128 @@
+"""Mamba: state-space layers with a selective scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.ssm import SelectiveScan
+from symbolic_cost.layers.tokens import Logits, Tokens
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.symbols import exact
+
+
+@dataclass(frozen=True)
+class Mamba:
+    """Sizes and variants of a Mamba; every size is a symbol unless given.
+
+    Args:
+        b: microbatch [sequences].
+        l: sequence length [tokens].
+        e: embedding width.
+        J: inner width.
+        N: state size.
+        K: kernel of the convolution.
+        r_dt: rank of the time step.
+        V: vocabulary.
+        n_layers: layers.
+        layer: its variant.
+        tied: whether the output head is the token table.
+        padded: whether the convolution runs over the padding too, as in training and prefill.
+        name: of the model.
+    """
+
+    b: Expr | int = symbols.b
+    l: Expr | int = symbols.l
+    e: Expr | int = symbols.e
+    J: Expr | int = symbols.J
+    N: Expr | int = symbols.N
+    K: Expr | int = symbols.K
+    r_dt: Expr | int = symbols.r_dt
+    V: Expr | int = symbols.V
+    n_layers: Expr | int = symbols.n_layers
+    layer: SelectiveScan = field(default_factory=SelectiveScan)
+    tied: bool = True
+    padded: bool = True
+    name: str = "mamba"
+
+    def model(self) -> Model:
+        """Declare the model."""
+        return Model(
+            self.name,
+            state_space(self.layer.ops(), exact(self.n_layers), tied=self.tied),
+            self.sizes(),
+            source="gu-2023",
+        )
+
+    def sizes(self) -> dict[str, Expr]:
+        """Return the size of every axis."""
+        state, rank, kernel = exact(self.N), exact(self.r_dt), exact(self.K)
+        return {
+            "b": exact(self.b),
+            **dict.fromkeys(("r", "l"), exact(self.l)),
+            "p": exact(self.l) + kernel - 1 if self.padded else exact(self.l),
+            "e": exact(self.e),
+            "j": exact(self.J),
+            "s": state,
+            "k": kernel,
+            "low": rank,
+            "mixed": rank + 2 * state,
+            "two": Integer(2),
+            "one": Integer(1),
+            "v": exact(self.V),
+        }
+
+
+def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[Part, ...]:
+    """Declare embedding, layers with a norm before and a residual around, and output head."""
+    add = pointwise("residual", "x[b r e], out[b r e] -> y[b r e]", "add")
+    block = (
+        *scope("mixer", (Norm.RMS.op("norm", "x[b r e]", "y[b r e]"),), x="x", y="mixer.entry"),
+        *scope("mixer", layer, x="mixer.entry", y="mixer.out"),
+        *scope("mixer", (add,), x="x", y="y"),
+    )
+    head = (
+        *scope("norm", (Norm.RMS.op("norm", "x[b r e]", "y[b r e]"),), x="x", y="normed"),
+        *scope("output", Logits("@token" if tied else "w").ops(), x="normed"),
+    )
+    return (
+        Part("embedding", Tokens().ops()),
+        Part("block", block, n_layers),
+        Part("head", head),
+    )
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    width = fields.size("hidden_size")
+    inner = fields.size("intermediate_size", width * fields.size("expand", 2))
+    made = Mamba(
+        b=shape.b,
+        l=shape.l,
+        e=width,
+        J=inner,
+        N=fields.size("state_size", 16),
+        K=fields.size("conv_kernel", 4),
+        r_dt=fields.size("time_step_rank", -(-width // 16)),
+        V=fields.size("vocab_size"),
+        n_layers=fields.size("num_hidden_layers"),
+        layer=SelectiveScan(
+            bias=fields.flag("use_bias", default=False),
+            conv_bias=fields.flag("use_conv_bias", default=True),
+        ),
+        tied=fields.flag("tie_word_embeddings", default=True),
+        padded=shape.c == 0,
+    )
+    fields.refuse()
+    return made.model()

@@ -1,0 +1,214 @@
+"""T5: encoder and decoder with relative positions; T5 1.1 and flan gate their perceptrons.
+
+Axes: r, l, t positions of the source, o, m, u of the target (residual, queries, keys); else as in
+the layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.gated import gated_products
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.relative import CrossAttention, Positions, SelfAttention
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
+from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+from symbolic_cost.symbols import exact
+
+SOURCE = Positions("r", "l", "t")
+TARGET = Positions("o", "m", "u", causal=True)
+ACROSS = Positions("o", "m", "t")
+
+
+@dataclass(frozen=True)
+class T5:
+    """Sizes and variants of a T5; every size is a symbol unless given.
+
+    Args:
+        b: microbatch [sequences].
+        l: source length [tokens].
+        l_t: target length [tokens].
+        e: embedding width.
+        f: MLP width.
+        h: attention heads.
+        q: head width.
+        V: vocabulary.
+        n_layers: encoder blocks.
+        n_dec: decoder blocks.
+        n_rel: buckets of relative positions.
+        function: the activation function.
+        gated: whether the perceptrons are.
+        tied: whether the output head is the token table.
+        dropout: whether anything is dropped out.
+        name: of the model.
+    """
+
+    b: Expr | int = symbols.b
+    l: Expr | int = symbols.l
+    l_t: Expr | int = symbols.l_t
+    e: Expr | int = symbols.e
+    f: Expr | int = symbols.f
+    h: Expr | int = symbols.h
+    q: Expr | int = symbols.q
+    V: Expr | int = symbols.V
+    n_layers: Expr | int = symbols.n_layers
+    n_dec: Expr | int = symbols.n_dec
+    n_rel: Expr | int = symbols.n_rel
+    function: str = "relu"
+    gated: bool = False
+    tied: bool = True
+    dropout: bool = True
+    name: str = "t5"
+
+    def model(self) -> Model:
+        """Declare the model."""
+        return Model(
+            self.name,
+            (
+                Part("encoder.embedding", self._embedding(SOURCE)),
+                Part("encoder.position", (SOURCE.distances(),)),
+                Part("encoder.block", self._encoder(), exact(self.n_layers)),
+                Part("encoder.norm", self._last(SOURCE)),
+                Part("decoder.embedding", self._embedding(TARGET)),
+                Part("decoder.position", (TARGET.distances(),)),
+                Part("decoder.block", self._decoder(), exact(self.n_dec)),
+                Part("decoder.norm", self._last(TARGET)),
+                Part("head", self._head()),
+            ),
+            self.sizes(),
+            source="raffel-2019",
+        )
+
+    def sizes(self) -> dict[str, Expr]:
+        """Return the size of every axis."""
+        return {
+            "b": exact(self.b),
+            **dict.fromkeys(("r", "l", "t"), exact(self.l)),
+            **dict.fromkeys(("o", "m", "u"), exact(self.l_t)),
+            "e": exact(self.e),
+            "f": exact(self.f),
+            "h": exact(self.h),
+            "d": exact(self.q),
+            "v": exact(self.V),
+            "n_rel": exact(self.n_rel),
+        }
+
+    def _embedding(self, at: Positions) -> tuple[Op, ...]:
+        place, query = at.residual, at.query
+        found, result = f"found[b {query} e]", "tokens" if self.dropout else "x"
+        return (
+            lookup("token", f"!ids[b {query}]:index, *@token[v e] -> {found}"),
+            view("scatter", f"{found} -> {result}[b {place} e]"),
+            *self._drop(f"tokens[b {place} e]", f"x[b {place} e]"),
+        )
+
+    def _encoder(self) -> tuple[Op, ...]:
+        attention = SelfAttention(SOURCE, self.dropout).ops()
+        return (
+            *self._branch("attention", SOURCE, attention, "x", "middle"),
+            *self._branch("mlp", SOURCE, self._perceptron(SOURCE), "middle", "y"),
+        )
+
+    def _decoder(self) -> tuple[Op, ...]:
+        attention = SelfAttention(TARGET, self.dropout).ops()
+        cross = CrossAttention(ACROSS, self.dropout).ops()
+        return (
+            *self._branch("attention", TARGET, attention, "x", "attended"),
+            *self._branch("cross", TARGET, cross, "attended", "middle"),
+            *self._branch("mlp", TARGET, self._perceptron(TARGET), "middle", "y"),
+        )
+
+    def _branch(
+        self, path: str, at: Positions, layer: tuple[Op, ...], x: str, y: str
+    ) -> tuple[Op, ...]:
+        """Declare y = x + dropout(layer(norm(x)))."""
+        axes = f"[b {at.residual} e]"
+        normed = f"{path}.normed"
+        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
+        shared = {"position": "position", "memory": "memory"}
+        add = pointwise("residual", f"x{axes}, dropped{axes} -> y{axes}", "add")
+        drop = self._drop(f"branch{axes}", f"dropped{axes}")
+        return (
+            *scope(path, (Norm.RMS.op("norm", f"x{axes}", f"y{axes}"),), x=x, y=normed),
+            *scope(path, layer, x=normed, y=out, **shared),
+            *scope(path, (*drop, add), x=x, y=y),
+        )
+
+    def _perceptron(self, at: Positions) -> tuple[Op, ...]:
+        query = at.query
+        full, summed = f"full[b {query} e]", f"summed[b {query} e]"
+        if self.gated:
+            products = gated_products(full, summed, "", "f", self.function, bias=False)
+        else:
+            products = (
+                einsum("fc1", f"{full}, *w[e f] -> u[b {query} f]"),
+                pointwise("act", f"u[b {query} f] -> a[b {query} f]", self.function),
+                einsum("fc2", f"a[b {query} f], *w[f e] -> {summed}"),
+            )
+        return (
+            view("gather", f"x[b {at.residual} e] -> {full}"),
+            *products,
+            view("scatter", f"{summed} -> y[b {at.residual} e]"),
+        )
+
+    def _last(self, at: Positions) -> tuple[Op, ...]:
+        axes = f"[b {at.residual} e]"
+        result = "normed" if self.dropout else "y"
+        return (
+            Norm.RMS.op("norm", f"x{axes}", f"{result}{axes}"),
+            *self._drop(f"normed{axes}", f"y{axes}"),
+        )
+
+    def _head(self) -> tuple[Op, ...]:
+        weight = "*@token[v e]" if self.tied else "*w[v e]"
+        return (
+            view("gather", "x[b o e] -> full[b m e]"),
+            einsum("logits", f"full[b m e], {weight} -> logits[b m v]"),
+            cross_entropy("loss", "logits[b m v], !targets[b m]:index -> loss[b m]", row="v"),
+        )
+
+    def _drop(self, tensor: str, result: str) -> tuple[Op, ...]:
+        return (dropout("dropout", f"{tensor} -> {result}"),) if self.dropout else ()
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model.
+
+    The target is half as long as the source.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    projection = fields.text(
+        "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")
+    )
+    layers = fields.size("num_hidden_layers")
+    made = T5(
+        b=shape.b,
+        l=shape.l,
+        l_t=shape.l // 2,
+        e=fields.size("hidden_size"),
+        f=fields.size("intermediate_size"),
+        h=fields.size("num_attention_heads"),
+        q=fields.size("d_kv"),
+        V=fields.size("vocab_size"),
+        n_layers=layers,
+        n_dec=fields.size("num_decoder_layers", layers),
+        n_rel=fields.size("relative_attention_num_buckets", 32),
+        function=projection.removeprefix("gated-"),
+        gated=projection.startswith("gated-"),
+        tied=fields.flag("tie_word_embeddings", default=True),
+        dropout=False,
+    )
+    fields.ignore("relative_attention_max_distance", "is_gated_act", "dense_act_fn")
+    fields.refuse()
+    return made.model()

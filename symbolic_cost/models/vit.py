@@ -1,0 +1,187 @@
+"""ViT: pre-norm transformer encoder on patches of an image, with a class token.
+
+Axes: as in the layers; z classes, w width of the pooler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.norm import layer_norm
+from symbolic_cost.layers.patch import patch_embedding
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
+from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split
+from symbolic_cost.symbols import exact
+
+
+class Heads(StrEnum):
+    """What stands on the class token, by the names of Hugging Face."""
+
+    CLASSES = "ViTForImageClassification"
+    POOLER = "ViTModel"
+
+
+ENCODER = Attention(Projection.SEPARATE, causal=False)
+"""Attention of every position to every other."""
+
+
+@dataclass(frozen=True)
+class ViT:
+    """Sizes and variants of a ViT; every size is a symbol unless given.
+
+    Args:
+        b: microbatch [images].
+        N_p: patches along one side of the square image.
+        s_p: side of one patch [pixels].
+        n_ch: channels of the image.
+        e: embedding width.
+        f: MLP width.
+        h: attention heads.
+        n_classes: classes.
+        n_layers: transformer blocks.
+        heads: what stands on the class token.
+        attention: its variant.
+        dropout: whether embeddings and residual branches are dropped out.
+        function: the activation function.
+        name: of the model.
+    """
+
+    b: Expr | int = symbols.b
+    N_p: Expr | int = symbols.N_p
+    s_p: Expr | int = symbols.s_p
+    n_ch: Expr | int = symbols.n_ch
+    e: Expr | int = symbols.e
+    f: Expr | int = symbols.f
+    h: Expr | int = symbols.h
+    n_classes: Expr | int = symbols.n_classes
+    n_layers: Expr | int = symbols.n_layers
+    heads: Heads = Heads.CLASSES
+    attention: Attention = ENCODER
+    dropout: bool = True
+    function: str = "gelu"
+    name: str = "vit"
+
+    def model(self) -> Model:
+        """Declare the model."""
+        parts = (
+            Part("embedding", patch_embedding(drop=self.dropout)),
+            Part("block", self.block(), exact(self.n_layers)),
+            Part("head", _head(self.heads)),
+        )
+        return Model(self.name, parts, self.sizes(), source="dosovitskiy-2020")
+
+    def sizes(self) -> dict[str, Expr]:
+        """Return the size of every axis."""
+        width, heads, side = exact(self.e), exact(self.h), exact(self.N_p)
+        patch = exact(self.s_p)
+        return {
+            "b": exact(self.b),
+            "ch": exact(self.n_ch),
+            **dict.fromkeys(("y", "x"), side * patch),
+            **dict.fromkeys(("py", "px"), patch),
+            "n": side**2,
+            **dict.fromkeys(("r", "l", "t"), side**2 + 1),
+            "e": width,
+            "f": exact(self.f),
+            "c": Integer(3),
+            "h": heads,
+            "d": width / heads,
+            "z": exact(self.n_classes),
+            "w": width,
+        }
+
+    def block(self) -> tuple[Op, ...]:
+        """Declare one block from x[b r e] to y[b r e]."""
+        return (
+            *self._branch("attention", self.attention.ops(), x="x", y="middle"),
+            *self._branch("mlp", MLP(self.function).ops(), x="middle", y="y"),
+        )
+
+    def _branch(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
+        """Declare y = x + dropout(layer(norm(x)))."""
+        normed = f"{path}.normed"
+        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
+        drop = (dropout("dropout", "branch[b r e] -> dropped[b r e]"),) if self.dropout else ()
+        add = pointwise("residual", "x[b r e], dropped[b r e] -> y[b r e]", "add")
+        return (
+            *scope(path, (layer_norm("norm"),), x=x, y=normed),
+            *scope(path, layer, x=normed, y=out),
+            *scope(path, (*drop, add), x=x, y=y),
+        )
+
+
+def _head(heads: Heads) -> tuple[Op, ...]:
+    """Declare what is made of the class token."""
+    first = (
+        *scope("norm", (layer_norm("norm"),), x="x", y="normed"),
+        split("first", "normed[b r e] -> first[b e]"),
+    )
+    if heads is Heads.POOLER:
+        return (
+            *first,
+            einsum("pooler", "first[b e], *w[e w] + *bias[w] -> hidden[b w]"),
+            pointwise("activation", "hidden[b w] -> pooled[b w]", "tanh"),
+        )
+    return (
+        *first,
+        einsum("classes", "first[b e], *w[e z] + *bias[z] -> logits[b z]"),
+        cross_entropy("loss", "logits[b z], !targets[b]:index -> loss[b]", row="z"),
+    )
+
+
+def _classes(fields: Fields) -> int:
+    """Return how many classes the configuration labels, a thousand unless it says."""
+    labels = fields.source.values.get("id2label")
+    given = len(labels) if isinstance(labels, Mapping) and labels else 1000
+    return fields.size("num_labels", given)
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model; its sequence is the image.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    side, patch = fields.size("image_size", 224), fields.size("patch_size", 16)
+    fields.require(
+        holds=width % heads == 0,
+        problem=f"{heads} heads do not divide the width {width}",
+        name="num_attention_heads",
+    )
+    fields.require(
+        holds=side % patch == 0,
+        problem=f"patches of {patch} do not divide an image of {side}",
+        name="patch_size",
+    )
+    attention = replace(ENCODER, qkv_bias=fields.flag("qkv_bias", default=True), dropout=False)
+    made = ViT(
+        b=shape.b,
+        N_p=side // patch,
+        s_p=patch,
+        n_ch=fields.size("num_channels", 3),
+        e=width,
+        f=fields.size("intermediate_size"),
+        h=heads,
+        n_classes=_classes(fields),
+        heads=Heads(fields.head),
+        n_layers=fields.size("num_hidden_layers"),
+        attention=attention,
+        dropout=False,
+        function=fields.text("hidden_act", "gelu", ("gelu", "relu", "silu")),
+    )
+    fields.ignore("encoder_stride", "pooler_output_size", "pooler_act")
+    fields.refuse()
+    return made.model()
