@@ -42,7 +42,10 @@ def strategy_table(
     """
     stages = strategy.degree("pp")
     placement = strategy.placement(model)
-    table = cost(stage_model(model, stages, stage), conventions, placement, recompute)
+    share = stage_model(model, stages, stage)
+    present = set(share.axes)
+    used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
+    table = cost(share, conventions, replace(placement, axes=used), recompute)
     chunks = named_schedule(schedule).chunks
     sent = stage_rows(model, placement, conventions, stages=stages, stage=stage, chunks=chunks)
     return replace(table, rows=table.rows + sent, splits=table.splits + block_split(model, stages))

@@ -1,0 +1,106 @@
+"""Communication of one step: collectives by group with counts, messages and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Add, Expr, Integer, Mul
+
+from symbolic_cost import symbols
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.stages import Stage
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.table import strategy_table
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Collectives of one rank and step that are alike.
+
+    Args:
+        path: of the op that what moves belongs to.
+        phase: when it moves.
+        tensor: what moves.
+        kind: which collective.
+        mesh_axis: mesh axes of the group, joined by "+".
+        axis: axis of the tensor that is gathered or scattered.
+        ranks: of the group.
+        message: of one collective [byte].
+        calls: per step.
+        sent: by one rank in one step, as the conventions charge it [byte].
+    """
+
+    path: str
+    phase: Phase
+    tensor: str
+    kind: CollectiveKind
+    mesh_axis: str
+    axis: str
+    ranks: Expr
+    message: Expr
+    calls: Expr
+    sent: Expr
+
+
+def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tuple[Traffic, ...]:
+    """Return what one rank communicates in one step.
+
+    Args:
+        table: of one microbatch, as `strategy_table` gives it.
+        microbatches: of one step; gradients are summed once.
+    """
+    found = []
+    for row in table.select(Quantity.COMMUNICATION):
+        move = row.collective
+        if move is None:
+            continue
+        times = Mul(row.count, Integer(1) if row.per_step else microbatches)
+        found.append(
+            Traffic(
+                path=row.path,
+                phase=row.phase,
+                tensor=row.tensor,
+                kind=move.kind,
+                mesh_axis=move.mesh_axis,
+                axis=move.axis,
+                ranks=move.ranks,
+                message=move.message,
+                calls=Mul(times, move.calls),
+                sent=Mul(times, row.expr),
+            )
+        )
+    return tuple(found)
+
+
+def sent_by_rank(table: CostTable, microbatches: Expr = symbols.M) -> dict[str, Expr]:
+    """Return what one rank sends in one step [byte], by mesh axis."""
+    sums: dict[str, list[Expr]] = {}
+    for entry in communication_rows(table, microbatches):
+        sums.setdefault(entry.mesh_axis, []).append(entry.sent)
+    return {mesh: Add(*terms) for mesh, terms in sums.items()}
+
+
+def sent_by_cluster(
+    model: Model,
+    strategy: Strategy,
+    conventions: Conventions,
+    recompute: Recompute = KEEP_ALL,
+    microbatches: Expr = symbols.M,
+) -> dict[str, Expr]:
+    """Return what all ranks together send in one step [byte], by mesh axis.
+
+    The first and the last stage of a pipeline differ from those between them.
+    """
+    stages = strategy.degree("pp")
+    inner = {Stage.FIRST: Integer(1), Stage.MIDDLE: stages - 2, Stage.LAST: Integer(1)}
+    times = {Stage.FIRST: Integer(1)} if stages == 1 else inner
+    sums: dict[str, list[Expr]] = {}
+    for stage, count in times.items():
+        table = strategy_table(model, strategy, conventions, recompute, stage=stage)
+        for mesh, sent in sent_by_rank(table, microbatches).items():
+            sums.setdefault(mesh, []).append(Mul(count, sent))
+    per_stage = strategy.ranks / stages
+    return {mesh: Mul(per_stage, Add(*terms)) for mesh, terms in sums.items()}

@@ -1,0 +1,108 @@
+"""Rank groups: which ranks of an ordered mesh take part in a collective, and on which nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from symbolic_cost.errors import InputError, unknown
+
+MOST_RANKS = 2**20
+"""A mesh with more ranks is not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ranks of one collective.
+
+    Args:
+        ranks: in the order of the mesh axis.
+        node_size: ranks per node, which hold consecutive ranks.
+    """
+
+    ranks: tuple[int, ...]
+    node_size: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the ranks: n1_g0 is the first GPU of the second node."""
+        return tuple(f"n{rank // self.node_size}_g{rank % self.node_size}" for rank in self.ranks)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes that the ranks are on, each once."""
+        return tuple(dict.fromkeys(rank // self.node_size for rank in self.ranks))
+
+    @property
+    def crosses_nodes(self) -> bool:
+        """Whether the ranks are on more than one node."""
+        return len(self.nodes) > 1
+
+    def __str__(self) -> str:
+        """Print the names in brackets."""
+        return f"[{' '.join(self.names)}]"
+
+
+def rank_groups(
+    mesh: Mapping[str, int], axes: str, node_size: int, order: Sequence[str] = ()
+) -> tuple[Group, ...]:
+    """Return the groups along one mesh axis, or along several ("cp+dp").
+
+    Args:
+        mesh: ranks by mesh axis, innermost first: neighbours on the first have neighbouring ranks.
+        axes: names joined by "+"; the first one's ranks stand next to each other in a group.
+        node_size: ranks per node.
+        order: names of the mesh axes, innermost first, if not in the order of `mesh`.
+
+    >>> [str(group) for group in rank_groups({"tp": 2, "dp": 2, "pp": 2}, "dp", 4)]
+    ['[n0_g0 n0_g2]', '[n0_g1 n0_g3]', '[n1_g0 n1_g2]', '[n1_g1 n1_g3]']
+
+    Raises:
+        InputError: everything that is refused.
+    """
+    names = axes.split("+")
+    _check(mesh, names, node_size, order)
+    ordered = {name: mesh[name] for name in order or mesh}
+    strides = _strides(ordered)
+    inside = [range(0, ordered[name] * strides[name], strides[name]) for name in reversed(names)]
+    others = [name for name in reversed(ordered) if name not in names]
+    outside = [range(0, ordered[name] * strides[name], strides[name]) for name in others]
+    members = [sum(steps) for steps in product(*inside)]
+    return tuple(
+        Group(tuple(sum(start) + member for member in members), node_size)
+        for start in product(*outside)
+    )
+
+
+def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
+    """Return how far apart the ranks of neighbours on a mesh axis are."""
+    strides, step = {}, 1
+    for name, degree in mesh.items():
+        strides[name] = step
+        step *= degree
+    return strides
+
+
+def _check(
+    mesh: Mapping[str, int], names: Iterable[str], node_size: int, order: Sequence[str]
+) -> None:
+    problems = [
+        f"mesh axis {name!r} has degree {degree!r}: rank groups need a positive integer"
+        for name, degree in mesh.items()
+        if not _is_count(degree)
+    ]
+    problems += [unknown("mesh axis", name, mesh) for name in names if name not in mesh]
+    if not _is_count(node_size):
+        problems.append(f"node size {node_size!r}: a positive integer is accepted")
+    if order and sorted(order) != sorted(mesh):
+        problems.append(f"order {', '.join(order)}: name each of {', '.join(mesh)} once")
+    if not problems and prod(mesh.values()) > MOST_RANKS:
+        problems.append(f"{prod(mesh.values())} ranks are too many to list: {MOST_RANKS} at most")
+    if problems:
+        raise InputError(problems)
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
