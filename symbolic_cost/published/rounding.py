@@ -1,0 +1,53 @@
+"""Comparison of a printed number with one computed from other printed, hence rounded, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+
+from sympy import Expr
+
+from symbolic_cost.numeric.binding import value
+from symbolic_cost.published.contract import Comparison, rounded_like
+
+
+def interval(printed: str) -> tuple[Fraction, Fraction]:
+    """Return the ends of what rounds to a printed number.
+
+    >>> [str(end) for end in interval("1.10")]
+    ['219/200', '221/200']
+    """
+    unit = Fraction(Decimal((0, (1,), int(Decimal(printed).as_tuple().exponent))))
+    return Fraction(printed) - unit / 2, Fraction(printed) + unit / 2
+
+
+def plain(expr: Expr) -> float | int:
+    """Return a computed number as an integer if it is one, else as the nearest float."""
+    exact = value(expr)
+    return exact if isinstance(exact, int) else float(exact)
+
+
+def compared_within(
+    key: str, published: str, rule: Callable[..., Fraction | int], given: Sequence[str]
+) -> Comparison:
+    """Compare a number with its rule, for all that the printed inputs of the rule may stand for.
+
+    They match if the numbers that round to what is published and the numbers that the rule gives
+    for inputs inside their rounding have one in common. The rule is monotone in every input.
+
+    Args:
+        key: place in the publication.
+        published: the number as printed.
+        rule: gives the number.
+        given: inputs of the rule as printed.
+    """
+    low, high = interval(published)
+    reached = [rule(*ends) for ends in product(*map(interval, given))]
+    computed = rounded_like(published, rule(*map(Fraction, given)))
+    match = min(reached) <= high and low <= max(reached)
+    inside = f"equal inside the rounding of {' and '.join(given)}"
+    return Comparison(
+        key, published, computed, match, inside if match and computed != published else ""
+    )
