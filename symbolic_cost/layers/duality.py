@@ -1,9 +1,9 @@
 """State-space layers of Mamba-2: a scan in chunks of matrix products, or step by step.
 
 Axes: b sequences, r residual positions, l positions, e embedding, h heads, d head width, g groups
-of heads that share a state projection, s state, k kernel of the convolutions, p their padded
-positions; z chunks, i and j positions of one chunk (out, in), zo and zi chunk borders (out, in),
-one a single position.
+of heads that share a state projection, s state, m channels of the convolution (heads and both
+projections), k its kernel, p its padded positions; z chunks, i and j positions of one chunk (out,
+in), zo and zi chunk borders (out, in), one a single place.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class Duality:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *self._projections(),
-            *causal_conv("u", "branch", "h d", bias=self.conv_bias),
-            *causal_conv("into", "into_raw", "g s", bias=self.conv_bias),
-            *causal_conv("outof", "outof_raw", "g s", bias=self.conv_bias),
+            *causal_conv("mixed", "branch", "one m", bias=self.conv_bias),
+            view("u", "mixed[b l one m] -> u[b l h d]"),
+            view("into", "mixed[b l one m] -> into[b l g s]"),
+            view("outof", "mixed[b l one m] -> outof[b l g s]"),
             pointwise("softplus", "raw[b l h], *bias[h] -> step[b l h]", "softplus"),
             pointwise("rate", "step[b l h], *a[h] -> rate[b l h]", "mul"),
             pointwise("scaled", "u[b l h d], step[b l h] -> scaled[b l h d]", "mul"),
@@ -66,13 +67,7 @@ class Duality:
 
     def _projections(self) -> tuple[Op, ...]:
         """Declare the parts of the input projection."""
-        parts = {
-            "gate": "h d",
-            "branch": "h d",
-            "into_raw": "g s",
-            "outof_raw": "g s",
-            "raw": "h",
-        }
+        parts = {"gate": "h d", "branch": "one m", "raw": "h"}
         return tuple(
             einsum(
                 f"in_{name}",

@@ -53,6 +53,7 @@ class BERT:
         T: token types.
         n_layers: transformer blocks.
         heads: what stands on the encoder.
+        tied: whether the masked head's weight is the token table.
         attention: its variant.
         dropout: whether embeddings and residual branches are dropped out.
         function: the activation function.
@@ -69,6 +70,7 @@ class BERT:
     T: Expr | int = symbols.T
     n_layers: Expr | int = symbols.n_layers
     heads: Heads = Heads.MASKED
+    tied: bool = True
     attention: Attention = ENCODER
     dropout: bool = True
     function: str = "gelu"
@@ -84,7 +86,7 @@ class BERT:
         if self.heads is not Heads.MASKED:
             parts.append(Part("pooler", _pooler(next_sentence=pretraining)))
         if self.heads is not Heads.POOLER:
-            parts.append(Part("head", _masked_head(self.function)))
+            parts.append(Part("head", _masked_head(self.function, tied=self.tied)))
         return Model(self.name, tuple(parts), self.sizes(), source="devlin-2018")
 
     def sizes(self) -> dict[str, Expr]:
@@ -152,15 +154,16 @@ def _pooler(*, next_sentence: bool) -> tuple[Op, ...]:
     )
 
 
-def _masked_head(function: str) -> tuple[Op, ...]:
-    """Declare the prediction of tokens; its weight is the token table."""
+def _masked_head(function: str, *, tied: bool) -> tuple[Op, ...]:
+    """Declare the prediction of tokens."""
+    weight = "*@token[v e]" if tied else "*w[v e]"
     return (
         view("gather", "x[b r e] -> full[b l e]"),
         einsum("transform", "full[b l e], *w[e w] + *bias[w] -> u[b l w]"),
         pointwise("act", "u[b l w] -> a[b l w]", function),
         norm("norm", "a[b l w], *scale[w], *shift[w] -> y[b l w]", "layer_norm", row="w"),
         view("rename", "y[b l w] -> normed[b l e]"),
-        einsum("logits", "normed[b l e], *@token[v e] + *bias[v] -> logits[b l v]"),
+        einsum("logits", f"normed[b l e], {weight} + *bias[v] -> logits[b l v]"),
         cross_entropy("loss", "logits[b l v], !targets[b l]:index -> loss[b l]", row="v"),
     )
 
@@ -189,6 +192,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         T=fields.size("type_vocab_size", 2),
         n_layers=fields.size("num_hidden_layers"),
         heads=Heads(fields.head),
+        tied=fields.flag("tie_word_embeddings", default=True),
         attention=replace(ENCODER, dropout=False),
         dropout=False,
         function=fields.text("hidden_act", "gelu", ("gelu", "relu", "silu")),

@@ -76,6 +76,7 @@ class Mamba2:
             "g": exact(self.g),
             "s": exact(self.N),
             "k": kernel,
+            "m": exact(self.h) * exact(self.q) + 2 * exact(self.g) * exact(self.N),
             "z": chunks,
             **dict.fromkeys(("i", "j"), chunk),
             **dict.fromkeys(("zo", "zi"), chunks + 1),

@@ -1,0 +1,142 @@
+"""BERT, T5, ViT, Mamba and Mamba-2 against PyTorch's counts of the same configurations."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sympy import Integer
+
+from symbolic_cost.conventions.presets import PRESETS
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.config import from_config
+from symbolic_cost.models.mamba import Mamba
+from symbolic_cost.models.mamba2 import Mamba2
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.t5 import T5
+from symbolic_cost.models.vit import Heads as ViTHeads
+from symbolic_cost.models.vit import ViT
+from symbolic_cost.ops.derive import cost
+
+TRUTH = json.loads(
+    (Path(__file__).parents[1] / "golden" / "torch_truth_encoders.json").read_text("utf-8")
+)
+MODELS = {entry["id"]: entry for entry in TRUTH["models"]}
+TORCH = PRESETS["torch-flop-counter"]
+
+
+def configuration(entry):
+    return entry["config"] | {"architectures": [entry["cls"]]}
+
+
+def table(entry, case):
+    shape = Shape(Integer(case["b"]), Integer(case["l"]))
+    return cost(from_config(configuration(entry), shape), TORCH)
+
+
+def cases(kind):
+    return [
+        pytest.param(entry, case, id=f"{entry['id']} b={case['b']} l={case['l']}")
+        for entry in MODELS.values()
+        for case in ([entry[kind]] if isinstance(entry.get(kind), dict) else entry.get(kind, []))
+    ]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parameters(name):
+    entry = MODELS[name]
+    assert table(entry, {"b": 1, "l": 16}).total("parameter") == entry["params"]
+
+
+@pytest.mark.parametrize(("entry", "case"), cases("flops_fwd"))
+def test_forward_flop(entry, case):
+    assert table(entry, case).total("flop", phase="forward") == case["total"]
+
+
+@pytest.mark.parametrize(("entry", "case"), cases("flops_train"))
+def test_training_flop(entry, case):
+    assert table(entry, case).total("flop") == case["total"]
+
+
+@pytest.mark.parametrize(("entry", "case"), cases("cache"))
+def test_cached_elements(entry, case):
+    assert table(entry, case).total("cached") == case["numel"]
+
+
+@pytest.mark.parametrize(
+    ("heads", "parameters"),
+    [(Heads.POOLER, 109_482_240), (Heads.MASKED, 109_514_298), (Heads.PRETRAINING, 110_106_428)],
+)
+def test_heads_of_bert_base(heads, parameters):
+    sizes = {"e": 768, "f": 3072, "h": 12, "V": 30522, "P": 512, "T": 2, "n_layers": 12}
+    rows = cost(BERT(**sizes, heads=heads).model(), TORCH)
+    assert rows.total("parameter") == parameters
+
+
+def test_vit_with_a_pooler_instead_of_classes():
+    sizes = {"N_p": 14, "s_p": 16, "n_ch": 3, "e": 768, "f": 3072, "h": 12, "n_layers": 12}
+    rows = cost(ViT(**sizes, heads=ViTHeads.POOLER).model(), TORCH)
+    assert rows.total("parameter") == 86_389_248
+
+
+def test_gated_t5_with_an_untied_head():
+    rows = cost(
+        T5(
+            e=512,
+            f=1024,
+            h=6,
+            q=64,
+            V=32128,
+            n_layers=8,
+            n_dec=8,
+            n_rel=32,
+            gated=True,
+            tied=False,
+        ).model(),
+        TORCH,
+    )
+    assert rows.total("parameter") == 76_961_152  # published size of flan-t5-small
+
+
+def test_only_the_decoder_of_t5_is_causal():
+    causal = PRESETS["exact"].attention_pairs  # the full square
+    assert causal is PRESETS["torch-flop-counter"].attention_pairs
+    masked = [
+        f"{part.path}.{op.path}"
+        for part in T5().model().parts
+        for op in part.ops
+        if getattr(op, "pairs", ())
+    ]
+    assert masked == [
+        "decoder.block.attention.core.scores",
+        "decoder.block.attention.core.attend",
+    ]
+
+
+@pytest.mark.parametrize("family", [BERT, T5, ViT, Mamba, Mamba2])
+def test_families_leave_sizes_as_symbols(family):
+    formula = cost(family().model(), TORCH).total("flop")
+    assert {"b", "e", "n_layers"} <= {symbol.name for symbol in formula.free_symbols}
+
+
+def test_decode_step_of_a_state_space_model_does_not_depend_on_what_came_before():
+    config = configuration(MODELS["mamba2-130m"])
+    steps = [
+        cost(from_config(config, Shape(Integer(1), Integer(1), Integer(cached))), TORCH)
+        for cached in (10, 1000)
+    ]
+    assert steps[0].total("flop", phase="forward") == steps[1].total("flop", phase="forward")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("bert-base-uncased (BertModel)", {"num_attention_heads": 7}, "7 heads do not divide"),
+        ("vit-b-16-224", {"patch_size": 15}, "patches of 15 do not divide an image of 224"),
+        ("mamba2-130m", {"head_dim": 60}, "24 heads of width 60 do not make"),
+        ("t5-small", {"d_kv": None}, "null, but t5 needs it"),
+    ],
+)
+def test_contradictory_configurations_are_refused(name, change, text):
+    with pytest.raises(InputError, match=text):
+        from_config(configuration(MODELS[name]) | change)
