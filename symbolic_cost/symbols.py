@@ -125,6 +125,7 @@ beta_m = _rate("beta_m", "bandwidth of the memory [byte/s]", r"\beta_m")
 beta = _rate("beta", "bandwidth of a link [byte/s]", r"\beta")
 alpha = _rate("alpha", "latency of one step over a link [s]", r"\alpha")
 X = _rate("X", "achieved rate of one rank [FLOP/s]")
+T_step = _rate("T_step", "one training step [s]", r"T_{\mathrm{step}}")
 message = _rate("message", "full message of one collective [byte]", r"w")
 
 
