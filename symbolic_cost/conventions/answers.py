@@ -53,6 +53,8 @@ OPERATIONS = Elementwise(
         "rms_norm": elementwise_flop(4 * n, 9 * n - 2),
         "batch_norm": elementwise_flop(9 * n, 13 * n - 4),
         "gelu": elementwise_flop(8 * n, 13 * n),
+        "gelu_tanh": elementwise_flop(8 * n, 13 * n),
+        "gelu_new": elementwise_flop(8 * n, 13 * n),
         "relu": elementwise_flop(n, n),
         "silu": elementwise_flop(5 * n, 9 * n),
         "tanh": elementwise_flop(n, 3 * n),
@@ -75,6 +77,14 @@ OPERATIONS = Elementwise(
         "copy": elementwise_flop(0, 0),
         "mul": elementwise_flop(n, 2 * n),
         "scale": elementwise_flop(n, n),
+        "sum": elementwise_flop(n, 0),
+        # two products and a sum per element, both ways
+        "rotary": elementwise_flop(3 * n, 3 * n),
+        "angles": elementwise_flop(3 * n, 0),
+        # one comparison per score | its gradient is passed on
+        "choice": elementwise_flop(n, 0),
+        # scale, tanh, scale | as tanh, and two scalings
+        "softcap": elementwise_flop(3 * n, 5 * n),
         "embedding": elementwise_flop(0, n),
     }
 )

@@ -22,6 +22,7 @@ from symbolic_cost.conventions.answers import (
     TABLES,
     WHOLE_MESSAGE,
 )
+from symbolic_cost.conventions.frameworks import FRAMEWORKS
 from symbolic_cost.conventions.profilers import PROFILERS
 from symbolic_cost.conventions.questions import (
     BackwardTraffic,
@@ -153,6 +154,7 @@ _PRESETS = (
     TRANSFORMER_TABLES_AS_MEANT,
     MEGATRON_REPORT,
     *PROFILERS,
+    *FRAMEWORKS,
 )
 
 PRESETS: dict[str, Conventions] = {preset.name: preset for preset in _PRESETS}

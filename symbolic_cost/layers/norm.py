@@ -1,19 +1,52 @@
-"""Norms over the embedding.
+"""Norms over the embedding, and over heads.
 
 Axes: b sequences, r residual positions, e embedding.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from symbolic_cost.ops.elementwise import norm
 from symbolic_cost.ops.op import Op
 
 
+class Norm(StrEnum):
+    """Kinds of norm, by what they learn."""
+
+    LAYER = "layer norm with scale and shift"
+    LAYER_SCALE = "layer norm with a scale"
+    LAYER_BARE = "layer norm without weights"
+    RMS = "root-mean-square norm with a scale"
+
+    def op(
+        self, name: str, tensor: str, result: str, *, row: str = "e", scale: str | None = None
+    ) -> Op:
+        """Declare a norm along `row`, for example `op("norm", "x[b r e]", "y[b r e]")`.
+
+        Args:
+            name: of the op.
+            tensor: what is normalised.
+            result: the normalised tensor.
+            row: axes along which it normalises.
+            scale: axes of its weights; those of the row unless given.
+        """
+        axes = row if scale is None else scale
+        weights = {
+            Norm.LAYER: f", *scale[{axes}], *shift[{axes}]",
+            Norm.LAYER_SCALE: f", *scale[{axes}]",
+            Norm.LAYER_BARE: "",
+            Norm.RMS: f", *scale[{axes}]",
+        }
+        function = "rms_norm" if self is Norm.RMS else "layer_norm"
+        return norm(name, f"{tensor}{weights[self]} -> {result}", function, row)
+
+
 def layer_norm(name: str) -> Op:
     """Declare a layer norm from x[b r e] to y[b r e], with scale and shift."""
-    return norm(name, "x[b r e], *scale[e], *shift[e] -> y[b r e]", "layer_norm", row="e")
+    return Norm.LAYER.op(name, "x[b r e]", "y[b r e]")
 
 
 def rms_norm(name: str) -> Op:
     """Declare a root-mean-square norm from x[b r e] to y[b r e], with a scale."""
-    return norm(name, "x[b r e], *scale[e] -> y[b r e]", "rms_norm", row="e")
+    return Norm.RMS.op(name, "x[b r e]", "y[b r e]")

@@ -25,11 +25,39 @@ class Family:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def _decoder(prefix: str, **aliases: tuple[str, ...]) -> Family:
-    return Family("decoder_config:build", (f"{prefix}ForCausalLM", f"{prefix}Model"), aliases)
+def _decoder(prefix: str, function: str = "build") -> Family:
+    return Family(f"decoder_config:{function}", (f"{prefix}ForCausalLM", f"{prefix}Model"))
 
 
 FAMILIES: dict[str, Family] = {
+    "gpt2": Family("decoder_config:build", ("GPT2LMHeadModel", "GPT2Model")),
+    "opt": _decoder("OPT", "opt"),
+    "bloom": _decoder("Bloom"),
+    "gpt_neox": _decoder("GPTNeoX", "gpt_neox"),
+    "gptj": _decoder("GPTJ"),
+    "falcon": _decoder("Falcon", "falcon"),
     "llama": _decoder("Llama"),
+    "mistral": _decoder("Mistral"),
+    "mixtral": _decoder("Mixtral"),
+    "qwen2": _decoder("Qwen2"),
+    "qwen3": _decoder("Qwen3"),
+    "qwen3_moe": _decoder("Qwen3Moe"),
+    "gemma": _decoder("Gemma"),
+    "gemma2": _decoder("Gemma2"),
+    "gemma3_text": Family("decoder_config:build", ("Gemma3ForCausalLM", "Gemma3TextModel")),
+    "phi3": _decoder("Phi3"),
+    "deepseek_v2": _decoder("DeepseekV2", "deepseek"),
+    "deepseek_v3": _decoder("DeepseekV3", "deepseek"),
+    "gpt_oss": _decoder("GptOss"),
+    "olmo": _decoder("Olmo"),
+    "olmo2": _decoder("Olmo2"),
+    "olmoe": _decoder("Olmoe"),
+    "cohere": _decoder("Cohere", "cohere"),
+    "bert": Family("bert:build", ("BertModel", "BertForMaskedLM", "BertForPreTraining")),
+    "t5": Family("t5:build", ("T5ForConditionalGeneration",)),
+    "mt5": Family("t5:build", ("MT5ForConditionalGeneration",)),
+    "vit": Family("vit:build", ("ViTForImageClassification", "ViTModel")),
+    "mamba": Family("mamba:build", ("MambaForCausalLM",)),
+    "mamba2": Family("mamba2:build", ("Mamba2ForCausalLM",)),
 }
 """Every family by model_type."""

@@ -24,6 +24,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_experts": ("num_local_experts", "n_routed_experts"),
     "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
     "vocab_size": ("padded_vocab_size",),
+    "sliding_window": ("sliding_window_size",),
 }
 """Other names of a field, as families write them."""
 
@@ -39,13 +40,14 @@ _COSTLESS = re.compile(
     r"|gradient_checkpointing|use_flash_attn.*|_?attn_implementation|_commit_hash|_.*"
     r"|query_pre_attn_scalar|.*_multiplier|.*_scal(e|ing)(_.*)?|scale_.*|logit.*|norm_topk_prob"
     r"|topk_group|n_group|topk_method|scoring_func|seq_aux|aux_.*|ep_size|moe_layer_freq"
-    r"|original_max_position_embeddings|max_position_embeddings|n_ctx|seq(_)?length|model_max_length"
+    r"|original_max_position_embeddings|max_position_embeddings|n_positions|n_ctx|seq(_)?length"
+    r"|model_max_length"
     r"|initial_context_length|is_decoder|is_encoder_decoder|add_cross_attention|cross_attention.*"
     r"|chunk_size_feed_forward|pruned_heads|remove_invalid_values|bad_words_ids|.*penalty"
     r"|cache_implementation|tokenizer_class|prefix|swiglu_.*|offset_alibi|skip_bias_.*|router_.*"
     r"|attention_softmax_in_fp32|apply_residual_connection_post_layernorm|slow_but_exact"
     r"|clip_qkv|rope|alibi|.*_clamp.*|unk_index|finetuning_task|torchscript|use_bfloat16"
-    r"|embd_layer_norm_eps|ln_in_parallel.*|transformers_.*|hidden_act|embedding_size_note"
+    r"|embd_layer_norm_eps|ln_in_parallel.*|transformers_.*|hidden_act|n_special|predict_special_tokens"
 )
 """Keys that change no count of the kinds offered, matched whole."""
 
@@ -99,7 +101,7 @@ class Fields:
 
     def size(self, name: str, default: int = _MISSING) -> int:
         """Return a positive integer; a default replaces a missing or null one."""
-        return self._read(name, default, _is_size, "a positive integer", 1)
+        return self._read(name, default, is_size, "a positive integer", 1)
 
     def optional_size(self, name: str, default: int | None = None) -> int | None:
         """Return a positive integer, or None where it is missing, null or zero."""
@@ -209,9 +211,10 @@ def shortened(value: object) -> str:
 _LONGEST_SHOWN = 40
 
 
-def _is_size(value: object) -> bool:
+def is_size(value: object) -> bool:
+    """Return whether a value is a positive integer that a size may be."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_SIZE
 
 
 def _is_count(value: object) -> bool:
-    return _is_size(value) or (value == 0 and not isinstance(value, bool | float))
+    return is_size(value) or (value == 0 and not isinstance(value, bool | float))

@@ -49,6 +49,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "activation": Kind(Keeps.INPUTS),
         "gelu": Kind(Keeps.INPUTS),
+        "gelu_tanh": Kind(Keeps.INPUTS),
+        "gelu_new": Kind(Keeps.INPUTS),
         "silu": Kind(Keeps.INPUTS),
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
@@ -63,6 +65,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "copy": Kind(Keeps.NOTHING),
         "mul": Kind(Keeps.INPUTS),
         "scale": Kind(Keeps.NOTHING),
+        "sum": Kind(Keeps.NOTHING),
+        "rotary": Kind(Keeps.NOTHING),
+        "angles": Kind(Keeps.OUTPUTS),
+        "choice": Kind(Keeps.OUTPUTS),
+        "softcap": Kind(Keeps.OUTPUTS),
         "dropout": Kind(Keeps.MASK),
         # maximum and sum of exponentials | sum of y dy
         "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),

@@ -1,0 +1,68 @@
+"""What frameworks' counters count, and the rules of thumb of papers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Integer, Lambda
+
+from symbolic_cost.conventions.answers import (
+    FULL_SQUARE,
+    MATMUL_ALONE,
+    MULTIPLY_ACCUMULATE,
+    MULTIPLY_ADD_PAIR,
+    NO_ADDITIONS,
+    NOT_COUNTED,
+    RING,
+    elementwise_flop,
+)
+from symbolic_cost.conventions.questions import Conventions, ElementSizes, Elementwise
+from symbolic_cost.symbols import l, n, t
+
+TORCH_FLOP_COUNTER = Conventions(
+    name="torch-flop-counter",
+    meaning="2 FLOP per multiply-accumulate of matrix products, convolutions and attention",
+    source="torch-flop-counter",
+    contraction=MULTIPLY_ADD_PAIR,
+    summation=NOT_COUNTED,
+    addition=Integer(0),
+    elementwise=MATMUL_ALONE,
+    attention_pairs=FULL_SQUARE,
+    charge=RING,
+    reduction_additions=NO_ADDITIONS,
+    sizes=ElementSizes(value=Integer(2)),
+    # The weight gradient of a convolution of n groups is charged as if every group met all others.
+    grouped_gradient=Lambda(n, n),
+)
+
+FVCORE = replace(
+    TORCH_FLOP_COUNTER,
+    name="fvcore",
+    meaning="multiply-accumulates of matrix products, and 5 per element of a layer norm; forward",
+    source="fvcore",
+    contraction=MULTIPLY_ACCUMULATE,
+    elementwise=Elementwise(
+        {"layer_norm": elementwise_flop(5 * n, 0), "batch_norm": elementwise_flop(2 * n, 0)},
+        default=elementwise_flop(0, 0),
+    ),
+    grouped_gradient=Lambda(n, Integer(1)),
+)
+
+PALM_MFU = replace(
+    TORCH_FLOP_COUNTER,
+    name="palm-mfu",
+    meaning="6 FLOP per parameter of a matrix product and token, and the full attention square",
+    source="chowdhery-2022",
+    grouped_gradient=Lambda(n, Integer(1)),
+)
+
+SIX_ND = replace(
+    PALM_MFU,
+    name="6nd",
+    meaning="6 FLOP per parameter of a matrix product and token; attention scores are left out",
+    source="kaplan-2020",
+    attention_pairs=Lambda((l, t), Integer(0)),
+)
+
+FRAMEWORKS = (TORCH_FLOP_COUNTER, FVCORE, PALM_MFU, SIX_ND)
+"""The presets of this module."""

@@ -1,0 +1,65 @@
+"""Gated perceptron: an activated product times another.
+
+Axes: b sequences, r residual positions, l positions, e embedding, and the width, f unless given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+
+@dataclass(frozen=True)
+class GatedMLP:
+    """Perceptron from x[b r e] to y[b r e].
+
+    Args:
+        function: the activation function.
+        bias: whether the products have one.
+        width: axis of the width.
+    """
+
+    function: str = "silu"
+    bias: bool = False
+    width: str = "f"
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        return (
+            view("gather", "x[b r e] -> full[b l e]"),
+            *gated_products(
+                "full[b l e]", "summed[b l e]", "", self.width, self.function, bias=self.bias
+            ),
+            view("scatter", "summed[b l e] -> y[b r e]"),
+        )
+
+
+def gated_products(
+    tensor: str, result: str, experts: str, width: str, function: str, *, bias: bool
+) -> tuple[Op, ...]:
+    """Declare the three products and what lies between them.
+
+    Args:
+        tensor: what goes in, its last axis e.
+        result: what comes out.
+        experts: axis of the experts, empty without them.
+        width: axis of the width.
+        function: the activation function.
+        bias: whether the products have one.
+    """
+    rows = tensor[tensor.index("[") + 1 : -2]
+    wide = f"[{rows}{width}]"
+    added, narrow = (f" + *bias[{experts} {w}]" if bias else "" for w in (width, "e"))
+    return (
+        *(
+            einsum(name, f"{tensor}, *w[{experts} e {width}]{added} -> {made}{wide}")
+            for name, made in (("gate", "gated"), ("up", "u"))
+        ),
+        pointwise("act", f"gated{wide} -> a{wide}", function),
+        pointwise("mul", f"a{wide}, u{wide} -> product{wide}", "mul"),
+        einsum("down", f"product{wide}, *w[{experts} {width} e]{narrow} -> {result}"),
+    )

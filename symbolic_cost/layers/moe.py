@@ -1,0 +1,69 @@
+"""Mixture of experts: a router sends every token to some of the experts.
+
+Axes: b sequences, r residual positions, l positions, e embedding, o experts as the router scores
+them, a experts chosen for a token; u, z and x in place of b, l and a where tokens are sorted by
+expert (x experts with z tokens of each of u sequences), f_m width of one expert, f_s of the shared
+ones together.
+The sizes of a token's copies agree: b l a = u z x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.layers.gated import GatedMLP, gated_products
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+
+@dataclass(frozen=True)
+class MixtureOfExperts:
+    """Experts from x[b r e] to y[b r e].
+
+    Args:
+        function: the activation function.
+        router_bias: whether the router has a bias.
+        expert_bias: whether the experts' products have one.
+        shared: whether an expert sees every token.
+    """
+
+    function: str = "silu"
+    router_bias: bool = False
+    expert_bias: bool = False
+    shared: bool = False
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        bias = " + *bias[o]" if self.router_bias else ""
+        routed = "routed" if self.shared else "y"
+        return (
+            view("gather", "x[b r e] -> full[b l e]"),
+            einsum("router", f"full[b l e], *w[e o]{bias} -> logits[b l o]"),
+            softmax("probabilities", "logits[b l o] -> probabilities[b l o]", row="o"),
+            pointwise("choice", "probabilities[b l o] -> chosen[b l a]", "choice"),
+            pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
+            view("dispatch", "copied[b l a e] -> sent[u z x e]"),
+            *scope("experts", self._experts(), sent="sent", done="done"),
+            view("return", "done[u z x e] -> back[b l a e]"),
+            pointwise("weigh", "back[b l a e], chosen[b l a] -> weighed[b l a e]", "mul"),
+            pointwise("combine", "weighed[b l a e] -> summed[b l e]", "sum"),
+            view("scatter", f"summed[b l e] -> {routed}[b r e]"),
+            *self._shared(),
+        )
+
+    def _experts(self) -> tuple[Op, ...]:
+        return gated_products(
+            "sent[u z x e]", "done[u z x e]", "x", "f_m", self.function, bias=self.expert_bias
+        )
+
+    def _shared(self) -> tuple[Op, ...]:
+        if not self.shared:
+            return ()
+        mlp = GatedMLP(self.function, width="f_s")
+        return (
+            *scope("shared", mlp.ops(), x="x", y="common"),
+            pointwise("join", "routed[b r e], common[b r e] -> y[b r e]", "add"),
+        )

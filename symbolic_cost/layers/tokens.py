@@ -1,0 +1,109 @@
+"""What stands before and after the blocks of a decoder.
+
+Axes: b sequences, l and r positions, v vocabulary, p learned positions, e embedding, w width of
+the token table where it is not the embedding's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.layers.chain import Step, chain
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Embedding from ids to x[b r e].
+
+    Args:
+        width: axis of the width of the token table; "w" is projected to e.
+        learned: whether learned positions are added.
+        scaled: whether embeddings are multiplied by a constant.
+        norm: of the sum, or None.
+        dropout: whether the sum is dropped out.
+    """
+
+    width: str = "e"
+    learned: bool = False
+    scaled: bool = False
+    norm: Norm | None = None
+    dropout: bool = False
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer; the token table is shared with a tied output head."""
+        places = lookup("position", "!places[r]:index, *table[p e] -> positions[r e]")
+        return (*((places,) if self.learned else ()), *chain("ids", self._steps(), "x"))
+
+    def _steps(self) -> list[Step]:
+        width, norm = self.width, self.norm
+        steps: list[Step] = [
+            lambda x, y: lookup("token", f"!{x}[b l]:index, *@token[v {width}] -> {y}[b l {width}]")
+        ]
+        if width != "e":
+            steps.append(
+                lambda x, y: einsum("project", f"{x}[b l {width}], *w[{width} e] -> {y}[b l e]")
+            )
+        steps.append(lambda x, y: view("scatter", f"{x}[b l e] -> {y}[b r e]"))
+        if self.scaled:
+            steps.append(lambda x, y: pointwise("scale", f"{x}[b r e] -> {y}[b r e]", "scale"))
+        if self.learned:
+            steps.append(
+                lambda x, y: pointwise("add", f"{x}[b r e], positions[r e] -> {y}[b r e]", "add")
+            )
+        if norm is not None:
+            steps.append(lambda x, y: norm.op("norm", f"{x}[b r e]", f"{y}[b r e]"))
+        if self.dropout:
+            steps.append(lambda x, y: dropout("dropout", f"{x}[b r e] -> {y}[b r e]"))
+        return steps
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Output head from x[b r e] to logits[b l v], and the loss.
+
+    Args:
+        weight: "@token" if tied, "@head" if shared by several heads, else its own.
+        width: axis of the width of the token table; "w" is projected from e.
+        bias: whether the vocabulary has one.
+        capped: whether logits are squeezed by a tanh.
+        loss: whether the cross-entropy follows.
+    """
+
+    weight: str = "@token"
+    width: str = "e"
+    bias: bool = False
+    capped: bool = False
+    loss: bool = True
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
+        last = (cross_entropy("loss", loss, row="v"),) if self.loss else ()
+        return (*chain("x", self._steps(), "logits"), *last)
+
+    def _steps(self) -> list[Step]:
+        width, bias = self.width, " + *bias[v]" if self.bias else ""
+        weight = f"*{self.weight}[v {width}]"
+        steps: list[Step] = [lambda x, y: view("gather", f"{x}[b r e] -> {y}[b l e]")]
+        if width != "e":
+            steps.append(
+                lambda x, y: einsum("project", f"{x}[b l e], *w[e {width}] -> {y}[b l {width}]")
+            )
+        steps.append(
+            lambda x, y: einsum("logits", f"{x}[b l {width}], {weight}{bias} -> {y}[b l v]")
+        )
+        if self.capped:
+            steps.append(lambda x, y: pointwise("cap", f"{x}[b l v] -> {y}[b l v]", "softcap"))
+        return steps
+
+
+def angles(width: str) -> Op:
+    """Declare the cosines and sines that all layers rotate by, over the rotated `width`."""
+    result = f"@cos[l {width}], @sin[l {width}]"
+    return pointwise("angles", f"!places[l]:index -> {result}", "angles")

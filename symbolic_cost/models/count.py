@@ -1,0 +1,98 @@
+"""Counts of a configuration: parameters, FLOP, cache and saved activations, exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sympy import Expr, Integer
+
+from symbolic_cost.conventions.presets import preset
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.models.config import imported
+from symbolic_cost.models.fields import is_size, shortened
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.graph import Model
+
+ROUTED = "x"
+"""Axis of experts; of its weights a token meets those of the experts chosen for it."""
+
+_CHOSEN = "a"
+
+
+def count(
+    source: str | Path | Mapping[str, Any],
+    batch: int = 1,
+    seq: int = 1024,
+    conventions: str | Conventions = "torch-flop-counter",
+) -> dict[str, int | str]:
+    """Count a configuration.
+
+    Args:
+        source: a config.json, or the mapping that it holds.
+        batch: sequences.
+        seq: tokens of each sequence; a decode step has as many in its cache.
+        conventions: of counting, or the name of a preset.
+
+    Returns:
+        model_type and architecture; params and params_active [element]; flops_fwd and flops_train
+        of the whole batch, flops_decode of one step [FLOP]; kv_cache_elements after the sequence
+        [element]; saved_bytes kept for backward [byte].
+
+    Raises:
+        InputError: every problem of the configuration, or a batch or length that is no count.
+    """
+    problems = [
+        f"{name} = {shortened(value)}: a positive integer is accepted"
+        for name, value in (("batch", batch), ("seq", seq))
+        if not is_size(value)
+    ]
+    if problems:
+        raise InputError(problems)
+    rules = preset(conventions) if isinstance(conventions, str) else conventions
+    b, l = Integer(batch), Integer(seq)
+    made = imported(source, Shape(b, l))
+    table = cost(made.model, rules)
+    step = cost(imported(source, Shape(b, Integer(1), l)).model, rules)
+    return {
+        "model_type": made.model_type,
+        "architecture": made.architecture,
+        "params": _whole(table.total(Quantity.PARAMETER)),
+        "params_active": _whole(_active(made.model, rules)),
+        "flops_fwd": _whole(_forward(table)),
+        "flops_train": _whole(table.total(Quantity.FLOP)),
+        "flops_decode": _whole(_forward(step)),
+        "kv_cache_elements": _whole(table.total(Quantity.CACHED)),
+        "saved_bytes": _whole(table.total(Quantity.SAVED)),
+    }
+
+
+def active(model: Model) -> Model:
+    """Return a model with no more experts than are chosen for a token: what a token meets."""
+    if ROUTED not in model.sizes or _CHOSEN not in model.sizes:
+        return model
+    return replace(model, sizes={**model.sizes, ROUTED: model.sizes[_CHOSEN]})
+
+
+def _active(model: Model, conventions: Conventions) -> Expr:
+    return cost(active(model), conventions).total(Quantity.PARAMETER)
+
+
+def _forward(table: CostTable) -> Expr:
+    return table.total(Quantity.FLOP, phase=Phase.FORWARD)
+
+
+def _whole(number: Expr) -> int:
+    """Return an exact integer.
+
+    Raises:
+        InputError: a fraction, which no whole number of FLOP or bytes can be.
+    """
+    if not number.is_Integer:
+        raise InputError(f"{number} is not a whole number: sizes do not divide")
+    return int(number)

@@ -1,0 +1,100 @@
+"""Sizes of decoders: symbols unless given, and the size of every axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sympy import Expr, Integer, Min
+
+from symbolic_cost import symbols
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.symbols import exact
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a decoder; the fields bear the glossary's names.
+
+    Args:
+        n_layers: blocks.
+        e: embedding width.
+        f: width of the perceptron.
+        h: attention heads.
+        k: key/value heads.
+        q: head width.
+        V: vocabulary.
+        P: learned positions.
+        W: window of sliding layers.
+        E: experts.
+        E_t: experts per token.
+        f_m: width of an expert.
+        f_s: width of the shared experts together.
+        e_p: width of the token table.
+        r_q: rank of the query latent.
+        r_kv: rank of the key/value latent.
+        d_n: head width without rotation.
+        d_r: head width with rotation.
+        d_v: head width of values.
+    """
+
+    n_layers: Expr | int = symbols.n_layers
+    e: Expr | int = symbols.e
+    f: Expr | int = symbols.f
+    h: Expr | int = symbols.h
+    k: Expr | int = symbols.k
+    q: Expr | int = symbols.q
+    V: Expr | int = symbols.V
+    P: Expr | int = symbols.P
+    W: Expr | int = symbols.W
+    E: Expr | int = symbols.E
+    E_t: Expr | int = symbols.E_t
+    f_m: Expr | int = symbols.f_m
+    f_s: Expr | int = symbols.f_s
+    e_p: Expr | int = symbols.e_p
+    r_q: Expr | int = symbols.r_q
+    r_kv: Expr | int = symbols.r_kv
+    d_n: Expr | int = symbols.d_n
+    d_r: Expr | int = symbols.d_r
+    d_v: Expr | int = symbols.d_v
+
+    def __post_init__(self) -> None:
+        """Make every size exact."""
+        for item in fields(self):
+            object.__setattr__(self, item.name, exact(getattr(self, item.name)))
+
+    def axes(self, shape: Shape, *, latent: bool) -> dict[str, Expr]:
+        """Return the size of every axis that a decoder may have.
+
+        Args:
+            shape: what the model runs on.
+            latent: whether attention is latent: heads of one group, of width d_n + d_r.
+        """
+        b, l, c = shape.b, shape.l, shape.c
+        width = self.d_n + self.d_r if latent else self.q
+        heads, group = (self.h, Integer(1)) if latent else (self.k, self.h / self.k)
+        return {
+            "b": b,
+            **dict.fromkeys(("r", "l"), l),
+            # Full layers use and keep all positions; a sliding layer keeps the window less one.
+            **dict.fromkeys(("t", "m"), c + l),
+            "near": Min(c, self.W - 1) + l,
+            "m_near": Min(c + l, self.W - 1),
+            **dict.fromkeys(("e", "n_e"), self.e),
+            "f": self.f,
+            "k": heads,
+            "g": group,
+            "d": width,
+            "v": self.V,
+            "p": self.P,
+            "w": self.e_p,
+            # Tokens by expert: the mean, since routing is not known.
+            **dict.fromkeys(("x", "o"), self.E),
+            "a": self.E_t,
+            "u": b,
+            "z": l * self.E_t / self.E,
+            **{name: getattr(self, name) for name in _OWN_NAME},
+        }
+
+
+_OWN_NAME = ("f_m", "f_s", "r_q", "r_kv", "d_n", "d_r", "d_v")
+"""Sizes whose axis bears their name."""
