@@ -16,8 +16,11 @@ _COMMANDS = (
     "table",
     "formula",
     "tree",
+    "memory",
     "scale",
     "reproduce",
+    "schedule",
+    "report",
 )
 
 

@@ -24,6 +24,7 @@ class Choices:
     strategy: str
     conventions: str
     recompute: str
+    stage: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,15 @@ def costing(command: Command) -> Command:
 
     @wraps(command)
     def bundled(
-        settings: tuple[str, ...], strategy: str, conventions: str, recompute: str, **rest: object
+        settings: tuple[str, ...],
+        strategy: str,
+        conventions: str,
+        recompute: str,
+        stage: str,
+        **rest: object,
     ) -> object:
-        return command(choices=Choices(settings, strategy, conventions, recompute), **rest)
+        choices = Choices(settings, strategy, conventions, recompute, stage)
+        return command(choices=choices, **rest)
 
     return _with_options(
         bundled,
@@ -72,6 +79,7 @@ def costing(command: Command) -> Command:
             "--conventions", default="standard", show_default=True, help="Counting conventions."
         ),
         click.option("--recompute", default="none", show_default=True, help="Recompute policy."),
+        click.option("--stage", default="first", show_default=True, help="Pipeline stage."),
     )
 
 

@@ -9,15 +9,16 @@ from sympy import Expr
 
 from symbolic_cost.cli.options import Choices
 from symbolic_cost.conventions.presets import preset
-from symbolic_cost.errors import Problems
+from symbolic_cost.errors import Problems, UnknownNameError, unknown
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
-from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.stages import Stage, stage_model
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.table import strategy_table
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Session:
     """A costed model.
 
     Args:
-        model: as declared.
+        model: as declared; the share of one stage, if it has several.
         strategy: as parsed.
         table: formulas, degrees as symbols.
         values: numbers by symbol name: of the preset, of the strategy, of --set.
@@ -94,8 +95,25 @@ def session(
     counting = problems.attempt(preset, choices.conventions)
     policy = problems.attempt(recompute_policy, choices.recompute)
     given = problems.attempt(parse_assignments, choices.settings)
+    part = problems.attempt(stage_of, choices.stage)
     problems.refuse()
-    placement = chosen.symbolic().placement(model)
-    table = cost(model, counting, placement, policy)
+    symbolic = chosen.symbolic()
+    spread = symbolic.spread(model)
     values = {**numbers.bindings, **chosen.bindings(), **given}
-    return Session(model, chosen, table, values)
+    return Session(
+        model=stage_model(spread, symbolic.degree("pp"), part),
+        strategy=chosen,
+        table=strategy_table(spread, symbolic, counting, policy, stage=part),
+        values=values,
+    )
+
+
+def stage_of(name: str) -> Stage:
+    """Return a pipeline stage by name.
+
+    Raises:
+        UnknownNameError: no such stage.
+    """
+    if name not in set(Stage):
+        raise UnknownNameError(unknown("stage", name, Stage))
+    return Stage(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, Mul
 
@@ -92,6 +92,18 @@ class Strategy:
             for mesh, symbol in STRATEGIES[name].meshes.items()
             if self.mesh[mesh].is_Integer
         }
+
+    def spread(self, model: Model) -> Model:
+        """Return the model on its microbatch for every data-parallel rank.
+
+        A model's b is the microbatch of one rank; ranks that split sequences have one each.
+        """
+        placement = self.placement(model)
+        ranks = placement.degree(placement.meshes("b"))
+        sizes = {
+            axis: Mul(size, ranks) if axis == "b" else size for axis, size in model.sizes.items()
+        }
+        return replace(model, sizes=sizes)
 
     def placement(self, model: Model) -> Placement:
         """Return which axes of a model are split over which mesh axes.

@@ -1,0 +1,47 @@
+"""Pictures, drawn with matplotlib (extra `plots`) and written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+from symbolic_cost.emit.files import write_whole
+from symbolic_cost.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = (".svg", ".png", ".pdf")
+_RESOLUTION = 150
+
+
+def is_picture(path: str | None) -> TypeGuard[str]:
+    """Tell by its ending whether a file is a picture."""
+    return path is not None and Path(path).suffix.lower() in FORMATS
+
+
+def drawn(path: str, draw: Callable[[Figure], None]) -> None:
+    """Write a picture.
+
+    Args:
+        path: ends in .svg, .png or .pdf.
+        draw: draws on a new figure.
+
+    Raises:
+        InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("pictures need matplotlib: pip install 'symbolic_cost[plots]'") from error
+    with rc_context({"svg.hashsalt": "symbolic_cost", "font.size": 9}):
+        figure = Figure(layout="constrained")
+        draw(figure)
+        buffer = BytesIO()
+        form = Path(path).suffix.lower().removeprefix(".")
+        metadata = {"Date": None} if form == "svg" else None
+        figure.savefig(buffer, format=form, dpi=_RESOLUTION, metadata=metadata)
+    write_whole(path, buffer.getvalue())
