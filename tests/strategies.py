@@ -10,7 +10,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.view import split, view
 
 AXES = "abcd"
 MESH = ("x", "y")
@@ -130,11 +130,12 @@ def chains(draw, most=5):
     """Linked contractions, sums, functions and views; any tensor may be used again."""
     names = [draw(st.sampled_from(family)) for family in FAMILIES]
     first = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
-    tensors = {"x": tuple(first)}
+    source = draw(st.sampled_from(["x", "!x"]))
+    tensors = {source: tuple(first)}
     ops = []
     for place in range(draw(st.integers(2, most))):
         source = draw(st.sampled_from(sorted(tensors)))
-        declare = draw(st.sampled_from([_view, _product, _product, _pair, _sum, _function]))
+        declare = draw(st.sampled_from([_view, _product, _product, _parts, _pair, _sum, _function]))
         op = declare(draw, f"op{place}", source, tensors)
         ops.append(op)
         tensors |= {operand.tensor: operand.axes for operand in op.outputs}
@@ -152,6 +153,15 @@ def _view(draw, name, source, tensors):
         for axis in axes
     ]
     return view(name, f"{_named(source, tensors)} -> {name}[{' '.join(kept)}]")
+
+
+def _parts(draw, name, source, tensors):
+    """Two parts of a tensor along d, which has two places and is not split."""
+    axes = tensors[source]
+    if "d" not in axes:
+        return _function(draw, name, source, tensors)
+    kept = " ".join(axis for axis in axes if axis != "d")
+    return split(name, f"{_named(source, tensors)} -> {name}[{kept}], {name}.other[{kept}]")
 
 
 def _product(draw, name, source, tensors):
@@ -207,7 +217,9 @@ def spaces_of(op):
 def graphs(draw, most=5):
     """Linked ops under a placement that every one of them allows."""
     ops = draw(chains(most=most))
-    placement = draw(placements_of([space for op in ops for space in spaces_of(op)]))
+    whole = {axis for op in ops for axis in op.whole_axes}
+    spaces = [[a for a in space if a not in whole] for op in ops for space in spaces_of(op)]
+    placement = draw(placements_of(spaces))
     size = int(placement.degree(placement.degrees))
-    sizes = {axis: size for op in ops for axis in op.axes}
+    sizes = {axis: 2 if axis in whole else size for op in ops for axis in op.axes}
     return Graph(ops, sizes, placement)

@@ -60,7 +60,9 @@ def contract(result, factors):
     return np.einsum(f"{text}->{made}", *(values for _, values in factors))
 
 
-# Ops on local arrays. Gelu stands for any function of elements: here it is the square.
+# Ops on local arrays. The square stands for any function of elements, and of rows not split.
+
+SQUARES = ("gelu", "softmax", "dropout")
 
 
 def forward(op, local, with_bias):
@@ -74,7 +76,7 @@ def forward(op, local, with_bias):
         }
     (made,) = op.outputs
     factors = [(o.axes, local[o.tensor]) for o in op.pattern.inputs]
-    if op.kind == "gelu":
+    if op.kind in SQUARES:
         values = local[op.inputs[0].tensor] ** 2
     elif op.kind == "add":
         values = sum(widened(made.axes, [factor], factors) for factor in factors)
@@ -105,11 +107,11 @@ def backward(op, local, gradients):
     found = []
     for place, operand in enumerate(op.pattern.inputs):
         others = factors[:place] + factors[place + 1 :]
-        if op.kind == "gelu":
+        if op.kind in SQUARES:
             found.append((operand, 2 * factors[0][1] * given[1]))
         elif op.kind == "add":
             found.append((operand, contract(operand.axes, [given])))
-        elif not operand.constant:
+        else:
             found.append((operand, contract(operand.axes, [given, *others])))
     return found + [(bias, contract(bias.axes, [given])) for bias in op.pattern.biases]
 
@@ -266,11 +268,15 @@ class Run:
             gradients[operand.tensor] = array(operand.axes, self.sizes, seed=len(self.whole))
             self.gradients[operand.tensor] = [self._dealt(operand, gradients[operand.tensor])]
         for op in reversed(self.ops):
+            if not all(operand.tensor in gradients for operand in op.outputs):
+                continue
             if renames(op):
                 found = [(op.inputs[0], gradients[op.outputs[0].tensor])]
             else:
                 found = backward(op, self.whole, gradients)
             for operand, values in found:
+                if operand.constant:
+                    continue
                 gradients[operand.tensor] = gradients.get(operand.tensor, 0) + values
 
     def _unused(self):
@@ -353,6 +359,9 @@ class Run:
             for mesh in self.placement.meshes(axis)
         )
 
+    def _used_again(self, operand):
+        return sum(operand.tensor == o.tensor for op in self.ops for o in op.inputs) > 1
+
     def _trimmed(self, held, wanted, operand):
         meshes = {mesh for axis in operand.axes for mesh in self.placement.meshes(axis)}
         return trimmed(held, wanted, meshes | held.waiting, self.ranks)
@@ -360,12 +369,14 @@ class Run:
     def _rename(self, op):
         whole, part = op.inputs[0], op.outputs[0]
         wanted = self._wanted(part)
-        held = self._trimmed(self.held[whole.tensor], wanted, whole)
+        held = self.held[whole.tensor]
         while held.waiting or held.cropped(wanted) is None:
             row = self._next("forward", whole.tensor, "not as the view needs it")
-            held = moved(held, row, part.axes, wanted, self.ranks)
-            if row.collective.kind == "all-reduce":  # the whole sum serves every other user
-                self.held[whole.tensor] = held
+            if row.collective.kind == "all-reduce" and self._used_again(whole):
+                held = moved(held, row, whole.axes, wanted, self.ranks)
+                self.held[whole.tensor] = held  # the whole sum serves every user
+            else:
+                held = moved(self._trimmed(held, wanted, whole), row, part.axes, wanted, self.ranks)
         self.held[part.tensor] = held.cropped(wanted)
         self._bring(part)
 
@@ -419,6 +430,8 @@ class Run:
             waiting = self._summed(space, operand) | held.waiting
             values = [found[place][1] for found in locals_]
             term = Held(self._wanted(operand), values, waiting)
+            if operand.constant:
+                continue
             if operand.is_weight:
                 self._finish(operand, term)
             else:
@@ -426,6 +439,8 @@ class Run:
 
     def _view_backward(self, op):
         whole = op.inputs[0]
+        if whole.constant:
+            return
         parts = [self._sum(part) for part in op.outputs]
         if renames(op):
             (held,), (part,) = parts, op.outputs
