@@ -91,8 +91,7 @@ def _parsed(name: str, text: str) -> object:
 
 def _checked(name: str, values: object, text: str = "") -> Document:
     if not isinstance(values, Mapping):
-        kind = type(values).__name__
-        raise InputError(f"{name}: line 1: a JSON object is accepted, not a {kind}")
+        raise InputError(f"{name}: line 1: only a JSON object is accepted")
     strange = [key for key in values if not isinstance(key, str)]
     if strange:
         raise InputError(f"{name}: key {strange[0]!r} is not text")

@@ -151,12 +151,9 @@ class _Plan:
 
 def _plan(fields: Fields, traits: Traits) -> _Plan:
     layers = fields.size("num_hidden_layers")
-    if fields.problems or layers > _MOST_LAYERS:
-        fields.require(
-            holds=layers <= _MOST_LAYERS,
-            problem=f"{layers} layers are more than any model has",
-            name="num_hidden_layers",
-        )
+    if layers > _MOST_LAYERS:
+        problem = f"{layers} layers are more than any model has"
+        fields.require(holds=False, problem=problem, name="num_hidden_layers")
         layers = 1
     window = _window(fields, traits)
     sliding = _sliding(fields, traits, layers, window)
@@ -212,6 +209,7 @@ def _listed(
         holds=len(given) == layers,
         problem=f"{len(given)} entries contradict num_hidden_layers = {layers}",
         name="layer_types",
+        other="num_hidden_layers",
     )
     slides = "sliding_attention" in given
     fields.require(
@@ -271,6 +269,7 @@ def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, 
         holds=h % k == 0,
         problem=f"{k} key/value heads do not divide {h} attention heads",
         name="num_key_value_heads",
+        other="num_attention_heads",
     )
     width = fields.optional_size("head_dim", traits.head_width)
     if width is None:
@@ -278,6 +277,7 @@ def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, 
             holds=e % h == 0,
             problem=f"{h} heads do not divide a width of {e}, and no head_dim is given",
             name="num_attention_heads",
+            other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
     return {"k": k, "q": width}
@@ -301,6 +301,7 @@ def _expert_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
         holds=chosen <= experts,
         problem=f"{chosen} experts per token are more than the {experts} that there are",
         name="num_experts_per_tok",
+        other="num_experts",
     )
     width = fields.size(traits.expert_width)
     found: dict[str, Expr | int] = {"E": experts, "E_t": chosen, "f_m": width}

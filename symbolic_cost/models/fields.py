@@ -98,6 +98,7 @@ class Fields:
     origins: dict[str, Origin] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
+    _refused: set[str] = field(default_factory=set)
 
     def size(self, name: str, default: int = _MISSING) -> int:
         """Return a positive integer; a default replaces a missing or null one."""
@@ -134,9 +135,12 @@ class Fields:
         self.origins[name] = Origin(value, "", "derived")
         return value
 
-    def require(self, *, holds: bool, problem: str, name: str) -> None:
-        """Note a contradiction at the key of a field unless a condition holds."""
-        if not holds:
+    def require(self, *, holds: bool, problem: str, name: str, other: str = "") -> None:
+        """Note a contradiction at the key of a field unless a condition holds.
+
+        Nothing is noted if the field, or the `other` that it contradicts, could not be read.
+        """
+        if not holds and not {name, other} & self._refused:
             origin = self.origins.get(name)
             key = origin.key if origin and origin.key else name
             self.problems.append(f"{self.source.where(key)}: {problem}")
@@ -147,7 +151,7 @@ class Fields:
         Raises:
             InputError: every problem, with file, line and key.
         """
-        problems = [*self.problems, *self._unread()]
+        problems = [*self.problems, *self._not_understood()]
         if problems:
             raise InputError(dict.fromkeys(problems))
 
@@ -167,6 +171,7 @@ class Fields:
         if not accepts(values[0]):
             text = f"{shortened(values[0])} is not accepted: it must be {accepted}"
             self.problems.append(f"{self.source.where(found[0])}: {text}")
+            self._refused.add(name)
             return instead
         how = "file" if found[0] == name else "alias"
         self.origins[name] = Origin(values[0], found[0], how)
@@ -176,6 +181,7 @@ class Fields:
         if default is not _MISSING:
             self.origins[name] = Origin(default, "", "family default")
             return default
+        self._refused.add(name)
         keys = self._keys(name)
         null = [key for key in keys if key in self.source.values]
         others = f" (or {', '.join(keys[1:])})" if keys[1:] else ""
@@ -187,7 +193,7 @@ class Fields:
             )
         return instead
 
-    def _unread(self) -> list[str]:
+    def _not_understood(self) -> list[str]:
         """Return a problem for every key that was not read and may change a count."""
         return [
             f"{self.source.where(key)}: not understood for {self.family} and may change the cost: "
