@@ -17,6 +17,8 @@ _COMMANDS = (
     "formula",
     "tree",
     "memory",
+    "comm",
+    "count",
     "scale",
     "reproduce",
     "schedule",

@@ -89,8 +89,8 @@ def _rows(table: CostTable, work: Session) -> list[tuple[Cell, ...]]:
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
         rows.append(_row(label, chosen.total(), work, peak))
     for name, total in held.items():
-        label, _, *numbers_of = _row(f"at {name}", total, work, peak)
-        rows.append((label, _terms(table, name), *numbers_of))
+        place, _, *numbers_of = _row(f"at {name}", total, work, peak)
+        rows.append((place, _terms(table, name), *numbers_of))
     if peak is not None:
         at = next(name for name, number in numbers.items() if number == peak)
         rows.append((f"peak, at {at}", None, peak, 100))

@@ -26,12 +26,14 @@ class Session:
     """A costed model.
 
     Args:
+        name: of the model.
         model: as declared; the share of one stage, if it has several.
         strategy: as parsed.
         table: formulas, degrees as symbols.
         values: numbers by symbol name: of the preset, of the strategy, of --set.
     """
 
+    name: str
     model: Model
     strategy: Strategy
     table: CostTable
@@ -101,6 +103,7 @@ def session(
     spread = symbolic.spread(model)
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
+        name=name,
         model=stage_model(spread, symbolic.degree("pp"), part),
         strategy=chosen,
         table=strategy_table(spread, symbolic, counting, policy, stage=part),

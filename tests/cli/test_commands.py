@@ -113,3 +113,63 @@ def test_version_and_help():
     printed = run("--help")
     for name in ("table", "formula", "tree", "scale", "reproduce", "models"):
         assert name in printed
+
+
+def test_memory_has_states_activations_and_the_peak():
+    line = "memory gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1 --recompute selective --set M=8"
+    rows = {row["memory"]: row for row in json.loads(run(f"{line} --format json"))["records"]}
+    held = ("weight", "weight gradient", "master weight", "optimizer", "saved")
+    assert rows["at end of forward"]["value"] == sum(rows[name]["value"] for name in held)
+    assert rows["weight gradient"]["value"] == 2 * rows["weight"]["value"]
+    assert rows["peak, at backward"]["value"] == rows["at backward"]["value"]
+    assert all(row["formula"] for name, row in rows.items() if not name.startswith("peak"))
+
+
+def test_comm_totals_are_the_sum_of_the_collectives():
+    line = "comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8 --set M=64"
+    for option in ("", " --per-op"):
+        records = json.loads(run(f"{line}{option} --format json"))["records"]
+        first = "op" if option else "group"
+        rows = [record for record in records if not record[first].startswith("sent by")]
+        totals = {record[first]: record["sent value"] for record in records}
+        assert sum(row["sent value"] for row in rows) == totals["sent by one rank: all"]
+        assert totals["sent by the cluster: all"] > 500 * totals["sent by one rank: all"]
+
+
+def test_comm_lists_who_talks_to_whom():
+    printed = run("comm gpt --strategy tp=2,dp=2,pp=2 --groups --node-size 4")
+    assert "[n0_g0 n0_g2]" in printed
+    assert "crosses 2 nodes" in printed
+
+
+def test_schedule_is_drawn(tmp_path):
+    line = "schedule --strategy pp=4 --microbatches 8 --schedule zb-h1"
+    rows = {row["quantity"]: row for row in json.loads(run(f"{line} --format json"))["records"]}
+    assert rows["step time"]["value"] == rows["step time as it runs"]["value"] == 27
+    picture = tmp_path / "schedule.svg"
+    assert run(f"{line} -o {picture}") == ""
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_report_is_the_published_text():
+    assert "Amount of Parameters: 771,106,304" in run("report megatron")
+
+
+def test_count_of_a_configuration(tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "model_type": "gpt2",
+                "vocab_size": 50257,
+                "n_positions": 1024,
+                "n_embd": 768,
+                "n_layer": 12,
+                "n_head": 12,
+            }
+        )
+    )
+    counts = json.loads(run(f"count {config} --batch 1 --seq 128 --format json"))
+    assert counts["params"] == 124439808
+    assert counts["flops_fwd"] == 32228179968
+    assert "124439808" in run(f"count {config}")

@@ -1,0 +1,31 @@
+"""What `count` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.units import Unit, human
+
+_UNITS = {
+    "params": Unit.ELEMENT,
+    "params_active": Unit.ELEMENT,
+    "flops_fwd": Unit.FLOP,
+    "flops_train": Unit.FLOP,
+    "flops_decode": Unit.FLOP,
+    "kv_cache_elements": Unit.ELEMENT,
+    "saved_bytes": Unit.BYTE,
+}
+
+
+def count_sheet(
+    config: str, counts: Mapping[str, int | str], batch: int, seq: int, conventions: str
+) -> Sheet:
+    """Tabulate the counts of a configuration, exact and with a prefix."""
+    rows = tuple(
+        (name, str(number), human(number, _UNITS[name]) if isinstance(number, int) else None)
+        for name, number in counts.items()
+    )
+    columns = (Column("count"), Column("exact", "right"), Column("short", "right"))
+    notes = (f"batch {batch}, sequence {seq}, conventions {conventions}",)
+    return Sheet(f"Counts of {config}", columns, rows, notes)
