@@ -82,8 +82,8 @@ REFUSED = [
     ),
     (f"{TABLE} --strategy tp --set m1=7", "axis f", "mesh axis tp (m1 = 7)"),
     (f"{TABLE} --strategy tp=8,sp --set l=2047", "axis r", "mesh axis tp (m1 = 8)"),
-    (f"{TABLE} --strategy dp=3 --set b=4", "axis b", "mesh axis dp (dp = 3)"),
     (f"{TABLE} --set h=97", "is not a whole number", "axis d"),
+    (f"{TABLE} --strategy cp=3 --set l=2048", "axis r", "mesh axis cp (cp = 3)"),
     # output
     (f"{TABLE} -o missing/out.txt", "directory", "does not exist"),
     (f"{TABLE} -o .", "is a directory", "give the name of a file"),
