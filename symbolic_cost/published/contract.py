@@ -21,6 +21,12 @@ MODULES = {
     "ulysses-prefill": "ulysses_prefill",
     "ulysses-prefill-later": "ulysses_prefill.later",
     "ulysses-prefill-earlier": "ulysses_prefill.earlier",
+    "gpipe-2019": "gpipe_2019",
+    "zero-2019": "zero_2019",
+    "ring-2023": "ring_2023",
+    "ulysses-2023": "ulysses_2023",
+    "zero-bubble-2024": "zero_bubble_2024",
+    "llama3-2024": "llama3_2024",
 }
 """Module by the name of the publication."""
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison, rounded_like
@@ -21,6 +19,7 @@ from symbolic_cost.published.megatron_report.figures import figures, peaks
 from symbolic_cost.published.megatron_report.run import Run
 from symbolic_cost.published.megatron_report.table import Figures
 from symbolic_cost.published.megatron_report.text import corrections_text, report_text
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.units import IEC
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
@@ -79,7 +78,7 @@ def reproduce() -> list[Comparison]:
     found = evaluate(PUBLISHED_INPUTS)
     return [
         Comparison(key, _text(printed), _text(found[key]), printed == found[key])
-        for key, printed in _published().items()
+        for key, printed in printed_data("megatron_report")["values"].items()
     ]
 
 
@@ -109,13 +108,6 @@ def _causes(run: Run, true: Figures) -> dict[str, list[Slip]]:
             if alone[name] != true[name]:
                 slips.append(slip)
     return causes
-
-
-@cache
-def _published() -> dict[str, Any]:
-    data = files("symbolic_cost.published").joinpath("data", "megatron_report.json")
-    values: dict[str, Any] = json.loads(data.read_text(encoding="utf-8"))["values"]
-    return values
 
 
 def _text(value: object) -> str:

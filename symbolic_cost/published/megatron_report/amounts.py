@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from sympy import Expr, Rational
+from sympy import Expr
 
 from symbolic_cost.ledger import Phase, Quantity, Row
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.published.megatron_report.declaration import SIZES, TENSOR, derived
 from symbolic_cost.published.megatron_report.run import Run
@@ -175,5 +176,4 @@ class Amounts:
         return size // degree
 
     def _number(self, expr: Expr) -> Fraction:
-        value = Rational(expr.xreplace(self.run.bindings))
-        return Fraction(int(value.p), int(value.q))
+        return Fraction(value(expr.xreplace(self.run.bindings)))

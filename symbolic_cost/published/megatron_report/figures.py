@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+from symbolic_cost.parallel.groups import rank_groups
 from symbolic_cost.published.contract import rounded_like
-from symbolic_cost.published.megatron_report import groups
 from symbolic_cost.published.megatron_report.amounts import Amounts, Slip
+from symbolic_cost.published.megatron_report.run import Run
 from symbolic_cost.published.megatron_report.table import (
     Figures,
     full_table,
@@ -136,17 +137,23 @@ def _cluster(amounts: Amounts) -> Figures:
 # Sections of one kind of parallelism.
 
 
+def _groups(run: Run, axes: str) -> list[list[str]]:
+    """Return the names of the ranks that stand together along mesh axes."""
+    mesh = {"tp": run.tp, "dp": run.dp, "pp": run.pp}
+    return [list(group.names) for group in rank_groups(mesh, axes, run.gpus_per_node)]
+
+
 def _pipeline(amounts: Amounts) -> Figures:
     run, message = amounts.run, amounts.message()
     per_gpu = 4 * run.accumulation
     count, volume = _pipeline_traffic(amounts)
-    named = groups.pipeline_groups(run)
+    named = _groups(run, "pp")
     return {
         "pp.message_shape": amounts.shape("b,l,e"),
         "pp.message_mb": megabytes(message),
         "pp.gpu.count": str(per_gpu),
         "pp.gpu.volume_mb": megabytes(per_gpu * message),
-        "pp.stages": groups.stages(run),
+        "pp.stages": _groups(run, "tp+dp"),
         "pp.num_groups": str(len(named)),
         "pp.groups": named,
         "pp.cluster.count": str(count),
@@ -158,7 +165,7 @@ def _data(amounts: Amounts) -> Figures:
     run = amounts.run
     scattered, gathered = _scattered_gathered(amounts, amounts.stage_parameters(0))
     count, volume = _data_traffic(amounts)
-    named = groups.data_groups(run)
+    named = _groups(run, "dp")
     members: Figures = {}
     for kind in ("grad", "param"):
         members |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
@@ -179,7 +186,7 @@ def _tensor(amounts: Amounts) -> Figures:
     run = amounts.run
     per_layer = amounts.all_reduces("layer")
     volume = sum((size for _, size in per_layer), Fraction(0))
-    named = groups.tensor_groups(run)
+    named = _groups(run, "tp")
     found: Figures = {
         "tp.num_groups": str(len(named)),
         "tp.groups": named,

@@ -8,10 +8,8 @@ from typing import Literal
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.parallel.groups import MOST_RANKS
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
-
-MOST_RANKS = 2**20
-"""The report names every rank, so it is not written for more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
-from importlib.resources import files
 from math import prod
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
 from symbolic_cost.published.ulysses_prefill.run import Run
 from symbolic_cost.published.ulysses_prefill.volumes import flop, volumes
@@ -81,7 +80,7 @@ def reproduce_log(log: str) -> list[Comparison]:
     found = evaluate({**PUBLISHED_INPUTS, "log": log})
     return [
         Comparison(key, _text(printed), _text(found[key]), printed == found[key])
-        for key, printed in _published()[log].items()
+        for key, printed in printed_data("ulysses_prefill")[log].items()
     ]
 
 
@@ -126,13 +125,6 @@ def _memory(run: Run) -> list[Moment]:
 
 def _printed(value: Fraction, unit: str) -> str:
     return f"{rounded_like('0.00', value / _SCALES[unit])} {unit}"
-
-
-@cache
-def _published() -> dict[str, dict[str, Any]]:
-    data = files("symbolic_cost.published").joinpath("data", "ulysses_prefill.json")
-    logs: dict[str, dict[str, Any]] = json.loads(data.read_text(encoding="utf-8"))
-    return logs
 
 
 def _text(value: object) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sympy import Expr, Rational
+from sympy import Expr
 
 from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.ulysses_prefill.declaration import attention, perceptron
 from symbolic_cost.published.ulysses_prefill.log import LOGS
 from symbolic_cost.published.ulysses_prefill.run import Run
@@ -80,9 +81,8 @@ def _moves(run: Run, table: CostTable) -> dict[str, _Move]:
 
 
 def _number(run: Run, expr: Expr) -> Fraction:
-    value = Rational(expr.xreplace(run.bindings))
-    return Fraction(int(value.p), int(value.q))
+    return Fraction(value(expr.xreplace(run.bindings)))
 
 
-def _exact(value: Fraction) -> int | Fraction:
-    return int(value) if value.denominator == 1 else value
+def _exact(number: Fraction) -> int | Fraction:
+    return int(number) if number.denominator == 1 else number
