@@ -106,7 +106,10 @@ def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproductio
     if inputs is None:
         return Reproduction(name, tuple(module.reproduce()))
     values = flattened(module.evaluate(inputs))
-    rows = (Comparison(key, None, str(value), None) for key, value in values.items())
+    rows = (
+        Comparison(key, None, "" if value is None else str(value), None)
+        for key, value in values.items()
+    )
     return Reproduction(name, tuple(rows))
 
 
@@ -147,12 +150,14 @@ def rounded_like(printed: str, value: float | Fraction) -> str:
 def flattened(value: Any, key: str = "") -> dict[str, Any]:  # noqa: ANN401 - nested plain data
     """Give every leaf of nested mappings and sequences a dotted key.
 
-    A record of a sequence is keyed by its "layer", "row" or "name" field, else by its place.
+    A record of a sequence is keyed by its "layer", "row" or "name" field, else by its place; a
+    name that comes again is numbered.
     """
     if isinstance(value, Mapping):
         items = [(str(name), item) for name, item in value.items()]
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        items = [(_label(place, item), item) for place, item in enumerate(value)]
+        labels = [_label(place, item) for place, item in enumerate(value)]
+        items = [(_numbered(labels, place), item) for place, item in enumerate(value)]
     else:
         return {key: value}
     found: dict[str, Any] = {}
@@ -168,3 +173,8 @@ def _label(place: int, item: Any) -> str:  # noqa: ANN401 - nested plain data
         if isinstance(item, Mapping) and name in item
     ]
     return str(names[0]) if names else str(place)
+
+
+def _numbered(labels: list[str], place: int) -> str:
+    earlier = labels[:place].count(labels[place])
+    return f"{labels[place]}#{earlier + 1}" if earlier else labels[place]

@@ -7,6 +7,11 @@ from sympy import Rational, expand
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.published import narayanan_2021
+from symbolic_cost.published.narayanan_2021.rules import (
+    flop_per_parameter,
+    iteration_flop,
+    parameters,
+)
 from symbolic_cost.symbols import B, V, e, l, n_layers
 
 PUBLISHED = dict(narayanan_2021.PUBLISHED_INPUTS)
@@ -14,16 +19,16 @@ PUBLISHED = dict(narayanan_2021.PUBLISHED_INPUTS)
 
 def test_equation_2_as_printed():
     printed = 12 * n_layers * e**2 * (1 + Rational(13, 12) / e + (V + l) / (12 * n_layers * e))
-    assert expand(narayanan_2021.parameters() - printed) == 0
+    assert expand(parameters() - printed) == 0
 
 
 def test_equation_3_as_printed():
     printed = 96 * B * l * n_layers * e**2 * (1 + l / (6 * e) + V / (16 * n_layers * e))
-    assert expand(narayanan_2021.iteration_flop() - printed) == 0
+    assert expand(iteration_flop() - printed) == 0
 
 
 def test_factor_of_equation_4():
-    assert narayanan_2021.flop_per_parameter() == 8
+    assert flop_per_parameter() == 8
 
 
 def test_every_printed_number_is_reproduced():
@@ -59,6 +64,7 @@ def test_values_for_another_run():
         "aggregate_pflops": 0.01,
         "iteration_s": float(seconds),
         "days": float(seconds * Fraction(10**6, 8 * 64) / 86400),
+        "days_for_300B_tokens": float(seconds * Fraction(3 * 10**11, 8 * 64) / 86400),
     }
 
 

@@ -10,6 +10,7 @@ from sympy import Rational
 
 from symbolic_cost.errors import DivisibilityError, InputError, UnknownNameError
 from symbolic_cost.published import transformer_tables
+from symbolic_cost.published.contract import reproduce
 from symbolic_cost.published.transformer_tables.blocks import LAYOUT
 from symbolic_cost.published.transformer_tables.columns import implied
 from symbolic_cost.published.transformer_tables.printed import comparisons
@@ -495,3 +496,12 @@ def test_as_coded_divides_the_width_of_the_last_dropout():
     given = small(variant="B", m1=2, s1=4, f=82)
     with pytest.raises(DivisibilityError, match=r"axis g .*82.* s1 "):
         transformer_tables.evaluate(given)
+
+
+def test_every_cell_of_other_inputs_is_listed():
+    given = PUBLISHED | {"variant": "B", "s1": 2}
+    rows = {row.key: row for row in reproduce("transformer-tables", given).rows}
+    assert len(rows) == 434 + 20
+    assert rows["mlp.dpr1.flops_fwd"].computed != rows["mlp.dpr1#2.flops_fwd"].computed
+    assert rows["mlp.act.comm_fwd"].computed == ""
+    assert all(row.published is None and row.match is None for row in rows.values())

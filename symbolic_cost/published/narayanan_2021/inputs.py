@@ -1,0 +1,81 @@
+"""Inputs under our names and the paper's."""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer
+
+from symbolic_cost.published.inputs import Count, Inputs, Rate
+from symbolic_cost.symbols import F_m, P, R, X, exact, symbol, tokens
+
+TERA = Integer(10**12)
+
+NAMES = {
+    "s": "l",
+    "h": "e",
+    "heads": "h",
+    "l": "n_layers",
+    "t": "m1",
+    "p": "pp",
+    "n_gpus": "R",
+    "batch": "B",
+    "global_batch": "B",
+}
+"""Our names of the paper's columns."""
+
+
+class Run(Inputs):
+    """A training run; what is not given leaves out the numbers that need it.
+
+    Args:
+        e: embedding width.
+        n_layers: blocks.
+        B: global batch [sequences].
+        R: GPUs.
+        tflops_per_gpu: achieved [TFLOP/s].
+        tokens: trained on.
+        V: vocabulary.
+        l: sequence length [tokens].
+        peak_tflops: of one GPU [TFLOP/s].
+        h: heads; they cancel.
+        m1: tensor-parallel degree; the achieved rate includes its effect.
+        pp: pipeline-parallel degree, likewise.
+    """
+
+    e: Count
+    n_layers: Count
+    B: Count | None = None
+    R: Count | None = None
+    tflops_per_gpu: Rate | None = None
+    tokens: Count | None = None
+    V: Count = 51200
+    l: Count = 2048
+    peak_tflops: Rate = 312
+    h: Count = 1
+    m1: Count = 1
+    pp: Count = 1
+
+    def numbers(self) -> dict[Expr, Expr]:
+        """Return the number of every symbol that is given."""
+        given = {
+            **{symbol(name): getattr(self, name) for name in _SIZES},
+            F_m: exact(self.peak_tflops) * TERA,
+        }
+        if self.tflops_per_gpu is not None:
+            given[X] = exact(self.tflops_per_gpu) * TERA
+        return {key: exact(size) for key, size in given.items() if size is not None}
+
+
+_SIZES = ("e", "n_layers", "B", "R", "V", "l", "tokens")
+
+
+class Budget(Inputs):
+    """What Eq 4 takes: P parameters, T tokens, n GPUs, X achieved by each [FLOP/s]."""
+
+    P: Rate
+    T: Rate
+    n: Count
+    X: Rate
+
+    def numbers(self) -> dict[Expr, Expr]:
+        """Return the number of every symbol."""
+        return {P: exact(self.P), tokens: exact(self.T), R: exact(self.n), X: exact(self.X)}
