@@ -65,7 +65,9 @@ class Book:
         """Write the bytes of an operand."""
         size = self.counter.bytes(operand)
         if phase is Phase.STATE:
-            size = size / self.placement.degree(self.placement.stored.get(quantity.value, ()))
+            size = size / self.placement.degree(
+                self.placement.stored_over(quantity.value, operand.axes)
+            )
         if quantity is Quantity.SAVED and self.region(op) is not None:
             size = size / self.recompute.every
         self._row(op, phase, quantity, size, operand.tensor)

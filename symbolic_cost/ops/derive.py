@@ -9,6 +9,7 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.cache import book_cache
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
+from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand
@@ -80,6 +81,8 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
                         placement.split_axis(mesh, space, where)
                 for axis in op.axes:
                     counter.local(axis, where)
+                if isinstance(op, Fused):
+                    problems += [f"{where}: {text}" for text in op.sums_inside(placement)]
             except InputError as error:
                 problems += error.problems
     if problems:

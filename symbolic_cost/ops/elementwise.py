@@ -6,7 +6,7 @@ A kind says what its backward pass needs; the conventions say what it costs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -26,6 +26,10 @@ class Keeps(StrEnum):
     OUTPUTS = "outputs"
     MASK = "mask"
     SINGLE_OUTPUTS = "outputs in single precision"
+    SINGLE_INPUTS = "inputs in single precision"
+    CAST_OUTPUTS = "outputs in single precision, where values are not"
+    INDICES = "outputs that are indices"
+    TARGETS = "outputs in single precision, the targets and their number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,18 @@ class Kind:
         statistics: values saved per row.
         forward_reductions: values per row that ranks sharing a row reduce in forward.
         backward_reductions: the same in backward.
+        between: intermediate results of the result's shape that are saved besides.
+        moments: whether the statistics are moments, kept as values by some kernels.
+        like: the kind that it is counted as, if not its own.
     """
 
     keeps: Keeps
     statistics: int = 0
     forward_reductions: int = 0
     backward_reductions: int = 0
+    between: int = 0
+    moments: bool = False
+    like: str = ""
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -50,7 +60,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "activation": Kind(Keeps.INPUTS),
         "gelu": Kind(Keeps.INPUTS),
         "gelu_tanh": Kind(Keeps.INPUTS),
-        "gelu_new": Kind(Keeps.INPUTS),
+        # written out: half the input, the tanh, and one more
+        "gelu_new": Kind(Keeps.INPUTS, between=3, like="gelu_tanh"),
         "silu": Kind(Keeps.INPUTS),
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
@@ -68,18 +79,38 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "sum": Kind(Keeps.NOTHING),
         "rotary": Kind(Keeps.NOTHING),
         "angles": Kind(Keeps.OUTPUTS),
-        "choice": Kind(Keeps.OUTPUTS),
+        "choice": Kind(Keeps.INDICES),
+        # the expert and the place of every copy
+        "order": Kind(Keeps.OUTPUTS, between=1),
+        # the sum of a row
+        "ratio": Kind(Keeps.INPUTS, statistics=1),
+        "gathered_sum": Kind(Keeps.INPUTS, like="sum"),
         "softcap": Kind(Keeps.OUTPUTS),
         "dropout": Kind(Keeps.MASK),
         # maximum and sum of exponentials | sum of y dy
         "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
         # mean and mean square | the two row sums of the gradient
-        "layer_norm": Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2),
+        "layer_norm": Kind(
+            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
+        ),
         "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
+        # on a copy in single precision, normalised before it is cast back and scaled
+        "rms_norm_single": Kind(
+            Keeps.SINGLE_INPUTS,
+            statistics=1,
+            forward_reductions=1,
+            backward_reductions=1,
+            between=1,
+            like="rms_norm",
+        ),
+        "softmax_single": Kind(
+            Keeps.CAST_OUTPUTS, forward_reductions=2, backward_reductions=1, like="softmax"
+        ),
         # each rank normalises over its own samples
         "batch_norm": Kind(Keeps.INPUTS, statistics=2),
         # maximum, sum of exponentials and the target's logit; backward is local
         "cross_entropy": Kind(Keeps.SINGLE_OUTPUTS, forward_reductions=3),
+        "cross_entropy_targets": Kind(Keeps.TARGETS, forward_reductions=3, like="cross_entropy"),
     }
 )
 """Every elementwise kind by name."""
@@ -94,8 +125,8 @@ class Elementwise(Op):
 
     @property
     def kind(self) -> str:
-        """Name of the function."""
-        return self.function
+        """Name of the function, as the conventions know it."""
+        return KINDS[self.function].like or self.function
 
     @property
     def row_axes(self) -> tuple[str, ...]:
@@ -125,14 +156,14 @@ class Elementwise(Op):
             Phase.FORWARD,
             self.inputs + self.weights,
             self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
-            (RowWork(self.function, self.axes, self.row, backward=False),),
+            (RowWork(self.kind, self.axes, self.row, backward=False),),
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
             tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
             gradients,
-            (RowWork(self.function, self.axes, self.row, backward=True),),
+            (RowWork(self.kind, self.axes, self.row, backward=True),),
         )
         weights = tuple(
             Kernel(Phase.BACKWARD_WEIGHT, (), (weight.gradient(),), ()) for weight in self.weights
@@ -143,20 +174,34 @@ class Elementwise(Op):
         """Return what the kind keeps, and its statistics per row."""
         needs = KINDS[self.function]
         first = self.outputs[0]
-        kept: dict[Keeps, tuple[Operand, ...]] = {
-            Keeps.NOTHING: (),
-            Keeps.INPUTS: self.inputs,
-            Keeps.OUTPUTS: self.outputs,
-            Keeps.MASK: (Operand(f"{first.tensor}.mask", first.axes, Role.MASK),),
-            Keeps.SINGLE_OUTPUTS: (
-                Operand(f"{first.tensor}.single", self.inputs[0].axes, Role.SINGLE),
-            ),
-        }
         rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
-        statistics = Operand(
-            f"{first.tensor}.statistics", rows, Role.STATISTIC, copies=needs.statistics
+        role = Role.MOMENT if needs.moments else Role.STATISTIC
+        besides = (
+            replace(first, tensor=f"{first.tensor}.between", copies=needs.between),
+            Operand(f"{first.tensor}.statistics", rows, role, copies=needs.statistics),
         )
-        return kept[needs.keeps] + ((statistics,) if needs.statistics else ())
+        return self._kept(needs.keeps) + tuple(operand for operand in besides if operand.copies)
+
+    def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
+        first, name = self.inputs[0], self.outputs[0].tensor
+        single = Operand(f"{name}.single", first.axes, Role.SINGLE)
+        match keeps:
+            case Keeps.INPUTS:
+                return self.inputs
+            case Keeps.OUTPUTS:
+                return self.outputs
+            case Keeps.MASK:
+                return (Operand(f"{name}.mask", self.outputs[0].axes, Role.MASK),)
+            case Keeps.SINGLE_OUTPUTS | Keeps.SINGLE_INPUTS:
+                return (single,)
+            case Keeps.CAST_OUTPUTS:
+                return (replace(single, role=Role.CAST),)
+            case Keeps.INDICES:
+                return tuple(output for output in self.outputs if output.role is Role.INDEX)
+            case Keeps.TARGETS:
+                number = Operand(f"{name}.number", (), Role.STATISTIC)
+                return (single, *self.inputs[1:], number)
+        return ()
 
 
 def pointwise(name: str, pattern: str, function: str) -> Elementwise:
@@ -164,7 +209,7 @@ def pointwise(name: str, pattern: str, function: str) -> Elementwise:
 
     Raises:
         UnknownNameError: no such function.
-        PatternError: the pattern does not parse.
+        PatternError: the pattern does not parse, takes no tensor or adds a bias.
     """
     return _elementwise(name, pattern, function, ())
 
@@ -186,9 +231,10 @@ def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
     return _elementwise(name, pattern, function, tuple(row.split()))
 
 
-def softmax(name: str, pattern: str, row: str) -> Elementwise:
-    """Declare a softmax along `row`, which keeps its result."""
-    return _elementwise(name, pattern, "softmax", tuple(row.split()))
+def softmax(name: str, pattern: str, row: str, *, single: bool = False) -> Elementwise:
+    """Declare a softmax along `row`, which keeps its result; `single` if in single precision."""
+    function = "softmax_single" if single else "softmax"
+    return _elementwise(name, pattern, function, tuple(row.split()))
 
 
 def cross_entropy(name: str, pattern: str, row: str) -> Elementwise:
@@ -200,9 +246,18 @@ def _elementwise(name: str, pattern: str, function: str, row: tuple[str, ...]) -
     if function not in KINDS:
         raise UnknownNameError(unknown("elementwise function", function, KINDS))
     parsed = own_weights(name, parse(pattern))
-    missing = [axis for axis in row if axis not in parsed.inputs[0].axes]
-    if missing:
-        raise PatternError(
-            f"pattern {pattern!r}: row axis {missing[0]!r} is not an axis of the first input"
-        )
+    values = [operand for operand in parsed.inputs if not operand.is_weight]
+    problems = [
+        f"pattern {pattern!r}: row axis {axis!r} is not an axis of the first input"
+        for axis in row
+        if axis not in parsed.inputs[0].axes
+    ]
+    if not values:
+        problems.append(f"pattern {pattern!r}: an elementwise op takes a tensor besides weights")
+    problems += [
+        f"pattern {pattern!r}: only contractions add a '+ *{bias.tensor}'; declare an 'add'"
+        for bias in parse(pattern).biases
+    ]
+    if problems:
+        raise PatternError(problems)
     return Elementwise(name, parsed, function, row)

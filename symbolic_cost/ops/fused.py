@@ -12,6 +12,7 @@ from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.op import Kernel, Op, Work, scoped
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.ops.placement import Partial, Placement
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,18 @@ class Fused(Op):
     def stages(self) -> tuple[Op, ...]:
         """Its ops."""
         return self.ops
+
+    def sums_inside(self, placement: Placement) -> list[str]:
+        """Say which sums over ranks the kernel would have to make before it goes on."""
+        border = {operand.tensor for operand in self.outputs}
+        return [
+            f"mesh axis {mesh!r} splits the sum of {operand.tensor!r}, which the kernel uses inside"
+            for op in self.ops
+            for operand in op.outputs
+            if operand.tensor not in border
+            for mesh, state in placement.states(operand.axes, op.summing_space(operand)).items()
+            if isinstance(state, Partial)
+        ]
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return one kernel per phase, which moves only what crosses the group's border."""
@@ -91,7 +104,8 @@ def fused(
         recompute: names of the ops that backward computes again.
 
     Raises:
-        PatternError: a name of `recompute` is not one of the ops, or a border tensor of no op.
+        PatternError: a name of `recompute` is not one of the ops, a border tensor belongs to none
+            of them, or a weight of theirs does not cross the border.
     """
     parsed = parse(pattern)
     inside = {operand.tensor for op in ops for operand in (*op.inputs, *op.weights, *op.outputs)}
@@ -105,6 +119,14 @@ def fused(
         f"fused group {name!r}: tensor {operand.tensor!r} belongs to none of its ops"
         for operand in parsed.inputs + parsed.outputs
         if operand.tensor not in inside
+    ]
+    border = {operand.tensor for operand in parsed.inputs + parsed.biases}
+    problems += [
+        f"fused group {name!r}: weight {weight.tensor!r} of its op {op.path!r} does not cross its "
+        f"border: add *{weight.tensor}[{' '.join(weight.axes)}]"
+        for op in ops
+        for weight in op.weights
+        if weight.tensor not in border
     ]
     if problems:
         raise PatternError(problems)

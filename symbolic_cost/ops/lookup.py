@@ -48,6 +48,7 @@ def lookup(name: str, pattern: str) -> Lookup:
     if (
         len(made.weights) != 1
         or len(made.outputs) != 1
+        or not made.inputs
         or not all(operand.constant for operand in made.inputs)
     ):
         raise PatternError(

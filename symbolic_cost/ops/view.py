@@ -10,15 +10,21 @@ from dataclasses import dataclass
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Kernel, Op
-from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.ops.pattern import Operand, Pattern, parse
 from symbolic_cost.ops.placement import Placement
 
 
 @dataclass(frozen=True)
 class View(Op):
-    """One tensor under new axes, or its parts; see `view` and `split`."""
+    """One tensor under new axes, or its parts; see `view` and `split`.
+
+    Args:
+        parts: whether the results are parts along an axis.
+        regathered: whether only shards are saved of what it gathers, whatever the conventions.
+    """
 
     parts: bool = False
+    regathered: bool = False
 
     @property
     def whole_axes(self) -> tuple[str, ...]:
@@ -61,7 +67,7 @@ def view(name: str, pattern: str) -> View:
         PatternError: not one tensor to one of as many axes.
     """
     parsed = parse(pattern)
-    if len(parsed.inputs) != 1 or len(parsed.outputs) != 1:
+    if not _takes_one_tensor(parsed) or len(parsed.outputs) != 1:
         raise PatternError(f"pattern {pattern!r}: a view takes one tensor to one tensor")
     if len(parsed.inputs[0].axes) != len(parsed.outputs[0].axes):
         raise PatternError(f"pattern {pattern!r}: a view keeps the number of axes")
@@ -77,11 +83,18 @@ def split(name: str, pattern: str) -> View:
         PatternError: the parts' axes are not those of the tensor less one.
     """
     parsed = parse(pattern)
-    whole = parsed.inputs[0]
-    for part in parsed.outputs:
-        lost = set(whole.axes) - set(part.axes)
-        if len(parsed.inputs) != 1 or len(lost) != 1 or not set(part.axes) <= set(whole.axes):
-            raise PatternError(
-                f"pattern {pattern!r}: a split takes one tensor to parts that lack one of its axes"
-            )
+    whole = set(parsed.inputs[0].axes)
+    lost = {frozenset(whole - set(part.axes)) for part in parsed.outputs}
+    if (
+        not _takes_one_tensor(parsed)
+        or any(len(part.axes) != len(whole) - 1 for part in parsed.outputs)
+        or [len(axes) for axes in lost] != [1]
+    ):
+        raise PatternError(
+            f"pattern {pattern!r}: a split takes one tensor to parts that lack one of its axes"
+        )
     return View(name, parsed, parts=True)
+
+
+def _takes_one_tensor(parsed: Pattern) -> bool:
+    return len(parsed.inputs) == 1 and not parsed.inputs[0].is_weight and not parsed.biases
