@@ -9,6 +9,7 @@ from itertools import product
 
 from sympy import Expr
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison, rounded_like
 
@@ -24,9 +25,27 @@ def interval(printed: str) -> tuple[Fraction, Fraction]:
 
 
 def plain(expr: Expr) -> float | int:
-    """Return a computed number as an integer if it is one, else as the nearest float."""
+    """Return a computed number as an integer if it is one, else as the nearest float.
+
+    Raises:
+        InputError: it is too large for a float.
+    """
     exact = value(expr)
-    return exact if isinstance(exact, int) else float(exact)
+    return exact if isinstance(exact, int) else nearest(exact)
+
+
+def nearest(exact: Fraction) -> float:
+    """Return the nearest float.
+
+    Raises:
+        InputError: the number is too large for one.
+    """
+    try:
+        return float(exact)
+    except OverflowError:
+        raise InputError(
+            "the inputs give a number above 10**308, too large for a float: check rates and times"
+        ) from None
 
 
 def compared_within(

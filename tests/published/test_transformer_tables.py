@@ -505,3 +505,8 @@ def test_every_cell_of_other_inputs_is_listed():
     assert rows["mlp.dpr1.flops_fwd"].computed != rows["mlp.dpr1#2.flops_fwd"].computed
     assert rows["mlp.act.comm_fwd"].computed == ""
     assert all(row.published is None and row.match is None for row in rows.values())
+
+
+def test_refuses_a_rate_that_gives_no_float():
+    given = PUBLISHED | {"system": SYSTEM | {"hbm_bandwidth": 1e-308}}
+    assert refusal(given)[0].startswith("the inputs give a number above 10**308")
