@@ -163,11 +163,31 @@ REFERENCES: dict[str, Reference] = {
             "PyTorch, torch.utils.flop_counter.FlopCounterMode",
             "github.com/pytorch/pytorch, version 2.13",
         ),
+        Reference(
+            "torch-autograd",
+            "PyTorch, storages kept by autograd for the models of Transformers",
+            "github.com/pytorch/pytorch, version 2.13; github.com/huggingface/transformers, 5.23",
+        ),
         Reference("fvcore", "fvcore, flop counting", "github.com/facebookresearch/fvcore"),
         Reference(
             "chowdhery-2022", "PaLM: Scaling Language Modeling with Pathways", "arXiv:2204.02311"
         ),
         Reference("kaplan-2020", "Scaling Laws for Neural Language Models", "arXiv:2001.08361"),
+        Reference(
+            "xu-2021",
+            "An Efficient 2D Method for Training Super-Large Deep Learning Models",
+            "arXiv:2104.05343",
+        ),
+        Reference(
+            "wang-2021",
+            "Tesseract: Parallelize the Tensor Parallelism Efficiently",
+            "arXiv:2105.14500",
+        ),
+        Reference(
+            "bian-2021",
+            "Maximizing Parallelism in Distributed Training for Huge Neural Networks",
+            "arXiv:2105.14450",
+        ),
     )
 }
 """Every source by its key."""

@@ -83,6 +83,9 @@ OPERATIONS = Elementwise(
         "angles": elementwise_flop(3 * n, 0),
         # one comparison per score | its gradient is passed on
         "choice": elementwise_flop(n, 0),
+        "order": elementwise_flop(0, 0),
+        # sum, divide | quotient rule
+        "ratio": elementwise_flop(2 * n - 1, 4 * n - 1),
         # scale, tanh, scale | as tanh, and two scalings
         "softcap": elementwise_flop(3 * n, 5 * n),
         "embedding": elementwise_flop(0, n),

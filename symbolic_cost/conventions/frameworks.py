@@ -19,6 +19,14 @@ from symbolic_cost.conventions.answers import (
 from symbolic_cost.conventions.questions import Conventions, ElementSizes, Elementwise
 from symbolic_cost.symbols import l, n, t
 
+_BACKWARD_OF_TORCH = {
+    "rms_norm": "rms_norm_single",
+    "cross_entropy": "cross_entropy_targets",
+}
+"""Functions of which PyTorch saves more than a fused kernel would."""
+
+_BFLOAT16 = ElementSizes(value=Integer(2), moment=Integer(2))
+
 TORCH_FLOP_COUNTER = Conventions(
     name="torch-flop-counter",
     meaning="2 FLOP per multiply-accumulate of matrix products, convolutions and attention",
@@ -30,9 +38,30 @@ TORCH_FLOP_COUNTER = Conventions(
     attention_pairs=FULL_SQUARE,
     charge=RING,
     reduction_additions=NO_ADDITIONS,
-    sizes=ElementSizes(value=Integer(2)),
+    sizes=_BFLOAT16,
+    kept_as=_BACKWARD_OF_TORCH,
     # The weight gradient of a convolution of n groups is charged as if every group met all others.
     grouped_gradient=Lambda(n, n),
+)
+
+TORCH_AUTOGRAD = replace(
+    TORCH_FLOP_COUNTER,
+    name="torch-autograd",
+    meaning="what PyTorch keeps for backward, in bfloat16; norms keep their moments as values",
+    source="torch-autograd",
+    sizes=_BFLOAT16,
+)
+
+TORCH_AUTOGRAD_SINGLE = replace(
+    TORCH_AUTOGRAD,
+    name="torch-autograd-fp32",
+    meaning="what PyTorch keeps for backward, in single precision",
+    sizes=ElementSizes(
+        value=Integer(4),
+        cast=Integer(0),
+        weight=Integer(4),
+        weight_gradient=Integer(4),
+    ),
 )
 
 FVCORE = replace(
@@ -64,5 +93,5 @@ SIX_ND = replace(
     attention_pairs=Lambda((l, t), Integer(0)),
 )
 
-FRAMEWORKS = (TORCH_FLOP_COUNTER, FVCORE, PALM_MFU, SIX_ND)
+FRAMEWORKS = (TORCH_FLOP_COUNTER, TORCH_AUTOGRAD, TORCH_AUTOGRAD_SINGLE, FVCORE, PALM_MFU, SIX_ND)
 """The presets of this module."""

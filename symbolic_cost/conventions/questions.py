@@ -21,8 +21,10 @@ class Role(StrEnum):
 
     VALUE = "value"
     SINGLE = "single"
+    CAST = "cast"
     MASK = "mask"
     STATISTIC = "statistic"
+    MOMENT = "moment"
     INDEX = "index"
     WEIGHT = "weight"
     WEIGHT_GRADIENT = "weight_gradient"
@@ -36,8 +38,10 @@ class ElementSizes:
         value: activations and their gradients.
         mask: dropout masks.
         statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
+        moment: saved mean and reciprocal deviation of a layer norm; as statistic unless given.
         index: token ids.
         single: copies kept in single precision.
+        cast: such copies of values that are none where values are in single precision themselves.
         weight: weights used in computation.
         weight_gradient: their gradients.
     """
@@ -49,11 +53,13 @@ class ElementSizes:
     single: Expr = Integer(4)
     weight: Expr = Integer(2)
     weight_gradient: Expr = Integer(2)
+    cast: Expr = Integer(4)
+    moment: Expr | None = None
 
     def of(self, role: Role) -> Expr:
         """Return the bytes of one element."""
-        size: Expr = getattr(self, role.value)
-        return size
+        size: Expr | None = getattr(self, role.value)
+        return self.statistic if size is None else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,7 @@ class Conventions:
         grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
         contraction_kinds: exceptions to `contraction` by op kind.
         addition_kinds: exceptions to `addition` by op kind.
+        kept_as: elementwise functions that save for backward what another one does.
     """
 
     name: str
@@ -191,6 +198,7 @@ class Conventions:
     grouped_gradient: Lambda = WITHIN_GROUPS
     contraction_kinds: Mapping[str, Lambda] = field(default_factory=dict)
     addition_kinds: Mapping[str, Expr] = field(default_factory=dict)
+    kept_as: Mapping[str, str] = field(default_factory=dict)
 
     def contraction_of(self, kind: str) -> Lambda:
         """Return the FLOP per result element of a sum of n products in an op kind."""

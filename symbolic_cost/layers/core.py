@@ -84,7 +84,9 @@ class GroupedCore:
         drop = (dropout("dropout", f"{made} -> dropped{square}"),) if self.dropout else ()
         return (
             einsum("scores", f"{operands['q']}, {operands['keys']} -> scores{square}", pairs=pairs),
-            softmax("softmax", f"scores{square}{sinks} -> {made}", row=self.keys),
+            softmax(
+                "softmax", f"scores{square}{sinks} -> {made}", row=self.keys, single=self.single
+            ),
             *drop,
             einsum(
                 "attend",

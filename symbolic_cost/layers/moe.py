@@ -13,10 +13,13 @@ from dataclasses import dataclass
 
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+_SCORED = "probabilities[b l o]:single"
+_WEIGHTS = "weights[u z x]:single"
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,26 @@ class MixtureOfExperts:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             einsum("router", f"full[b l e], *w[e o]{bias} -> logits[b l o]"),
-            softmax("probabilities", "logits[b l o] -> probabilities[b l o]", row="o"),
-            pointwise("choice", "probabilities[b l o] -> chosen[b l a]", "choice"),
-            pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
-            view("dispatch", "copied[b l a e] -> sent[u z x e]"),
+            softmax("probabilities", "logits[b l o] -> probabilities[b l o]:single", row="o"),
+            pointwise("choice", f"{_SCORED} -> best[b l a]:single, places[b l a]:index", "choice"),
+            norm("share", "best[b l a]:single -> shares[b l a]:single", "ratio", row="a"),
+            *self._dispatch(),
             *scope("experts", self._experts(), sent="sent", done="done"),
-            view("return", "done[u z x e] -> back[b l a e]"),
-            pointwise("weigh", "back[b l a e], chosen[b l a] -> weighed[b l a e]", "mul"),
-            pointwise("combine", "weighed[b l a e] -> summed[b l e]", "sum"),
+            pointwise("weigh", f"done[u z x e], {_WEIGHTS} -> weighed[u z x e]", "mul"),
+            view("return", "weighed[u z x e] -> back[b l a e]"),
+            pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum"),
             view("scatter", f"summed[b l e] -> {routed}[b r e]"),
             *self._shared(),
+        )
+
+    def _dispatch(self) -> tuple[Op, ...]:
+        """Declare the copies of a token, and of its shares, sorted by expert."""
+        return (
+            pointwise("order", "!places[b l a]:index -> order[b l a]:index", "order"),
+            pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
+            pointwise("copy_shares", "shares[b l a]:single -> picked[b l a]:single", "copy"),
+            view("dispatch", "copied[b l a e] -> sent[u z x e]"),
+            view("dispatch_shares", "picked[b l a]:single -> weights[u z x]:single"),
         )
 
     def _experts(self) -> tuple[Op, ...]:

@@ -147,13 +147,24 @@ class Decoder:
         """Declare a block whose two branches read the same x."""
         shared = self.parallel_norms == 1
         second = "attention_normed" if shared else "mlp_normed"
+        norm = (self._norm("norm", "x", "y"),)
         return (
-            *scope("attention", (self._norm("norm", "x", "y"),), x="x", y="attention_normed"),
-            *scope("attention", kind.attention.ops(), x="attention_normed", y="attended"),
-            *(() if shared else scope("mlp", (self._norm("norm", "x", "y"),), x="x", y=second)),
-            *scope("mlp", kind.mlp.ops(), x=second, y="processed"),
+            *scope("attention", norm, x="x", y="attention_normed"),
+            *self._side("attention", kind.attention, "attention_normed", "attended"),
+            *(() if shared else scope("mlp", norm, x="x", y=second)),
+            *self._side("mlp", kind.mlp, second, "processed"),
             pointwise("join", "attended[b r e], processed[b r e] -> joined[b r e]", "add"),
             pointwise("residual", "x[b r e], joined[b r e] -> y[b r e]", "add"),
+        )
+
+    def _side(self, path: str, layer: Layer, x: str, y: str) -> tuple[Op, ...]:
+        """Declare one of two branches side by side."""
+        if not self.dropout:
+            return scope(path, layer.ops(), x=x, y=y)
+        drop = dropout("dropout", "branch[b r e] -> y[b r e]")
+        return (
+            *scope(path, layer.ops(), x=x, y=f"{path}_branch"),
+            *scope(path, (drop,), branch=f"{path}_branch", y=y),
         )
 
     def _norm(self, name: str, x: str, y: str) -> Op:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr, Integer
 
+from symbolic_cost.layers.attention import Core
 from symbolic_cost.layers.grouped import HeadNorm
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.decoder import Placing
@@ -35,6 +36,9 @@ ACTIVATIONS = {
     "relu": "relu",
 }
 """Functions by the names that configurations use."""
+
+CORES = {"eager": Core.EAGER, "sdpa": Core.FLASH, "flash_attention_2": Core.FLASH}
+"""How attention runs, by the names that configurations use; op by op unless given."""
 
 _WINDOWED_LAYERS = {"sliding_attention": True, "full_attention": False}
 
@@ -122,6 +126,10 @@ def _traits(fields: Fields) -> Traits:
         traits,
         tied=fields.flag("tie_word_embeddings", default=traits.tied),
         function=ACTIVATIONS[name],
+        dropout=fields.drops("resid_pdrop", default=traits.dropout),
+        attention_dropout=fields.drops("attn_pdrop", default=traits.attention_dropout),
+        embedding_dropout=fields.drops("embd_pdrop", default=traits.embedding_dropout),
+        core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
     )
 
 
@@ -310,4 +318,4 @@ def _expert_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
     return found
 
 
-__all__ = ["ACTIVATIONS", "build", "cohere", "deepseek", "falcon", "gpt_neox", "opt"]
+__all__ = ["ACTIVATIONS", "CORES", "build", "cohere", "deepseek", "falcon", "gpt_neox", "opt"]

@@ -25,6 +25,8 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             function="gelu_new",
             tied=True,
             dropout=True,
+            attention_dropout=True,
+            embedding_dropout=True,
             wide=True,
         ),
         "opt": Traits(

@@ -25,6 +25,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
     "vocab_size": ("padded_vocab_size",),
     "sliding_window": ("sliding_window_size",),
+    "resid_pdrop": ("hidden_dropout", "dropout"),
+    "attn_pdrop": ("attention_dropout",),
+    "attn_implementation": ("_attn_implementation",),
 }
 """Other names of a field, as families write them."""
 
@@ -112,6 +115,11 @@ class Fields:
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a truth value."""
         return self._read(name, default, lambda v: isinstance(v, bool), "true or false", default)
+
+    def drops(self, name: str, *, default: bool) -> bool:
+        """Return whether a dropout rate, from 0 to 1, is above zero."""
+        rate = self._read(name, default, _is_rate, "a rate from 0 to 1", default)
+        return bool(rate > 0)
 
     def text(self, name: str, default: str, accepted: Sequence[str] = ()) -> str:
         """Return text, one of `accepted` if that is given."""
@@ -220,6 +228,10 @@ _LONGEST_SHOWN = 40
 def is_size(value: object) -> bool:
     """Return whether a value is a positive integer that a size may be."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_SIZE
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_count(value: object) -> bool:

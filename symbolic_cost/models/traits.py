@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from sympy import Expr
 
+from symbolic_cost.layers.attention import Core
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.grouped import GroupedAttention, HeadNorm
@@ -74,7 +75,10 @@ class Traits:
         embedding_norm: whether embeddings are normalised.
         final_norm: whether a norm follows the blocks.
         projected: whether the token table has a width of its own.
-        dropout: whether branches are dropped out.
+        dropout: whether branches are dropped out, unless given.
+        attention_dropout: whether attention probabilities are, unless given.
+        embedding_dropout: whether embeddings are, unless given.
+        core: how attention runs.
         latent: whether attention is latent.
         query_latent: whether its queries are, too.
         shared: whether an expert sees every token.
@@ -111,6 +115,9 @@ class Traits:
     final_norm: bool = True
     projected: bool = False
     dropout: bool = False
+    attention_dropout: bool = False
+    embedding_dropout: bool = False
+    core: Core = Core.EAGER
     latent: bool = False
     query_latent: bool = False
     shared: bool = False
@@ -180,7 +187,7 @@ def decoder(
             learned=traits.positions is Positions.LEARNED,
             scaled=traits.scaled,
             norm=traits.norm if traits.embedding_norm else None,
-            dropout=traits.dropout,
+            dropout=traits.embedding_dropout,
         ),
         blocks,
         norm=traits.norm,
@@ -205,7 +212,11 @@ def _kind(run: Run, runs: tuple[Run, ...]) -> str:
 
 def _attention(traits: Traits, run: Run, *, repeated: bool) -> Layer:
     core = GroupedCore(
-        repeated=repeated, sinks=traits.sinks, single=traits.single, dropout=traits.dropout
+        traits.core,
+        repeated=repeated,
+        sinks=traits.sinks,
+        single=traits.single,
+        dropout=traits.attention_dropout,
     )
     if traits.latent:
         return LatentAttention(query_latent=traits.query_latent, core=core)

@@ -183,25 +183,24 @@ class Elementwise(Op):
         return self._kept(needs.keeps) + tuple(operand for operand in besides if operand.copies)
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
-        first, name = self.inputs[0], self.outputs[0].tensor
-        single = Operand(f"{name}.single", first.axes, Role.SINGLE)
-        match keeps:
-            case Keeps.INPUTS:
-                return self.inputs
-            case Keeps.OUTPUTS:
-                return self.outputs
-            case Keeps.MASK:
-                return (Operand(f"{name}.mask", self.outputs[0].axes, Role.MASK),)
-            case Keeps.SINGLE_OUTPUTS | Keeps.SINGLE_INPUTS:
-                return (single,)
-            case Keeps.CAST_OUTPUTS:
-                return (replace(single, role=Role.CAST),)
-            case Keeps.INDICES:
-                return tuple(output for output in self.outputs if output.role is Role.INDEX)
-            case Keeps.TARGETS:
-                number = Operand(f"{name}.number", (), Role.STATISTIC)
-                return (single, *self.inputs[1:], number)
-        return ()
+        first, result = self.inputs[0], self.outputs[0]
+        single = Operand(f"{result.tensor}.single", first.axes, Role.SINGLE)
+        kept: dict[Keeps, tuple[Operand, ...]] = {
+            Keeps.NOTHING: (),
+            Keeps.INPUTS: self.inputs,
+            Keeps.OUTPUTS: self.outputs,
+            Keeps.MASK: (Operand(f"{result.tensor}.mask", result.axes, Role.MASK),),
+            Keeps.SINGLE_OUTPUTS: (single,),
+            Keeps.SINGLE_INPUTS: (single,),
+            Keeps.CAST_OUTPUTS: (replace(single, role=Role.CAST),),
+            Keeps.INDICES: tuple(o for o in self.outputs if o.role is Role.INDEX),
+            Keeps.TARGETS: (
+                single,
+                *self.inputs[1:],
+                Operand(f"{result.tensor}.number", (), Role.STATISTIC),
+            ),
+        }
+        return kept[keeps]
 
 
 def pointwise(name: str, pattern: str, function: str) -> Elementwise:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -13,17 +16,20 @@ def book_saved(book: Book, flow: Flow) -> None:
     """Book every tensor that backward needs, once.
 
     A tensor kept in shards is gathered again in backward. A recomputed region keeps what comes
-    into it and nothing that is made inside.
+    into it and nothing that is made inside; a tensor shared by the whole model ("@") is kept where
+    it is made.
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     kept: set[str] = set()
     whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)
-        needed = op.saves() if region is None else op.inputs
+        needed = _saves(book, op) if region is None else op.inputs
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
-            if region is not None and made_in.get(stored.tensor) == region:
+            if region is not None and (
+                made_in.get(stored.tensor) == region or stored.tensor.startswith("@")
+            ):
                 continue
             if stored.tensor not in kept:
                 kept.add(stored.tensor)
@@ -31,6 +37,14 @@ def book_saved(book: Book, flow: Flow) -> None:
             if region is None and operand.tensor not in whole:
                 whole.add(operand.tensor)
                 _book_gathers(book, flow, op, operand)
+
+
+def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
+    """Return what an op saves, or another function that the conventions name in its place."""
+    if isinstance(op, Elementwise):
+        other = book.conventions.kept_as.get(op.function, op.function)
+        return replace(op, function=other).saves()
+    return op.saves()
 
 
 def _book_gathers(book: Book, flow: Flow, op: Op, operand: Operand) -> None:
