@@ -188,6 +188,35 @@ REFERENCES: dict[str, Reference] = {
             "Maximizing Parallelism in Distributed Training for Huge Neural Networks",
             "arXiv:2105.14450",
         ),
+        Reference(
+            "subramanian-2024-head",
+            "Comprehensive Performance Modeling and System Design Insights for Foundation Models, "
+            "with its public code",
+            "arXiv:2410.00273; github.com/ShashankSubramanian/transformer-perf-estimates, "
+            "commit 54278b0",
+        ),
+        Reference(
+            "williams-2009",
+            "Roofline: An Insightful Visual Performance Model for Multicore Architectures",
+            "Communications of the ACM 52 (2009)",
+        ),
+        Reference(
+            "thakur-2005",
+            "Optimization of Collective Communication Operations in MPICH",
+            "Thakur, Rabenseifner and Gropp, Int. J. High Perform. Comput. Appl. 19 (2005)",
+        ),
+        Reference(
+            "graham-2016",
+            "Scalable Hierarchical Aggregation Protocol (SHArP): A Hardware Architecture for "
+            "Efficient Data Reduction",
+            "COMHPC 2016",
+        ),
+        Reference(
+            "lstm-roofline",
+            "Log of a roofline model of a language model of LSTM layers on a device with an "
+            "energy budget",
+            "roofline of 2019, the predecessor of DeepFlow",
+        ),
     )
 }
 """Every source by its key."""

@@ -159,6 +159,7 @@ def _is_text(meshes: object) -> bool:
 def _is_degree(degree: object) -> bool:
     if isinstance(degree, Integer):
         return bool(degree > 0)
-    if isinstance(degree, Expr):
-        return degree.is_integer is True and degree.is_positive is True
+    if isinstance(degree, Expr):  # a quotient of integers may come out whole
+        counts = all(symbol.is_integer for symbol in degree.free_symbols)
+        return counts and degree.is_integer is not False and degree.is_positive is True
     return isinstance(degree, int) and not isinstance(degree, bool) and degree > 0

@@ -54,8 +54,11 @@ def _reduce_gradient(book: Book, op: Op, weight: Operand, waiting: set[str]) -> 
     have = {mesh: Partial() for mesh in book.placement.degrees if mesh in waiting}
     need = {mesh: _FLAT if mesh in shards else Replicate() for mesh in have}
     elements = book.counter.elements(weight.axes)
+    kept = book.placement.stored_over("weight_gradient", weight.axes)
     for move in moves(have, need, elements, book.placement):
-        book.move(op, Phase.BACKWARD_WEIGHT, move, weight.gradient(), per_step=True)
+        # Where only a shard of the gradient is kept, every microbatch adds to it.
+        once = not set(kept) & set(move.meshes)
+        book.move(op, Phase.BACKWARD_WEIGHT, move, weight.gradient(), per_step=once)
 
 
 def _gather_before_use(book: Book, op: Op, weight: Operand) -> None:

@@ -101,14 +101,16 @@ def memory_table(
         strategy_table(model, strategy, counted, way, stage=stage, schedule=plan.name)
         for way in (chosen.recompute, KEEP_ALL)
     )
-    share = stage_model(model, strategy.degree("pp"), stage)
-    states = States(share, strategy.placement(model), counted, policy, optimizer(chosen.optimizer))
+    own = strategy.model(model)
+    share = stage_model(own, strategy.degree("pp"), stage)
+    states = States(share, strategy.placement(own), counted, policy, optimizer(chosen.optimizer))
     sizes = {symbols.pp: strategy.degree("pp"), symbols.M: chosen.microbatches}
     sizes[symbols.stage] = stage.number(sizes[symbols.pp])
     rows = [
         *_resident(table, plan.copies),
         *states.rows(),
         *_in_flight(table, kept, plan, sizes),
+        *table.select(Quantity.WORKSPACE),
         *_workspace(table, kept, chosen.recompute),
         *states.workspace(),
     ]

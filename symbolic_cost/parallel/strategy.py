@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sympy import Expr, Integer, Mul
 
@@ -32,6 +32,7 @@ class Strategy:
         degrees: positive integers or symbols; an empty tuple for a name without mesh axes (sp).
         zero: 0, or what data-parallel ranks keep in shards: 1 optimizer states, 2 gradients as
             well, 3 weights as well.
+        panels: steps in which 2D and 2.5D products move their operands.
 
     Raises:
         InputError: every name, degree and combination that is refused.
@@ -39,6 +40,7 @@ class Strategy:
 
     degrees: Mapping[str, Degrees] = field(default_factory=dict)
     zero: int = 0
+    panels: Expr | int = 1
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""
@@ -53,6 +55,8 @@ class Strategy:
             problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
         elif self.zero and not any(mesh in known for mesh in DATA_AXES):
             problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
+        if not _is_degree(self.panels):
+            problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
         if problems:
             raise InputError(problems)
         ordered = {name: tuple(map(exact, self.degrees[name])) for name in known}
@@ -64,12 +68,13 @@ class Strategy:
 
     @property
     def mesh(self) -> dict[str, Expr]:
-        """Ranks by mesh axis, innermost first."""
-        return {
+        """Ranks by mesh axis, innermost first; expert-parallel ranks are data-parallel ones."""
+        given = {
             mesh: degree
             for name, degrees in self.degrees.items()
             for mesh, degree in zip(STRATEGIES[name].meshes, degrees, strict=True)
         }
+        return given | ({"dp": given["dp"] / given["ep"]} if "ep" in given else {})
 
     @property
     def ranks(self) -> Expr:
@@ -82,31 +87,43 @@ class Strategy:
 
     def symbolic(self) -> Strategy:
         """Return the same strategy with the symbol of every degree in its place."""
-        return Strategy({n: tuple(STRATEGIES[n].meshes.values()) for n in self.degrees}, self.zero)
+        symbols = {name: tuple(STRATEGIES[name].meshes.values()) for name in self.degrees}
+        return Strategy(symbols, self.zero, self.panels)
 
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""
         return {
-            symbol.name: int(self.mesh[mesh])
-            for name in self.degrees
-            for mesh, symbol in STRATEGIES[name].meshes.items()
-            if self.mesh[mesh].is_Integer
+            symbol.name: int(degree)
+            for name, degrees in self.degrees.items()
+            for symbol, degree in zip(STRATEGIES[name].meshes.values(), degrees, strict=True)
+            if exact(degree).is_Integer
         }
 
-    def spread(self, model: Model) -> Model:
-        """Return the model on its microbatch for every data-parallel rank.
+    def model(self, model: Model) -> Model:
+        """Return a model whose ops have axes of their own where the strategy needs them.
 
-        A model's b is the microbatch of one rank; ranks that split sequences have one each.
+        Raises:
+            PlacementError: the model has axes that a strategy cannot place, or heads that the
+                degree of a strategy does not divide.
         """
-        placement = self.placement(model)
-        ranks = placement.degree(placement.meshes("b"))
-        sizes = {
-            axis: Mul(size, ranks) if axis == "b" else size for axis, size in model.sizes.items()
-        }
-        return replace(model, sizes=sizes)
+        problems = [
+            f"{name}: model {model.name!r} has axis {axis}: {reason}"
+            for name in self.degrees
+            for axis, reason in STRATEGIES[name].lacks.items()
+            if axis in model.axes
+        ]
+        if problems:
+            raise PlacementError(problems)
+        for name in self.degrees:
+            rewrite = STRATEGIES[name].rewrite
+            model = model if rewrite is None else rewrite(model)
+        return model
 
     def placement(self, model: Model) -> Placement:
         """Return which axes of a model are split over which mesh axes.
+
+        Args:
+            model: as declared, or as `Strategy.model` gives it.
 
         Raises:
             PlacementError: a strategy finds none of its axes in the model.
@@ -114,23 +131,29 @@ class Strategy:
         present, problems = set(model.axes), []
         axes: dict[str, tuple[str, ...]] = {}
         for name in self.degrees:
-            places = list(_places(STRATEGIES[name]))
+            entry = STRATEGIES[name]
+            places = list(_places(entry))
             found = [(axis, mesh) for axis, mesh in places if axis in present]
             if places and not found:
                 wanted = ", ".join(axis for axis, _ in places)
                 problems.append(f"{name}: model {model.name!r} has none of its axes ({wanted})")
             for axis, mesh in found:
-                axes[axis] = (*axes.get(axis, ()), mesh)
+                outer = axes.get(axis, ())
+                axes[axis] = (mesh, *outer) if axis in entry.inmost else (*outer, mesh)
         if problems:
             raise PlacementError(problems)
         degrees = {mesh: degree for mesh, degree in self.mesh.items() if mesh != "pp"}
+        grid = tuple(mesh for name in self.degrees for mesh in STRATEGIES[name].stored)
         shards = tuple(mesh for mesh in DATA_AXES if mesh in degrees)
-        return Placement(degrees, axes, dict.fromkeys(_LEVELS[self.zero], shards))
+        levels = dict.fromkeys(_LEVELS[self.zero], shards)
+        stored = {what: grid + levels.get(what, ()) for what in STORED}
+        return Placement(degrees, axes, stored)
 
     def __str__(self) -> str:
         """Print as `parse_strategy` reads it."""
         parts = [f"{n}={'x'.join(map(str, d))}" if d else n for n, d in self.degrees.items()]
-        return ",".join(parts + ([f"zero={self.zero}"] if self.zero else []))
+        parts += [f"zero={self.zero}"] if self.zero else []
+        return ",".join(parts + ([f"panels={self.panels}"] if self.panels != 1 else []))
 
 
 def parse_strategy(text: str) -> Strategy:
@@ -143,24 +166,25 @@ def parse_strategy(text: str) -> Strategy:
         InputError: every part that is refused.
     """
     problems: list[str] = []
+    options = {"zero": (0,), "panels": (1,)}
     found: dict[str, Degrees] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         numbers = value.split("x")
         if name in found:
             problems.append(f"{name!r} is given twice")
-        elif name not in STRATEGIES and name != "zero":
-            problems.append(unknown("strategy", name, [*STRATEGIES, "zero"]))
+        elif name not in STRATEGIES and name not in options:
+            problems.append(unknown("strategy", name, [*STRATEGIES, *options]))
         elif equals and not all(map(_NUMBER.fullmatch, numbers)):
             problems.append(f"{part!r}: {value!r} is not a positive integer up to {MOST_RANKS}")
-        elif name == "zero" and (not equals or len(numbers) > 1):
-            problems.append(f"{part!r}: zero takes its level, such as zero=1")
+        elif name in options and (not equals or len(numbers) > 1):
+            problems.append(f"{part!r}: {name} takes one number, such as {name}=1")
         else:
             symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
             found[name] = tuple(map(int, numbers)) if equals else symbolic
-    zero = found.pop("zero", (0,))[0]
+    zero, panels = (int(found.pop(name, default)[0]) for name, default in options.items())
     try:
-        made = Strategy(found, int(zero))
+        made = Strategy(found, zero, panels)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from None
     if problems:
@@ -198,8 +222,8 @@ def _combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees
         f"{name} needs {other}: {_EXAMPLE}" for other in entry.needs if other not in degrees
     ]
     problems += [
-        f"{name} and {other} do not go together: {reason}"
-        for other, reason in entry.excludes.items()
+        f"{name} and {other} do not go together: {entry.because}"
+        for other in entry.excludes
         if other in degrees
     ]
     return problems

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.ledger import CostTable
+from symbolic_cost.ledger import CostTable, Quantity, Row, Split
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.schedules import schedule as named_schedule
 from symbolic_cost.parallel.stages import Stage, block_split, stage_model, stage_rows
+from symbolic_cost.parallel.steps import step_buffers
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.symbols import exact
 
 
 def strategy_table(
@@ -41,11 +44,32 @@ def strategy_table(
         UnknownNameError: no such schedule.
     """
     stages = strategy.degree("pp")
-    placement = strategy.placement(model)
-    share = stage_model(model, stages, stage)
+    own = strategy.model(model)
+    placement = strategy.placement(own)
+    share = stage_model(own, stages, stage)
     present = set(share.axes)
     used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
     table = cost(share, conventions, replace(placement, axes=used), recompute)
+    rows = tuple(_in_steps(row, strategy, conventions) for row in table)
     chunks = named_schedule(schedule).chunks
-    sent = stage_rows(model, placement, conventions, stages=stages, stage=stage, chunks=chunks)
-    return replace(table, rows=table.rows + sent, splits=table.splits + block_split(model, stages))
+    sent = stage_rows(own, placement, conventions, stages=stages, stage=stage, chunks=chunks)
+    splits = table.splits + block_split(model, stages) + _expert_split(strategy)
+    return replace(table, rows=(*rows, *step_buffers(rows), *sent), splits=splits)
+
+
+def _in_steps(row: Row, strategy: Strategy, conventions: Conventions) -> Row:
+    move = row.collective
+    if move is not None and row.quantity is Quantity.COMMUNICATION:
+        for name in strategy.degrees:
+            step = STRATEGIES[name].step
+            if step is not None:
+                row = step(row, move, conventions, exact(strategy.panels))
+    return row
+
+
+def _expert_split(strategy: Strategy) -> tuple[Split, ...]:
+    """Return the division of data-parallel ranks by expert-parallel ones."""
+    if "ep" not in strategy:
+        return ()
+    (ranks,), (experts,) = strategy.degrees["dp"], strategy.degrees["ep"]
+    return (Split("data-parallel ranks", exact(ranks), (("ep", exact(experts)),), "experts"),)

@@ -51,7 +51,7 @@ def test_reads_and_prints():
         ("sp", "sp needs tp"),
         ("sp=2,tp", "1 degrees are given, sp takes 0"),
         ("zero=1", "zero=1 needs one of"),
-        ("dp,zero", "zero takes its level"),
+        ("dp,zero", "zero takes one number"),
         ("dp,zero=4", "accepted levels are 0, 1, 2 and 3"),
         ("__import__('os')", "unknown strategy"),
     ],

@@ -1,0 +1,143 @@
+"""Other axes for some ops of a model, with views where a tensor passes from one to the other.
+
+What an algorithm gathers, scatters or exchanges before an op follows from the names: an axis that
+is whole inside an op gets a name of its own, of the same size, which no mesh axis splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sympy import Expr
+
+from symbolic_cost.errors import PlacementError
+from symbolic_cost.ops.cache import Cache
+from symbolic_cost.ops.einsum import Einsum
+from symbolic_cost.ops.elementwise import Elementwise
+from symbolic_cost.ops.fused import Fused
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.lookup import Lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand, Pattern
+from symbolic_cost.ops.view import View
+
+Names = Mapping[str, str]
+Rule = Callable[[Op], Names]
+Rest = Callable[[Operand], Names]
+
+_PLAIN = (Einsum, Elementwise, Fused, Lookup, View)
+"""Kinds of ops that run under any axes."""
+
+
+def relabel(model: Model, rule: Rule, rest: Rest = lambda _: {}) -> Model:
+    """Return a model of which every op runs under the axes that a rule gives it.
+
+    Args:
+        model: as declared.
+        rule: new names of an op's axes; those not named stay.
+        rest: new names of the axes under which a result waits for its users.
+
+    Raises:
+        PlacementError: an op that cannot run under other axes.
+    """
+    sizes = dict(model.sizes)
+    parts = tuple(replace(part, ops=_relabel_ops(part, rule, rest, sizes)) for part in model.parts)
+    return replace(model, parts=parts, sizes=sizes)
+
+
+def _relabel_ops(part: Part, rule: Rule, rest: Rest, sizes: dict[str, Expr]) -> tuple[Op, ...]:
+    made: dict[str, tuple[str, ...]] = {}
+    ops: list[Op] = []
+    for op in part.ops:
+        names = {old: new for old, new in rule(op).items() if old in op.axes}
+        sizes |= {new: sizes[old] for old, new in names.items()}
+        moved = with_axes(op, names) if names else op
+        for operand in moved.inputs:
+            before = made.setdefault(operand.tensor, operand.axes)
+            if before != operand.axes:
+                moved = _viewed(moved, operand, before, made, ops)
+        moved, rested = _rested(moved, rest, sizes)
+        ops += [moved, *rested]
+        made |= {operand.tensor: operand.axes for op in (moved, *rested) for operand in op.outputs}
+    return tuple(ops)
+
+
+def _rested(op: Op, rest: Rest, sizes: dict[str, Expr]) -> tuple[Op, tuple[View, ...]]:
+    """Return an op whose results wait under other axes, and the views to those."""
+    outputs, views = [], []
+    for operand in op.outputs:
+        names = {old: new for old, new in rest(operand).items() if old in operand.axes}
+        sizes |= {new: sizes[old] for old, new in names.items()}
+        made = operand.renamed(f"{operand.tensor}.made") if names else operand
+        outputs.append(made)
+        if names:
+            waiting = replace(operand, axes=_axes(operand.axes, names))
+            pattern = Pattern(operand.tensor, (made,), (), (waiting,))
+            views.append(View(f"{operand.tensor}.view", pattern, regathered=True))
+    return replace(op, pattern=replace(op.pattern, outputs=tuple(outputs))), tuple(views)
+
+
+def _viewed(
+    op: Op,
+    operand: Operand,
+    before: tuple[str, ...],
+    made: dict[str, tuple[str, ...]],
+    ops: list[Op],
+) -> Op:
+    """Return an op that takes an operand from a view, declared before it unless it is there."""
+    name = f"{operand.tensor}.{'_'.join(operand.axes)}"
+    if name not in made:
+        made[name] = operand.axes
+        source = replace(operand, axes=before)
+        pattern = Pattern(name, (source,), (), (operand.renamed(name),))
+        ops.append(View(f"{operand.tensor}.view", pattern, regathered=True))
+    return with_tensor(op, operand.tensor, name)
+
+
+def with_tensor(op: Op, old: str, new: str) -> Op:
+    """Return an op that takes a tensor under another name."""
+
+    def taken(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(each.renamed(new) if each.tensor == old else each for each in operands)
+
+    moved = replace(op, pattern=replace(op.pattern, inputs=taken(op.pattern.inputs)))
+    if isinstance(moved, Fused):
+        inner = tuple(with_tensor(each, old, new) for each in moved.ops)
+        return replace(moved, ops=inner, saved=taken(moved.saved))
+    return moved
+
+
+def with_axes(op: Op, names: Names) -> Op:
+    """Return an op under new axes.
+
+    Raises:
+        PlacementError: it cannot run under other axes.
+    """
+    if not isinstance(op, _PLAIN):
+        raise PlacementError(f"{op.path}: a {op.kind} keeps its axes {', '.join(names)}")
+    pattern = replace(
+        op.pattern,
+        inputs=_operands(op.pattern.inputs, names),
+        biases=_operands(op.pattern.biases, names),
+        outputs=_operands(op.pattern.outputs, names),
+    )
+    moved = replace(op, pattern=pattern)
+    if isinstance(moved, Einsum):
+        return replace(moved, pairs=_axes(moved.pairs, names))
+    if isinstance(moved, Elementwise):
+        return replace(moved, row=_axes(moved.row, names))
+    if isinstance(moved, Cache):
+        return replace(moved, kept=_axes(moved.kept, names))
+    if isinstance(moved, Fused):
+        inner = tuple(with_axes(each, names) for each in moved.ops)
+        return replace(moved, ops=inner, saved=_operands(moved.saved, names))
+    return moved
+
+
+def _operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
+    return tuple(replace(operand, axes=_axes(operand.axes, names)) for operand in operands)
+
+
+def _axes(axes: tuple[str, ...], names: Names) -> tuple[str, ...]:
+    return tuple(names.get(axis, axis) for axis in axes)
