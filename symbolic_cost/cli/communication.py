@@ -21,6 +21,7 @@ from symbolic_cost.parallel.communication import (
     sent_by_rank,
 )
 from symbolic_cost.parallel.groups import Group, rank_groups
+from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.units import Unit
 
 _SHOWN = 8
@@ -38,7 +39,7 @@ def communication_sheet(work: Session, choices: Choices, *, per_op: bool) -> She
     work.bound  # noqa: B018 - refuses numbers that do not fit
     strategy = work.strategy.symbolic()
     cluster = sent_by_cluster(
-        strategy.spread(named_model(work.name)),
+        on_every_rank(named_model(work.name), strategy),
         strategy,
         work.table.conventions,
         recompute_policy(choices.recompute),

@@ -19,6 +19,7 @@ from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import HOST, MOMENTS, Training, memory_table, moments
+from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.schedules import schedule as named_schedule
 from symbolic_cost.parallel.states import optimizer as named_optimizer
 from symbolic_cost.parallel.states import precision as named_precision
@@ -47,7 +48,7 @@ def memory_sheet(name: str, choices: Choices, kept: Kept) -> Sheet:
     problems.refuse()
     strategy = work.strategy.symbolic()
     table = memory_table(
-        strategy.spread(named_model(name)),
+        on_every_rank(named_model(name), strategy),
         strategy,
         preset(choices.conventions),
         training,

@@ -16,6 +16,7 @@ from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.stages import Stage, stage_model
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
@@ -100,13 +101,15 @@ def session(
     part = problems.attempt(stage_of, choices.stage)
     problems.refuse()
     symbolic = chosen.symbolic()
-    spread = symbolic.spread(model)
+    spread = on_every_rank(symbolic.model(model), symbolic)
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
         name=name,
         model=stage_model(spread, symbolic.degree("pp"), part),
         strategy=chosen,
-        table=strategy_table(spread, symbolic, counting, policy, stage=part),
+        table=strategy_table(
+            on_every_rank(model, symbolic), symbolic, counting, policy, stage=part
+        ),
         values=values,
     )
 

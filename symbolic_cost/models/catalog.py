@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.models.config import from_config
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.models.gpt_sizes import SIZES
 from symbolic_cost.ops.graph import Model
@@ -53,11 +54,14 @@ CATALOG: dict[str, Preset] = {preset.name: preset for preset in _PRESETS}
 
 
 def model(name: str) -> Model:
-    """Return a named model.
+    """Return a named model, or that of a config.json by its path.
 
     Raises:
         UnknownNameError: no such model; the closest are offered.
+        InputError: every problem of the configuration.
     """
+    if name.endswith(".json"):
+        return replace(from_config(name), name=name)
     if name not in CATALOG:
         raise UnknownNameError(unknown("model", name, CATALOG))
     return CATALOG[name].model()
