@@ -174,14 +174,15 @@ KEPT = {
     2: ("optimizer", "weight_gradient"),
     3: ("optimizer", "weight_gradient", "weight"),
 }
+# Phase, collective, and whether once per step: gradients kept in shards are scattered each time.
 BOOKED = {
     0: [("backward_weight", "all-reduce", True)],
     1: [("backward_weight", "reduce-scatter", True), ("step", "all-gather", True)],
-    2: [("backward_weight", "reduce-scatter", True), ("step", "all-gather", True)],
+    2: [("backward_weight", "reduce-scatter", False), ("step", "all-gather", True)],
     3: [
         ("forward", "all-gather", False),
         ("backward_input", "all-gather", False),
-        ("backward_weight", "reduce-scatter", True),
+        ("backward_weight", "reduce-scatter", False),
     ],
 }
 BYTES = {0: (288, 288), 1: (288, 288), 2: (288, 72), 3: (72, 72)}

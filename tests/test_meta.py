@@ -1,0 +1,105 @@
+"""Nothing is left without an answer, a reference, a meaning or a test."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import symbolic_cost.ops
+from symbolic_cost.conventions.presets import PRESETS
+from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.ops.elementwise import KINDS
+from symbolic_cost.ops.op import Op
+from symbolic_cost.published.contract import MODULES
+from symbolic_cost.references import REFERENCES
+
+TESTS = Path(__file__).parent
+EVERYTHING = ("exact", "standard")
+
+
+SOME_ACTIVATION = "activation"
+"""Stands for any activation function where a publication does not tell them apart."""
+
+
+@pytest.mark.parametrize("preset", EVERYTHING)
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {SOME_ACTIVATION}))
+def test_every_elementwise_kind_has_an_answer(kind, preset):
+    assert PRESETS[preset].elementwise.of(KINDS[kind].like or kind, preset)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_has_a_name_a_meaning_and_a_reference(name):
+    preset = PRESETS[name]
+    assert preset.name == name
+    assert preset.meaning
+    assert preset.source in REFERENCES
+
+
+@pytest.mark.parametrize("key", sorted(REFERENCES))
+def test_every_reference_says_where_it_is_found(key):
+    reference = REFERENCES[key]
+    assert (reference.key, bool(reference.title), bool(reference.where)) == (key, True, True)
+
+
+def words_of(folder):
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
+    return set(re.findall(r"[\w-]+", text))
+
+
+@pytest.mark.parametrize("publication", sorted(MODULES))
+def test_every_publication_has_a_test(publication):
+    module = MODULES[publication].split(".")
+    assert publication in words_of(TESTS / "published") or set(module) <= words_of(
+        TESTS / "published"
+    )
+
+
+@pytest.mark.parametrize("publication", sorted(MODULES))
+def test_every_publication_keeps_the_contract(publication):
+    module = import_module(f"symbolic_cost.published.{MODULES[publication]}")
+    missing = [n for n in ("PUBLISHED_INPUTS", "evaluate", "reproduce") if not hasattr(module, n)]
+    assert not missing
+
+
+def ops_modules():
+    names = [module.name for module in iter_modules(symbolic_cost.ops.__path__)]
+    return [import_module(f"symbolic_cost.ops.{name}") for name in names]
+
+
+def constructors():
+    """Public functions that declare an op."""
+    return sorted(
+        name
+        for module in ops_modules()
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
+        and not name.startswith("_")
+        and declares(value)
+    )
+
+
+def declares(value):
+    made = getattr(value, "__annotations__", {}).get("return")
+    return made in {kind.__name__ for kind in kinds_of(Op)} and not isinstance(value, type)
+
+
+def kinds_of(kind):
+    return [kind, *(below for sub in kind.__subclasses__() for below in kinds_of(sub))]
+
+
+@pytest.mark.parametrize("constructor", constructors())
+def test_every_op_is_under_a_law_or_an_oracle(constructor):
+    assert constructor in words_of(TESTS / "laws") | words_of(TESTS / "ops")
+
+
+def test_the_search_for_constructors_finds_them():
+    assert {"einsum", "view", "split", "lookup", "fused", "softmax", "norm"} <= set(constructors())
+
+
+@pytest.mark.parametrize("kind", list(CollectiveKind))
+def test_every_collective_is_charged(kind):
+    for preset in PRESETS.values():
+        assert preset.charge(kind, 12, 4) > 0
+        assert preset.charge(kind, 12, 1) == 0
