@@ -21,6 +21,7 @@ MODULES = {
     "ulysses-prefill": "ulysses_prefill",
     "ulysses-prefill-later": "ulysses_prefill.later",
     "ulysses-prefill-earlier": "ulysses_prefill.earlier",
+    "module-profile": "module_profile",
     "gpipe-2019": "gpipe_2019",
     "zero-2019": "zero_2019",
     "ring-2023": "ring_2023",

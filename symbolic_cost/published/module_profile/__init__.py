@@ -1,0 +1,48 @@
+"""Profiles of modules: the BERT-base and the Megatron GPT-2 printed by the Flops Profiler.
+
+The models are declared like all others and counted under the profiler's conventions; a tree of
+modules says which ops each module runs. Latencies are inputs: they were measured.
+
+Source: flops-profiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.module_profile import bert, gpt2
+
+_PROFILES = {"bert": bert, "gpt2": gpt2}
+
+PUBLISHED_INPUTS: Mapping[str, Any] = {
+    name: module.PUBLISHED_INPUTS for name, module in _PROFILES.items()
+}
+"""Inputs of both profiles."""
+
+
+def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compute every number of one profile or both, as printed.
+
+    Args:
+        inputs: "bert" and "gpt2", each as the module of that name takes them.
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    lost = [unknown("profile", name, _PROFILES) for name in inputs if name not in _PROFILES]
+    if lost:
+        raise InputError(lost)
+    return {name: _PROFILES[name].evaluate(given) for name, given in inputs.items()}
+
+
+def reproduce() -> list[Comparison]:
+    """Compare every printed number of both profiles with its computed value."""
+    return [
+        replace(row, key=f"{name}|{row.key}")
+        for name, module in _PROFILES.items()
+        for row in module.reproduce()
+    ]

@@ -1,0 +1,170 @@
+"""The profiles of BERT-base and Megatron GPT-2, every printed number of both."""
+
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.cnn import NETWORKS
+from symbolic_cost.published import module_profile
+from symbolic_cost.published.contract import publication, reproduce
+from symbolic_cost.published.module_profile import bert, gpt2
+from symbolic_cost.published.module_profile.numbers import (
+    flop_text,
+    latency,
+    latency_text,
+    macs_text,
+    params_text,
+    percent_text,
+    printed,
+    rate_text,
+)
+from symbolic_cost.published.module_profile.profile import profile
+from symbolic_cost.published.module_profile.text import profile_text
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NOTES = {
+    "within the rounding of the printed latencies": "derived",
+    "a measured latency, an input": "measured",
+    "a fact of the run, an input": "given",
+    "": "closed",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "counts"),
+    [
+        (bert, {"closed": 177, "derived": 63, "measured": 40}),
+        (gpt2, {"closed": 109, "derived": 43, "measured": 26, "given": 4}),
+    ],
+    ids=["bert", "gpt2"],
+)
+def test_every_printed_number(module, counts):
+    rows = module.reproduce()
+    assert Counter(NOTES[row.note] for row in rows) == counts
+    assert [row for row in rows if row.match is False] == []
+    inputs = [row for row in rows if row.match is None]
+    assert [row for row in inputs if row.published != row.computed] == []
+    closed = [row for row in rows if not row.note]
+    assert [row for row in closed if row.published != row.computed] == []
+
+
+def test_a_wrong_shape_is_noticed():
+    found = bert.evaluate({**bert.PUBLISHED_INPUTS, "b": 1})
+    published = {row.key: row.published for row in bert.reproduce()}
+    key = "detailed||BertModel|macs"
+    assert (found[key], published[key]) == ("11.17 GMACs", "44.7 GMACs")
+
+
+def test_the_exact_integers_behind_bert():
+    sizes = {"b": 4, "l": 128, "e": 768, "f": 3072, "h": 12, "V": 30522, "P": 512, "T": 2}
+    top = profile(BERT(**sizes, n_layers=12, heads=Heads.POOLER).model()).top
+    assert (top.params, top.macs, top.flop) == (109_482_240, 44_696_862_720, 89_452_314_624)
+
+
+def test_weights_that_modules_share_count_once_above_them():
+    sizes = {"b": 1, "l": 8, "e": 16, "f": 32, "h": 2, "V": 50, "P": 8, "T": 2, "n_layers": 3}
+    top = profile(BERT(**sizes, heads=Heads.MASKED).model()).top
+    modules = {module.path: module for _, _, module in top.walk()}
+    table = 50 * 16
+    assert modules["embedding.token"].params == table
+    assert modules["head.logits"].params == table + 50
+    assert top.params == modules["embedding"].params + 3 * modules["block.0"].params + sum(
+        [16 * 16 + 16, 2 * 16, 50]
+    )
+
+
+def test_any_model_is_profiled_by_the_paths_of_its_declaration():
+    made = profile(NETWORKS["alexnet"].model(), {"b": 256})
+    assert (made.top.params, made.top.macs, made.top.flop) == (
+        61_100_840,
+        182_832_250_880,
+        366_013_743_104,
+    )
+    text = profile_text(made)
+    row = "(0): Conv2d(23.3 k, 0.04% Params, 17.99 GMACs, 9.84% MACs, !image[b c0 y0 x0]"
+    assert row in text
+    assert "latency -" not in text  # none was given
+
+
+def test_report_is_the_approved_text():
+    """The approved text; rates differ from the print in digits that hang on unrounded latencies."""
+    for name, module in (("bert", bert), ("gpt2", gpt2)):
+        lines = (GOLDEN / f"{name}_profile.txt").read_text("utf-8")
+        assert module.report(module.PUBLISHED_INPUTS) + "\n" == lines
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (params_text(0), "0"),
+        (params_text(1536), "1.54 k"),
+        (params_text(109_482_240), "109.48 M"),
+        (macs_text(0), "0 MACs"),
+        (macs_text(999), "999 MACs"),
+        (macs_text(44_696_862_720), "44.7 GMACs"),
+        (macs_text(41_271_951_360_000), "41271.95 GMACs"),
+        (flop_text(82_543_902_720_000), "82543.9 G"),
+        (rate_text(Fraction(0)), "0.0 FLOPS"),
+        (rate_text(Fraction(205_810_000_000_000)), "205.81 TFLOPS"),
+        (latency_text(Fraction(189, 100)), "1.89 s"),
+        (latency_text(Fraction(125, 10_000)), "12.5 ms"),
+        (latency_text(Fraction(1, 10**8)), "0.01 us"),
+        (percent_text(Fraction(100)), "100.00%"),
+    ],
+)
+def test_printed_rounding(made, text):
+    assert made == text
+
+
+def test_a_printed_number_stands_for_a_span():
+    span = printed("4.4 ms")
+    assert (span.low, span.high) == (Fraction(4395, 10**6), Fraction(4405, 10**6))
+    assert printed("0.74%").value == Fraction(74, 100)
+    assert printed("1024").low == printed("1024").high == 1024
+    assert latency(0.25, "x").value == Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "texts"),
+    [
+        ({"bert": {**bert.PUBLISHED_INPUTS, "n": 7}}, ["e = 768 is not divisible by n = 7"]),
+        ({"brt": {}}, ["unknown profile 'brt': did you mean bert?"]),
+        (
+            {"bert": {"b": 0, "x": 1}},
+            ["input 'b' is 0: input should be greater than or equal to 1", "input 'l' is missing"],
+        ),
+        (
+            {
+                "bert": {
+                    **bert.PUBLISHED_INPUTS,
+                    "latencies": {
+                        "detailed|encodr|BertEncoder|latency": "1 ms",
+                        "detailed|pooler|BertPooler|latency": "-1 ms",
+                    },
+                }
+            },
+            ["unknown module 'encodr': did you mean encoder", "latency of module 'pooler'"],
+        ),
+        (
+            {"gpt2": {**gpt2.PUBLISHED_INPUTS, "latencies": {"embedding": "1 ms"}}},
+            ["latency 'embedding': write for example"],
+        ),
+    ],
+)
+def test_refuses(inputs, texts):
+    with pytest.raises(InputError) as caught:
+        module_profile.evaluate(inputs)
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def test_both_are_one_publication():
+    result = reproduce("module-profile")
+    assert (result.matched, result.total) == (177 + 63 + 109 + 43, 392)
+    assert set(publication("module-profile").PUBLISHED_INPUTS) == {"bert", "gpt2"}
+    assert json.dumps(module_profile.evaluate({"bert": bert.PUBLISHED_INPUTS}))
