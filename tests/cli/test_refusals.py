@@ -73,7 +73,7 @@ REFUSED = [
     ("table gpt --strategy sp=2,tp", "sp", ""),
     ("table gpt --strategy zero=1", "zero=1 needs one of", "dp"),
     ("table gpt --strategy dp=8,zero=4", "zero=4", "0, 1, 2 and 3"),
-    ("table gpt --strategy dp=8,zero", "zero takes its level", "zero=1"),
+    ("table gpt --strategy dp=8,zero", "zero takes one number", "zero=1"),
     # numbers that do not divide: axis and mesh axis are named
     (
         f"{TABLE} --strategy tp=5",
