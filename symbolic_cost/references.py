@@ -215,7 +215,7 @@ REFERENCES: dict[str, Reference] = {
             "lstm-roofline",
             "Log of a roofline model of a language model of LSTM layers on a device with an "
             "energy budget",
-            "roofline of 2019, the predecessor of DeepFlow",
+            "summary.txt of 2019-06-12, upstream commit e6a5da0",
         ),
     )
 }

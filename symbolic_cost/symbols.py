@@ -71,6 +71,7 @@ tokens = _count("tokens", "tokens trained on", r"n_{\mathrm{tokens}}")
 # Sizes of variants.
 g = _count("g", "query heads that share one key/value head")
 W = _count("W", "window of sliding attention [tokens]")
+n_dense = _count("n_dense", "dense blocks before the experts", r"n_{\mathrm{dense}}")
 E = _count("E", "experts")
 E_t = _count("E_t", "experts per token", "E_t")
 f_m = _count("f_m", "width of one expert", "f_m")
@@ -124,6 +125,11 @@ F_v = _rate("F_v", "peak rate of vector units [FLOP/s]", "F_v")
 beta_m = _rate("beta_m", "bandwidth of the memory [byte/s]", r"\beta_m")
 beta = _rate("beta", "bandwidth of a link [byte/s]", r"\beta")
 alpha = _rate("alpha", "latency of one step over a link [s]", r"\alpha")
+alpha_m = _rate("alpha_m", "latency of the memory [s]", r"\alpha_m")
+beta_d = _rate("beta_d", "bandwidth of a link inside a domain [byte/s]", r"\beta_d")
+alpha_d = _rate("alpha_d", "latency of one step inside a domain [s]", r"\alpha_d")
+n_d = _count("n_d", "ranks of one domain", "n_d")
+t_k = _rate("t_k", "launch of one kernel [s]", "t_k")
 X = _rate("X", "achieved rate of one rank [FLOP/s]")
 T_step = _rate("T_step", "one training step [s]", r"T_{\mathrm{step}}")
 message = _rate("message", "full message of one collective [byte]", r"w")
@@ -162,6 +168,11 @@ def exact(value: object) -> Expr:
     if hasattr(value, "__index__"):
         return Integer(value.__index__())
     raise InputError(f"{value!r} is not a finite number")
+
+
+def named(name: str) -> Symbol:
+    """Return the symbol of an intermediate result: a number that is not negative."""
+    return Symbol(name, nonnegative=True)
 
 
 class Active(Function):

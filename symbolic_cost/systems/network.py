@@ -1,10 +1,13 @@
-"""Networks: a fast link inside a domain, a slow one between domains."""
+"""Networks: links, tiers of domains that they join, and where a group of ranks lies on them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sympy import Expr, Integer, log
+from sympy import Expr, Integer, Max, Min, Mul, log, oo
+
+from symbolic_cost.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,83 @@ class TwoLinks:
     def link(self, ranks: Expr) -> Link:
         """Return the link that a group of ranks uses."""
         return self.fast if ranks <= self.domain else self.slow
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """The part of a group that lies on one tier.
+
+    Args:
+        link: that joins its members.
+        ranks: members; one where the group does not use the link.
+    """
+
+    link: Link
+    ranks: Expr
+
+
+Hops = tuple[Hop, ...]
+"""A group on the tiers, innermost first; the ranks multiply to those of the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Domains that one kind of link makes.
+
+    Args:
+        link: that joins the domains of the next inner tier, or single ranks.
+        ranks: of one domain, neighbours in rank; infinite for the outermost.
+    """
+
+    link: Link
+    ranks: Expr
+
+
+@dataclass(frozen=True)
+class Network:
+    """Domains inside domains.
+
+    Args:
+        tiers: innermost first.
+
+    Raises:
+        InputError: there is no tier, or the outermost does not join everything.
+    """
+
+    tiers: tuple[Tier, ...]
+
+    def __post_init__(self) -> None:
+        """Check the outermost tier."""
+        if not self.tiers or self.tiers[-1].ranks != oo:
+            raise InputError("a network ends with a tier that joins all ranks")
+
+    def hops(self, mesh: Mapping[str, Expr], axes: str) -> Hops:
+        """Return where a group lies, neighbours on the first mesh axis having neighbouring ranks.
+
+        Where the degrees do not divide the domains, members are counted in the mean.
+
+        Args:
+            mesh: ranks by mesh axis, innermost first.
+            axes: mesh axes of the group, joined by "+".
+        """
+        strides, step = {}, Integer(1)
+        for name, degree in mesh.items():
+            strides[name] = step
+            step = step * degree
+        group = [(mesh[name], strides[name]) for name in axes.split("+")]
+        counts = [_members(group, tier.ranks) for tier in self.tiers]
+        inner = [Integer(1), *counts[:-1]]
+        return tuple(
+            Hop(tier.link, count / before)
+            for tier, count, before in zip(self.tiers, counts, inner, strict=True)
+        )
+
+
+def _members(group: Iterable[tuple[Expr, Expr]], domain: Expr) -> Expr:
+    """Return how many members of a group share a domain."""
+    return Mul(
+        *(
+            degree if domain == oo else Min(degree, Max(1, domain / stride))
+            for degree, stride in group
+        )
+    )

@@ -2,28 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
-from sympy import Expr, Max
+from sympy import Add, Expr, Integer, Max, Min, Piecewise
 
-MATRIX_KINDS = frozenset({"einsum"})
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
+
+MATRIX_KINDS = frozenset({"einsum", "fused", "conv"})
 """Kinds of ops that run on matrix units; all others run on vector units."""
+
+Efficiency = Callable[[Expr], Expr]
+"""Share of the peak rate that a product reaches, by its FLOP."""
+
+
+def full(flop: Expr) -> Expr:  # noqa: ARG001 - one signature
+    """Return one: every product reaches the peak."""
+    return Integer(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Efficiency that grows with the size of a product: peak n/(n + half) for n FLOP.
+
+    Args:
+        peak: share of the peak rate that large products reach.
+        half: size that reaches half of it [FLOP].
+    """
+
+    peak: Expr
+    half: Expr = Integer(0)
+
+    def __call__(self, flop: Expr) -> Expr:
+        """Return the share of the peak rate."""
+        return self.peak * flop / (flop + self.half)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Efficiency by size from a table: the entry of the largest size that is not above.
+
+    Args:
+        entries: pairs of size [FLOP] and share of the peak rate, sizes growing.
+
+    Raises:
+        InputError: the table is empty, or its sizes do not grow.
+    """
+
+    entries: tuple[tuple[Expr, Expr], ...]
+
+    def __post_init__(self) -> None:
+        """Check the order."""
+        if not self.entries or any(one[0] >= two[0] for one, two in pairwise(self.entries)):
+            raise InputError("efficiencies by size: give pairs (FLOP, share), FLOP growing")
+
+    def __call__(self, flop: Expr) -> Expr:
+        """Return the share of the peak rate; below the first size, that of the first size."""
+        steps = [(share, flop >= size) for size, share in reversed(self.entries[1:])]
+        return Piecewise(*steps, (self.entries[0][1], True))
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Peak rates of one device.
+    """Rates of one device.
 
     Args:
         matrix: of its matrix units [FLOP/s].
         vector: of its vector units [FLOP/s].
         memory: bandwidth of its memory [byte/s].
+        efficiency: of its matrix units.
+        latency: of its memory [s].
+        launch: of one kernel [s].
     """
 
     matrix: Expr
     vector: Expr
     memory: Expr
+    efficiency: Efficiency = full
+    latency: Expr = Integer(0)
+    launch: Expr = Integer(0)
 
     def compute_time(self, kind: str, flop: Expr) -> Expr:
         """Return the time of computing [s].
@@ -32,7 +90,9 @@ class Device:
             kind: of the op; decides which units compute.
             flop: that are computed [FLOP].
         """
-        return flop / (self.matrix if kind in MATRIX_KINDS else self.vector)
+        if kind not in MATRIX_KINDS:
+            return flop / self.vector
+        return flop / (self.matrix * self.efficiency(flop))
 
     def memory_time(self, traffic: Expr) -> Expr:
         """Return the time of reading and writing [s].
@@ -44,22 +104,109 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """What one op takes of each resource.
+
+    Args:
+        compute: of the units [s].
+        memory: of the outermost memory [s].
+        levels: of every level inside it [s].
+        latency: of the memory [s].
+        launch: of the kernel [s].
+    """
+
+    compute: Expr
+    memory: Expr
+    levels: tuple[Expr, ...] = ()
+    latency: Expr = Integer(0)
+    launch: Expr = Integer(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Roofline:
     """A named answer to the question how long an op takes.
 
     Args:
         name: of the answer.
         meaning: one line.
-        rule: time of an op from its times for computing and for memory [s].
+        source: key of a reference.
+        rule: time of an op from its times for each resource [s].
     """
 
     name: str
     meaning: str
-    rule: Callable[[Expr, Expr], Expr]
+    source: str
+    rule: Callable[[Times], Expr]
 
-    def time(self, compute: Expr, memory: Expr) -> Expr:
-        """Return the time of an op from its times for computing and for memory [s]."""
-        return self.rule(compute, memory)
+    def time(
+        self,
+        compute: Expr,
+        memory: Expr,
+        levels: tuple[Expr, ...] = (),
+        *,
+        latency: Expr = Integer(0),
+        launch: Expr = Integer(0),
+    ) -> Expr:
+        """Return the time of an op [s]; arguments as of `Times`."""
+        return self.rule(Times(compute, memory, levels, latency, launch))
 
 
-MAXIMUM = Roofline("maximum", "computing and memory traffic overlap; the longer one counts", Max)
+def _ridge(times: Times) -> Expr:
+    bound_by_memory = times.compute < times.memory
+    slow = times.memory + times.latency + Add(*times.levels)
+    return times.launch + Piecewise((slow, bound_by_memory), (times.compute, True))
+
+
+def _least(times: Times) -> Expr:
+    fastest = Min(times.memory, *times.levels)
+    return times.launch + Max(times.compute, fastest)
+
+
+MAXIMUM = Roofline(
+    "maximum",
+    "computing and memory traffic overlap; the longer one counts; a launch before it",
+    "williams-2009",
+    lambda times: times.launch + Max(times.compute, times.memory),
+)
+
+_ROOFLINES = (
+    MAXIMUM,
+    Roofline(
+        "launched maximum",
+        "as maximum, but memory traffic overlaps with the launch as well",
+        "subramanian-2024-head",
+        lambda times: Max(times.launch + times.compute, times.memory),
+    ),
+    Roofline(
+        "ridge",
+        "either computing or, left of the ridge point, memory, its latency and all inner levels",
+        "lstm-roofline",
+        _ridge,
+    ),
+    Roofline(
+        "slowest level",
+        "computing and the traffic of every level overlap; the longest one counts",
+        "williams-2009",
+        lambda times: times.launch + Max(times.compute, times.memory, *times.levels),
+    ),
+    Roofline(
+        "fastest level",
+        "as maximum, all data being where their traffic takes least: a lower bound",
+        "definition",
+        _least,
+    ),
+)
+
+ROOFLINES: Mapping[str, Roofline] = {answer.name: answer for answer in _ROOFLINES}
+"""Every answer by name."""
+
+
+def roofline(name: str) -> Roofline:
+    """Return an answer by name.
+
+    Raises:
+        UnknownNameError: no such answer; the closest are offered.
+    """
+    if name not in ROOFLINES:
+        raise UnknownNameError(unknown("roofline", name, ROOFLINES))
+    return ROOFLINES[name]

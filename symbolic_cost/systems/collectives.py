@@ -1,0 +1,288 @@
+"""Algorithms of collectives as sequences of steps, and their times on a network.
+
+A run is a number of steps in a row; each step costs a latency, and the bytes that one rank sends
+in all of them cost bandwidth (alpha-beta model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sympy import Add, Expr, Integer, Lambda, Max, Mul, Piecewise, ceiling, log
+
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.symbols import Active, message, p
+from symbolic_cost.systems.network import Hops, Link
+
+_ALL_REDUCE = CollectiveKind.ALL_REDUCE
+_SCATTER = CollectiveKind.REDUCE_SCATTER
+_GATHER = CollectiveKind.ALL_GATHER
+_ALL_TO_ALL = CollectiveKind.ALL_TO_ALL
+_BROADCAST = CollectiveKind.BROADCAST
+_REDUCE = CollectiveKind.REDUCE
+_SEND = CollectiveKind.SEND_RECEIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps in a row.
+
+    Args:
+        count: how many.
+        sent: by one rank in all of them [byte].
+    """
+
+    count: Expr
+    sent: Expr
+
+    @property
+    def per_step(self) -> Expr:
+        """Bytes of one step in the mean; halving and doubling steps differ [byte]."""
+        return self.sent / self.count
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The steps of every collective.
+
+    Args:
+        name: of the algorithm.
+        meaning: one line.
+        source: key of a reference.
+        rules: count and bytes sent by collective, of (message, p).
+    """
+
+    name: str
+    meaning: str
+    source: str
+    rules: Mapping[CollectiveKind, tuple[Lambda, Lambda]]
+
+    def steps(self, kind: CollectiveKind, size: Expr, ranks: Expr) -> Steps:
+        """Return the steps of a collective.
+
+        Args:
+            kind: of the collective.
+            size: of the full message, of the local buffer for an all-to-all [byte].
+            ranks: that take part.
+        """
+        count, sent = self.rules[kind]
+        return Steps(count(size, ranks), sent(size, ranks))
+
+    def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, link: Link) -> Expr:
+        """Return the time of a collective over one kind of link [s]."""
+        steps = self.steps(kind, size, ranks)
+        return steps.count * link.latency + steps.sent / link.bandwidth
+
+
+_ROUNDS = ceiling(log(p, 2))
+_PART = message * (p - 1) / p
+
+
+def _rules(
+    rules: Mapping[CollectiveKind, tuple[Expr | int, Expr]],
+) -> dict[CollectiveKind, tuple[Lambda, Lambda]]:
+    of = (message, p)
+    whole = {_SEND: (1, message), **rules}
+    return {kind: (Lambda(of, count), Lambda(of, sent)) for kind, (count, sent) in whole.items()}
+
+
+_ALGORITHMS = (
+    Algorithm(
+        "ring",
+        "neighbours pass on one p-th of the message; broadcasts and reductions in p pieces",
+        "ring-collectives",
+        _rules(
+            {
+                _ALL_REDUCE: (2 * (p - 1), 2 * _PART),
+                _SCATTER: (p - 1, _PART),
+                _GATHER: (p - 1, _PART),
+                _ALL_TO_ALL: (p - 1, _PART),
+                _BROADCAST: (2 * (p - 1), 2 * _PART),
+                _REDUCE: (2 * (p - 1), 2 * _PART),
+            }
+        ),
+    ),
+    Algorithm(
+        "tree",
+        "a binomial tree; scattering and gathering halve or double what they pass on",
+        "thakur-2005",
+        _rules(
+            {
+                _ALL_REDUCE: (2 * _ROUNDS, 2 * _ROUNDS * message),
+                _SCATTER: (2 * _ROUNDS, _ROUNDS * message + _PART),
+                _GATHER: (2 * _ROUNDS, _PART + _ROUNDS * message),
+                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
+                _BROADCAST: (_ROUNDS, _ROUNDS * message),
+                _REDUCE: (_ROUNDS, _ROUNDS * message),
+            }
+        ),
+    ),
+    Algorithm(
+        "recursive doubling",
+        "partners at distances 1, 2, 4, ...; an all-reduce exchanges the whole message each time",
+        "thakur-2005",
+        _rules(
+            {
+                _ALL_REDUCE: (_ROUNDS, _ROUNDS * message),
+                _SCATTER: (_ROUNDS, _PART),
+                _GATHER: (_ROUNDS, _PART),
+                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
+                _BROADCAST: (2 * _ROUNDS, 2 * _PART),
+                _REDUCE: (2 * _ROUNDS, 2 * _PART),
+            }
+        ),
+    ),
+    Algorithm(
+        "halving and doubling",
+        "as recursive doubling; an all-reduce is a reduce-scatter and an all-gather",
+        "thakur-2005",
+        _rules(
+            {
+                _ALL_REDUCE: (2 * _ROUNDS, 2 * _PART),
+                _SCATTER: (_ROUNDS, _PART),
+                _GATHER: (_ROUNDS, _PART),
+                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
+                _BROADCAST: (2 * _ROUNDS, 2 * _PART),
+                _REDUCE: (2 * _ROUNDS, 2 * _PART),
+            }
+        ),
+    ),
+    Algorithm(
+        "in-network",
+        "switches add and copy: up to the switch and down; an all-to-all gains nothing",
+        "graham-2016",
+        _rules(
+            {
+                _ALL_REDUCE: (2, message),
+                _SCATTER: (2, _PART),
+                _GATHER: (2, _PART),
+                _ALL_TO_ALL: (p - 1, _PART),
+                _BROADCAST: (2, message),
+                _REDUCE: (2, message),
+            }
+        ),
+    ),
+)
+
+ALGORITHMS: Mapping[str, Algorithm] = {entry.name: entry for entry in _ALGORITHMS}
+"""Every algorithm by name."""
+
+Rule = Callable[[CollectiveKind, Expr, Hops], Expr]
+"""Time of a collective of a message in a group [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """A named answer to the question how long a collective takes on a network.
+
+    Args:
+        name: of the answer.
+        meaning: one line.
+        source: key of a reference.
+        rule: gives the time [s].
+    """
+
+    name: str
+    meaning: str
+    source: str
+    rule: Rule
+
+    def time(self, kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        """Return the time of a collective [s].
+
+        Args:
+            kind: of the collective.
+            size: of the full message, of the local buffer for an all-to-all [byte].
+            hops: where the group lies.
+        """
+        return self.rule(kind, size, hops)
+
+
+def flat(algorithm: Algorithm) -> Collectives:
+    """Return an algorithm that takes no notice of tiers: every step waits for the slowest link."""
+
+    def rule(kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        steps = algorithm.steps(kind, size, _ranks(hops))
+        latency = Max(*(Active(hop.ranks) * hop.link.latency for hop in hops))
+        slowness = Max(*(Active(hop.ranks) / hop.link.bandwidth for hop in hops))
+        return steps.count * latency + steps.sent * slowness
+
+    return Collectives(algorithm.name, algorithm.meaning, algorithm.source, rule)
+
+
+def hierarchical(algorithm: Algorithm) -> Collectives:
+    """Return an algorithm that runs in every tier, outer tiers on what inner ones have reduced."""
+
+    def rule(kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        terms, left = [], size
+        for hop in hops:
+            terms.append(Active(hop.ranks) * algorithm.time(kind, left, hop.ranks, hop.link))
+            if kind in {_ALL_REDUCE, _SCATTER, _GATHER}:
+                left = left / hop.ranks
+        return Max(*terms) if kind is _SEND else Add(*terms)
+
+    meaning = "reduce-scatter and all-gather inside a domain, the rest of the work between domains"
+    return Collectives(f"hierarchical {algorithm.name}", meaning, algorithm.source, rule)
+
+
+def two_tier_rings(nics: Expr) -> Collectives:
+    """Return rings on two tiers, whose members in one domain share its network interfaces.
+
+    Broadcasts and reductions are pipelined, so that they send the message once. Where a group
+    uses both tiers, the slower of them sets the pace and every hop costs its latency.
+
+    Args:
+        nics: interfaces per member.
+
+    Source: subramanian-2024-head, time model.
+    """
+    return Collectives(
+        "two-tier rings",
+        "rings whose members in one domain share its network interfaces",
+        "subramanian-2024-head",
+        lambda kind, size, hops: _two_tiers(kind, size, hops, nics),
+    )
+
+
+def _two_tiers(kind: CollectiveKind, size: Expr, hops: Hops, nics: Expr) -> Expr:
+    inside, outside = hops
+    fast, slow = inside.link, outside.link
+    ranks = _ranks(hops)
+    if kind is _SEND:
+        apart = outside.ranks > 1
+        hop = [link.latency + size / link.bandwidth for link in (slow, fast)]
+        return Active(ranks) * Piecewise((hop[0], apart), (hop[1], True))
+    sent = size if kind in {_BROADCAST, _REDUCE} else size * (ranks - 1) / ranks
+    sent = 2 * sent if kind is _ALL_REDUCE else sent
+    shared = Piecewise((nics * inside.ranks, inside.ranks > 1), (Integer(1), True))
+    between = Active(outside.ranks) / (shared * slow.bandwidth)
+    within = Active(inside.ranks) / fast.bandwidth
+    latency = (outside.ranks - 1) * slow.latency + (ranks - outside.ranks) * fast.latency
+    return sent * Max(between, within) + latency
+
+
+def _ranks(hops: Hops) -> Expr:
+    return Mul(*(hop.ranks for hop in hops))
+
+
+_COLLECTIVES = (
+    *map(flat, _ALGORITHMS),
+    *map(hierarchical, _ALGORITHMS[:4]),
+    two_tier_rings(Integer(1)),
+)
+
+COLLECTIVES: Mapping[str, Collectives] = {answer.name: answer for answer in _COLLECTIVES}
+"""Every answer by name."""
+
+
+def collectives(name: str) -> Collectives:
+    """Return an answer by name.
+
+    Raises:
+        UnknownNameError: no such answer; the closest are offered.
+    """
+    if name not in COLLECTIVES:
+        raise UnknownNameError(unknown("collective algorithm", name, COLLECTIVES))
+    return COLLECTIVES[name]

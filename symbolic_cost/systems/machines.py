@@ -1,0 +1,211 @@
+"""Machines: rates, memories and links of one device and of the network between devices.
+
+Every number carries its source and what it includes; records are TOML files, see `records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+
+from sympy import Expr, Integer, oo
+
+from symbolic_cost import symbols
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.systems.network import Link, Network, Tier
+from symbolic_cost.systems.rooflines import Curve, Device
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of a machine.
+
+    Args:
+        value: in base units.
+        source: key of one of the machine's sources, or of a reference.
+        includes: what it stands for ("dense", "one direction", "an assumption").
+    """
+
+    value: Expr
+    source: str = "definition"
+    includes: str = ""
+
+
+ONE = Figure(Integer(1), includes="nominal")
+NOTHING = Figure(Integer(0), includes="neglected")
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One level of memory inside the device.
+
+    Args:
+        name: of the level.
+        capacity: of the device [byte].
+        bandwidth: of the device [byte/s]; None where it is not published.
+    """
+
+    name: str
+    capacity: Figure
+    bandwidth: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLink:
+    """One kind of link.
+
+    Args:
+        name: of the link.
+        bandwidth: of one rank, one direction [byte/s].
+        latency: of one step [s].
+        ranks: that it joins to one domain; None where it joins all.
+        efficiency: share of the bandwidth that large messages reach.
+    """
+
+    name: str
+    bandwidth: Figure
+    latency: Figure
+    ranks: Figure | None = None
+    efficiency: Figure = ONE
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiencies:
+    """What is reached of the rates.
+
+    Args:
+        matrix: share of the matrix peak that large products reach.
+        half: size of a product that reaches half of that [FLOP].
+        vector: share of the vector peak.
+        memory: share of the memory's bandwidth.
+        launch: of one kernel [s].
+    """
+
+    matrix: Figure = ONE
+    half: Figure = NOTHING
+    vector: Figure = ONE
+    memory: Figure = ONE
+    launch: Figure = NOTHING
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine.
+
+    Args:
+        name: of the machine.
+        meaning: one line.
+        sources: title and place by key.
+        matrix: dense peak rate of the matrix units by precision [FLOP/s].
+        vector: peak rate of the vector units by precision [FLOP/s].
+        bandwidth: of the memory [byte/s].
+        capacity: of the memory [byte].
+        usable: what a program gets of it [byte].
+        links: innermost first; the last joins all.
+        latency: of the memory [s].
+        caches: outermost first.
+        efficiencies: what is reached of the rates.
+    """
+
+    name: str
+    meaning: str
+    sources: Mapping[str, str]
+    matrix: Mapping[str, Figure]
+    vector: Mapping[str, Figure]
+    bandwidth: Figure
+    capacity: Figure
+    usable: Figure
+    links: tuple[MachineLink, ...]
+    latency: Figure = NOTHING
+    caches: tuple[Cache, ...] = ()
+    efficiencies: Efficiencies = field(default_factory=Efficiencies)
+
+    def peak(self, precision: str) -> Expr:
+        """Return the peak rate of the matrix units [FLOP/s].
+
+        Raises:
+            UnknownNameError: the machine has no such precision.
+        """
+        if precision not in self.matrix:
+            raise UnknownNameError(unknown(f"precision of {self.name}", precision, self.matrix))
+        return self.matrix[precision].value
+
+    def device(self, precision: str = "bf16") -> Device:
+        """Return the rates that are reached in a precision.
+
+        Vector units without a rate of their own for it work in single precision.
+
+        Raises:
+            UnknownNameError: the machine has no such precision.
+        """
+        reached = self.efficiencies
+        vector = self.vector.get(precision, self.vector["fp32"]).value
+        return Device(
+            matrix=self.peak(precision),
+            vector=vector * reached.vector.value,
+            memory=self.bandwidth.value * reached.memory.value,
+            efficiency=Curve(reached.matrix.value, reached.half.value),
+            latency=self.latency.value,
+            launch=reached.launch.value,
+        )
+
+    def network(self) -> Network:
+        """Return the tiers of the network, at the bandwidths that are reached."""
+        return Network(
+            tuple(
+                Tier(
+                    Link(link.name, link.bandwidth.value * link.efficiency.value, latency),
+                    oo if link.ranks is None else link.ranks.value,
+                )
+                for link in self.links
+                for latency in [link.latency.value]
+            )
+        )
+
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """Yield every number by its dotted place in the record."""
+        for units in ("matrix", "vector"):
+            for precision, figure in getattr(self, units).items():
+                yield f"{units}.{precision}", figure
+        for name in ("bandwidth", "capacity", "usable", "latency"):
+            yield f"memory.{name}", getattr(self, name)
+        for cache in self.caches:
+            yield from _fields(f"caches.{cache.name}", cache)
+        for link in self.links:
+            yield from _fields(f"links.{link.name}", link)
+        yield from _fields("efficiencies", self.efficiencies)
+
+
+def _fields(place: str, record: Cache | MachineLink | Efficiencies) -> Iterator[tuple[str, Figure]]:
+    for entry in fields(record):
+        figure = getattr(record, entry.name)
+        if isinstance(figure, Figure):
+            yield f"{place}.{entry.name}", figure
+
+
+def _symbol(symbol: Expr) -> Figure:
+    return Figure(symbol, includes="a symbol")
+
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
+"""Precisions by the names that records use."""
+
+SYMBOLIC = Machine(
+    name="symbolic",
+    meaning="every rate a symbol, two tiers of links",
+    sources={},
+    matrix=dict.fromkeys(PRECISIONS, _symbol(symbols.F_m)),
+    vector={"fp32": _symbol(symbols.F_v)},
+    bandwidth=_symbol(symbols.beta_m),
+    capacity=Figure(oo, includes="not bounded"),
+    usable=Figure(oo, includes="not bounded"),
+    links=(
+        MachineLink(
+            "domain", _symbol(symbols.beta_d), _symbol(symbols.alpha_d), _symbol(symbols.n_d)
+        ),
+        MachineLink("between", _symbol(symbols.beta), _symbol(symbols.alpha)),
+    ),
+    latency=_symbol(symbols.alpha_m),
+    efficiencies=Efficiencies(launch=_symbol(symbols.t_k)),
+)
+"""A machine of symbols."""
