@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sympy import Expr, Mul
+from sympy import Expr, Integer, Mul
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
@@ -47,6 +47,10 @@ class Book:
     def path(self, op: Op) -> str:
         """Return the place of an op in the model."""
         return f"{self.part.path}.{op.path}"
+
+    def unrepeated(self) -> Book:
+        """Return the same book for what all repetitions of the part share."""
+        return replace(self, part=replace(self.part, repeat=Integer(1)))
 
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""

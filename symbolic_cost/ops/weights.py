@@ -36,12 +36,13 @@ def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, set[str]]) -> N
         _gather_before_use(book, op, weight)
         if _is_tied(weight) and weight.tensor not in tied:
             continue
+        once = book.unrepeated() if _is_tied(weight) else book
         waiting = tied.pop(weight.tensor, None) or flow.left_partial(op, weight)
-        _reduce_gradient(book, op, weight, waiting)
-        _gather_updated(book, op, weight)
-        book.elements(op, Quantity.PARAMETER, weight)
-        book.bytes(op, Phase.STATE, Quantity.WEIGHT, weight)
-        book.bytes(op, Phase.STATE, Quantity.WEIGHT_GRADIENT, weight.gradient())
+        _reduce_gradient(once, op, weight, waiting)
+        _gather_updated(once, op, weight)
+        once.elements(op, Quantity.PARAMETER, weight)
+        once.bytes(op, Phase.STATE, Quantity.WEIGHT, weight)
+        once.bytes(op, Phase.STATE, Quantity.WEIGHT_GRADIENT, weight.gradient())
 
 
 def _is_tied(weight: Operand) -> bool:

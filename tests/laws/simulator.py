@@ -326,6 +326,8 @@ class Run:
             return
         if op.kind == "view":
             (whole,) = op.inputs
+            if self._used_again(whole):
+                self._bring(whole)
             held = self.held[whole.tensor]
             place = next(i for i, a in enumerate(whole.axes) if a not in op.outputs[0].axes)
             made = [forward(op, {whole.tensor: mine}, with_bias=False) for mine in held.values]

@@ -88,6 +88,21 @@ def test_tied_weights_are_summed_once():
         assert [row.phase for row in rows] == phases
 
 
+def test_weights_tied_over_repeated_blocks_are_one():
+    """A block that runs three times with the same weight; ranks gather it each time."""
+    ops = (einsum("op", "x[b e], *@w[e f] -> y[b f]"),)
+    placement = Placement({"dp": 2}, {"b": ("dp",)}, {"weight": ("dp",)})
+    table = cost(model_of(ops, {"b": 4, "e": 3, "f": 5}, repeat=3), EXACT, placement)
+    assert table.total(Quantity.PARAMETER) == 15
+    assert table.total(Quantity.WEIGHT) == 15
+    counts = {(r.phase, r.collective.kind): r.count for r in table.select("communication")}
+    assert counts == {
+        (Phase.FORWARD, "all-gather"): 3,
+        (Phase.BACKWARD_INPUT, "all-gather"): 3,
+        (Phase.BACKWARD_WEIGHT, "reduce-scatter"): 1,
+    }
+
+
 @pytest.mark.parametrize("layer", ["layer_norm", "softmax", "cross_entropy"])
 def test_statistics_of_split_rows_are_reduced(layer):
     """The values per row that ranks exchange, four bytes each."""
