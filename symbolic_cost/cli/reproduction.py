@@ -9,18 +9,19 @@ from sympy import Expr
 
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Column, Sheet
-from symbolic_cost.published.contract import Reproduction
+from symbolic_cost.published.contract import Comparison, Reproduction
 
 
 def reproduction_sheet(result: Reproduction, formulas: Mapping[str, Expr]) -> Sheet:
     """Tabulate published and computed numbers, with the formulas that are known by key."""
+    notes = list(dict.fromkeys(row.note for row in result.rows if row.note))
     rows = tuple(
         (
             row.key,
             *((_formula(formulas, row.key),) if formulas else ()),
             row.published,
             row.computed,
-            {True: "yes", False: "NO", None: ""}[row.match],
+            _verdict(row, notes),
         )
         for row in result.rows
     )
@@ -31,13 +32,19 @@ def reproduction_sheet(result: Reproduction, formulas: Mapping[str, Expr]) -> Sh
         Column("computed", "right"),
         Column("match"),
     )
-    return Sheet(f"{result.name}: {summary(result)}", columns, rows)
+    explained = tuple(f"[{number}] {note}" for number, note in enumerate(notes, 1))
+    return Sheet(f"{result.name}: {summary(result)}", columns, rows, explained)
+
+
+def _verdict(row: Comparison, notes: list[str]) -> str:
+    said = {True: "yes", False: "NO", None: "-"}[row.match]
+    return f"{said} [{notes.index(row.note) + 1}]" if row.note else said
 
 
 def summary(result: Reproduction) -> str:
     """Say how many numbers match."""
     if not result.total:
-        return "evaluated for other inputs; nothing was published for them"
+        return "nothing here was published to be compared"
     return f"{result.matched} of {result.total} published numbers match"
 
 
@@ -53,6 +60,7 @@ def reproduction_json(result: Reproduction) -> str:
                 "published": row.published,
                 "computed": row.computed,
                 "match": row.match,
+                **({"note": row.note} if row.note else {}),
             }
             for row in result.rows
         ],

@@ -10,6 +10,7 @@ from symbolic_cost.emit.sheet import Sheet
 
 _NARROWEST = 100
 _WIDTH_OF_FILES = 120
+_LEAST = 8  # cells of a column that is never squeezed away
 _KEPT = 40
 """Characters of the first column, the names, that formulas beside them do not squeeze."""
 
@@ -31,9 +32,10 @@ def write(sheet: Sheet) -> str:
         table.add_column(Text(column.title), justify=column.align, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    if rows:
-        names = max((line.cell_len for row in rows for line in row[0].split()), default=0)
-        table.columns[0].min_width = min(names, _KEPT)
+    for place, column in enumerate(table.columns):
+        lines = [line for row in rows for line in row[place].split()]
+        longest = max((line.cell_len for line in lines), default=0)
+        column.min_width = min(longest, _KEPT if place == 0 else _LEAST)
     width = max(_NARROWEST, get_terminal_size((_WIDTH_OF_FILES, 0)).columns)
     file = StringIO()
     console = Console(file=file, width=width, color_system=None, force_terminal=False)
