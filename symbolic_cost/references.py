@@ -217,6 +217,50 @@ REFERENCES: dict[str, Reference] = {
             "energy budget",
             "summary.txt of 2019-06-12, upstream commit e6a5da0",
         ),
+        Reference(
+            "black-2022",
+            "GPT-NeoX-20B: An Open-Source Autoregressive Language Model",
+            "arXiv:2204.06745",
+        ),
+        Reference(
+            "biderman-2023",
+            "Pythia: A Suite for Analyzing Large Language Models",
+            "arXiv:2304.01373",
+        ),
+        Reference(
+            "zhang-2022", "OPT: Open Pre-trained Transformer Language Models", "arXiv:2205.01068"
+        ),
+        Reference(
+            "bloom-2022",
+            "BLOOM: A 176B-Parameter Open-Access Multilingual Language Model",
+            "arXiv:2211.05100",
+        ),
+        Reference("falcon-2023", "The Falcon Series of Open Language Models", "arXiv:2311.16867"),
+        Reference(
+            "touvron-2023",
+            "LLaMA: Open and Efficient Foundation Language Models",
+            "arXiv:2302.13971",
+        ),
+        Reference(
+            "llama-2", "Llama 2: Open Foundation and Fine-Tuned Chat Models", "arXiv:2307.09288"
+        ),
+        Reference("jiang-2023", "Mistral 7B", "arXiv:2310.06825"),
+        Reference("jiang-2024", "Mixtral of Experts", "arXiv:2401.04088"),
+        Reference("qwen2", "Qwen2 Technical Report", "arXiv:2407.10671"),
+        Reference("qwen3", "Qwen3 Technical Report", "arXiv:2505.09388"),
+        Reference(
+            "gemma-2",
+            "Gemma 2: Improving Open Language Models at a Practical Size",
+            "arXiv:2408.00118",
+        ),
+        Reference("phi-3", "Phi-3 Technical Report", "arXiv:2404.14219"),
+        Reference("gpt-oss", "gpt-oss-120b and gpt-oss-20b Model Card", "arXiv:2508.10925"),
+        Reference("olmoe", "OLMoE: Open Mixture-of-Experts Language Models", "arXiv:2409.02060"),
+        Reference(
+            "command-r",
+            "Command R, configuration of the published weights",
+            "huggingface.co/CohereForAI/c4ai-command-r-v01",
+        ),
     )
 }
 """Every source by its key."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.models.gpt_sizes import SIZES
+from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import P
 
@@ -47,6 +51,11 @@ def _gpt() -> Model:
 _PRESETS = (
     Preset("gpt", "gpt", lambda: GPT().model(), source="radford-2019"),
     *(Preset(size.name, "gpt", _gpt, size.bindings(), size.source, size.note) for size in SIZES),
+    *(Preset(name, name, partial(symbolic, name)) for name in TRAITS if name != "gpt2"),
+    *(
+        Preset(size.name, size.family, partial(symbolic, size.family), size.bindings(), size.source)
+        for size in DECODER_SIZES
+    ),
 )
 
 CATALOG: dict[str, Preset] = {preset.name: preset for preset in _PRESETS}

@@ -16,6 +16,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
     {
         "gpt2": Traits(
             norm=Norm.LAYER,
+            grouped=False,
             qkv_bias=True,
             output_bias=True,
             mlp_bias=True,
@@ -31,6 +32,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "opt": Traits(
             norm=Norm.LAYER,
+            grouped=False,
             qkv_bias=True,
             output_bias=True,
             mlp_bias=True,
@@ -44,6 +46,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "bloom": Traits(
             norm=Norm.LAYER,
+            grouped=False,
             qkv_bias=True,
             output_bias=True,
             mlp_bias=True,
@@ -56,6 +59,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "gpt_neox": Traits(
             norm=Norm.LAYER,
+            grouped=False,
             parallel_norms=2,
             qkv_bias=True,
             output_bias=True,
@@ -66,6 +70,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "gptj": Traits(
             norm=Norm.LAYER,
+            grouped=False,
             parallel_norms=1,
             mlp_bias=True,
             gated=False,
@@ -75,6 +80,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "falcon": Traits(
             norm=Norm.LAYER,
+            parallel_norms=1,
             gated=False,
             function="gelu",
             tied=True,
@@ -128,7 +134,9 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "phi3": Traits(window=Window.ALWAYS),
         "deepseek_v2": Traits(latent=True, shared=True, sparse=Sparse.AFTER_FIRST),
-        "deepseek_v3": Traits(latent=True, shared=True, sparse=Sparse.AFTER_FIRST),
+        "deepseek_v3": Traits(
+            latent=True, query_latent=True, shared=True, sparse=Sparse.AFTER_FIRST
+        ),
         "gpt_oss": Traits(
             qkv_bias=True,
             output_bias=True,

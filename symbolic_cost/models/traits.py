@@ -61,6 +61,7 @@ class Traits:
         qkv_bias: of the query, key and value projections.
         output_bias: of attention's output projection.
         mlp_bias: of the perceptron.
+        grouped: whether key/value heads may be fewer than the query heads.
         head_norm: of queries and keys.
         positions: how they enter.
         sinks: whether heads have a learned extra logit.
@@ -100,6 +101,7 @@ class Traits:
     qkv_bias: bool = False
     output_bias: bool = False
     mlp_bias: bool = False
+    grouped: bool = True
     head_norm: HeadNorm = HeadNorm.NONE
     positions: Positions = Positions.ROTARY
     sinks: bool = False

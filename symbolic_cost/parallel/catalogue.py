@@ -69,7 +69,7 @@ STRATEGIES: dict[str, Entry] = {
     "tp": Entry(
         meaning="tensor parallel: heads, MLP width and vocabulary",
         meshes={"tp": symbols.m1},
-        places={"tp": (*INNER, *_CORE, "y", "s")},
+        places={"tp": (*INNER, *_CORE, "f_m", "f_s")},
     ),
     "sp": Entry(
         meaning="Megatron sequence parallel: residual positions over the tensor-parallel ranks",
