@@ -16,7 +16,6 @@ SUM_ROUNDED = Lambda(n, n)
 NOT_COUNTED = Lambda(n, Integer(0))
 
 # Answers: pairs of the attention mask.
-FULL_SQUARE = Lambda((l, t), l * t)
 CAUSAL = Lambda((l, t), l * (2 * t - l + 1) / 2)
 """Query i of l sees the keys up to its own position, counted from the end of t keys."""
 

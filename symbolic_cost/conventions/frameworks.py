@@ -7,7 +7,6 @@ from dataclasses import replace
 from sympy import Integer, Lambda
 
 from symbolic_cost.conventions.answers import (
-    FULL_SQUARE,
     MATMUL_ALONE,
     MULTIPLY_ACCUMULATE,
     MULTIPLY_ADD_PAIR,
@@ -16,7 +15,12 @@ from symbolic_cost.conventions.answers import (
     RING,
     elementwise_flop,
 )
-from symbolic_cost.conventions.questions import Conventions, ElementSizes, Elementwise
+from symbolic_cost.conventions.questions import (
+    FULL_SQUARE,
+    Conventions,
+    ElementSizes,
+    Elementwise,
+)
 from symbolic_cost.symbols import l, n, t
 
 _BACKWARD_OF_TORCH = {
@@ -91,6 +95,7 @@ SIX_ND = replace(
     meaning="6 FLOP per parameter of a matrix product and token; attention scores are left out",
     source="kaplan-2020",
     attention_pairs=Lambda((l, t), Integer(0)),
+    unmasked_pairs=Lambda((l, t), Integer(0)),
 )
 
 FRAMEWORKS = (TORCH_FLOP_COUNTER, TORCH_AUTOGRAD, TORCH_AUTOGRAD_SINGLE, FVCORE, PALM_MFU, SIX_ND)

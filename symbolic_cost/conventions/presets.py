@@ -8,7 +8,6 @@ from sympy import Integer
 
 from symbolic_cost.conventions.answers import (
     ADDITIONS_OF_RING,
-    FULL_SQUARE,
     MATMUL_ALONE,
     MIXED,
     MULTIPLY_ADD_EXACT,
@@ -25,6 +24,7 @@ from symbolic_cost.conventions.answers import (
 from symbolic_cost.conventions.frameworks import FRAMEWORKS
 from symbolic_cost.conventions.profilers import PROFILERS
 from symbolic_cost.conventions.questions import (
+    FULL_SQUARE,
     BackwardTraffic,
     Conventions,
     ElementSizes,

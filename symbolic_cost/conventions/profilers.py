@@ -12,7 +12,6 @@ from dataclasses import replace
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.conventions.answers import (
-    FULL_SQUARE,
     MATMUL_ALONE,
     MULTIPLY_ACCUMULATE,
     MULTIPLY_ADD_PAIR,
@@ -22,6 +21,7 @@ from symbolic_cost.conventions.answers import (
     elementwise_flop,
 )
 from symbolic_cost.conventions.questions import (
+    FULL_SQUARE,
     Conventions,
     ElementSizes,
     Elementwise,
@@ -84,6 +84,7 @@ FLOPS_PROFILER_2021 = replace(
     meaning="twice the multiply-accumulates of 2021: softmax is some, attention products are none",
     elementwise=Elementwise(_FLOP_2021, default=elementwise_flop(0, 0)),
     attention_pairs=NO_PAIRS,
+    unmasked_pairs=NO_PAIRS,
     contraction_kinds={"conv": Lambda(n, 2 * n + 2)},
     addition_kinds={},
 )

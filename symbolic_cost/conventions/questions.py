@@ -13,7 +13,7 @@ from enum import StrEnum
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.errors import ConventionError
-from symbolic_cost.symbols import Active, n
+from symbolic_cost.symbols import Active, l, n, t
 
 
 class Role(StrEnum):
@@ -143,6 +143,9 @@ class Reread(StrEnum):
     NONE = "none"
 
 
+FULL_SQUARE = Lambda((l, t), l * t)
+"""Every query meets every key."""
+
 WITHIN_GROUPS = Lambda(n, Integer(1))
 """The weight gradient of a convolution of n groups is counted once."""
 
@@ -166,7 +169,7 @@ class Conventions:
         summation: FLOP per result element of a sum of n terms (bias gradients).
         addition: FLOP per element of an added bias.
         elementwise: FLOP of elementwise ops.
-        attention_pairs: (query, key) pairs computed, of l queries and t keys.
+        attention_pairs: (query, key) pairs computed, of l queries and t keys under a causal mask.
         charge: bytes charged to a collective.
         reduction_additions: FLOP per element of a reduced message over p ranks.
         sizes: bytes of one element by role.
@@ -175,6 +178,7 @@ class Conventions:
         reread: which weights backward reads, by op kind; "needed" where not named.
         uneven: local sizes that do not divide.
         grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
+        unmasked_pairs: the same without a mask.
         contraction_kinds: exceptions to `contraction` by op kind.
         addition_kinds: exceptions to `addition` by op kind.
         kept_as: elementwise functions that save for backward what another one does.
@@ -196,6 +200,7 @@ class Conventions:
     reread: Mapping[str, Reread] = field(default_factory=dict)
     uneven: Uneven = Uneven.QUOTIENT
     grouped_gradient: Lambda = WITHIN_GROUPS
+    unmasked_pairs: Lambda = FULL_SQUARE
     contraction_kinds: Mapping[str, Lambda] = field(default_factory=dict)
     addition_kinds: Mapping[str, Expr] = field(default_factory=dict)
     kept_as: Mapping[str, str] = field(default_factory=dict)

@@ -79,12 +79,11 @@ class Attention:
 
     def _core(self) -> tuple[Op, ...]:
         kept = "dropped" if self.dropout else "p"
-        pairs = "l t" if self.causal else ""
         ops = (
-            einsum("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]", pairs=pairs),
+            self._product("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
             softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
             *((dropout("dropout", "p[b h l t] -> dropped[b h l t]"),) if self.dropout else ()),
-            einsum("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]", pairs=pairs),
+            self._product("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]"),
         )
         names = {name: name for name in ("q", "keys", "values", "context")}
         if self.core is Core.EAGER:
@@ -99,3 +98,6 @@ class Attention:
                 recompute=tuple(op.path for op in ops if op.path != "attend"),
             ),
         )
+
+    def _product(self, name: str, pattern: str) -> Op:
+        return einsum(name, pattern, pairs="l t", masked=self.causal)

@@ -115,14 +115,14 @@ def _attention(
 
 def _core(at: Positions, bias: tuple[Op, ...], *, drop: bool) -> tuple[Op, ...]:
     pair = f"{at.query} {at.key}"
-    pairs = pair if at.causal else ""
     scores, kept = "biased" if bias else "scores", "dropped" if drop else "p"
     made = f"p[b h {pair}]"
     return (
         einsum(
             "scores",
             f"q[b {at.query} h d], keys[b {at.key} h d] -> scores[b h {pair}]",
-            pairs=pairs,
+            pairs=pair,
+            masked=at.causal,
         ),
         *bias,
         softmax("softmax", f"{scores}[b h {pair}] -> {made}", row=at.key),
@@ -130,6 +130,7 @@ def _core(at: Positions, bias: tuple[Op, ...], *, drop: bool) -> tuple[Op, ...]:
         einsum(
             "attend",
             f"{kept}[b h {pair}], values[b {at.key} h d] -> context[b {at.query} h d]",
-            pairs=pairs,
+            pairs=pair,
+            masked=at.causal,
         ),
     )

@@ -7,8 +7,7 @@ from functools import singledispatchmethod
 
 from sympy import Expr, Integer, Mul, ceiling
 
-from symbolic_cost.conventions.answers import FULL_SQUARE
-from symbolic_cost.conventions.questions import Conventions, Uneven
+from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Uneven
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Split
 from symbolic_cost.ops.op import Addition, Contraction, Correlation, RowWork, Summation
@@ -86,10 +85,12 @@ class Counter:
     @flop.register
     def _(self, work: Contraction, kind: str) -> Expr:
         results, summed = self.elements(work.result), self.elements(work.summed)
-        if work.pairs and self._conventions.attention_pairs != FULL_SQUARE:
+        rules = self._conventions
+        rule = rules.attention_pairs if work.masked else rules.unmasked_pairs
+        if work.pairs and rule != FULL_SQUARE:
             # Of the whole mask: ranks that split the positions share the pairs evenly.
             queries, keys = (self._sizes[axis] for axis in work.pairs)
-            kept = self._conventions.attention_pairs(queries, keys) / (queries * keys)
+            kept = rule(queries, keys) / (queries * keys)
             if set(work.pairs) <= set(work.result):
                 results = results * kept
             else:

@@ -16,6 +16,7 @@ class Einsum(Op):
     """A sum of products of its operands, biases added; see `einsum`."""
 
     pairs: tuple[str, ...] = ()
+    masked: bool = True
 
     @property
     def result(self) -> Operand:
@@ -45,7 +46,8 @@ class Einsum(Op):
 
     def _contraction(self, result: Operand, factors: tuple[Operand, ...]) -> Contraction:
         union = tuple(dict.fromkeys(axis for factor in factors for axis in factor.axes))
-        return Contraction(result.axes, _without(union, result.axes), len(factors), self.pairs)
+        summed = _without(union, result.axes)
+        return Contraction(result.axes, summed, len(factors), self.pairs, self.masked)
 
     def _forward(self) -> Kernel:
         work: tuple[Work, ...] = (
@@ -86,13 +88,14 @@ class Einsum(Op):
         return products + sums
 
 
-def einsum(name: str, pattern: str, pairs: str = "") -> Einsum:
+def einsum(name: str, pattern: str, pairs: str = "", *, masked: bool = True) -> Einsum:
     """Declare a contraction: `einsum("fc1", "x[b l e], *w[e f] + *bias[f] -> u[b l f]")`.
 
     Args:
         name: of the op; its weights are called "name.weight".
         pattern: two or more tensors to one result; every axis in at least two tensors.
-        pairs: query and key positions ("l t") of which an attention mask keeps a part.
+        pairs: query and key positions ("l t") that attend to each other.
+        masked: whether a causal mask keeps a part of the pairs.
 
     Raises:
         PatternError: the pattern does not parse, or an axis stands alone.
@@ -116,12 +119,12 @@ def einsum(name: str, pattern: str, pairs: str = "") -> Einsum:
         for result in parsed.outputs
         if not set(bias.axes) <= set(result.axes)
     ]
-    masked = tuple(pairs.split())
-    if len(masked) not in (0, 2) or not set(masked) <= set(counted):
+    positions = tuple(pairs.split())
+    if len(positions) not in (0, 2) or not set(positions) <= set(counted):
         problems.append(f"pattern {pattern!r}: pairs {pairs!r} are not two of its axes")
     if problems:
         raise PatternError(problems)
-    return Einsum(name, own_weights(name, parsed), masked)
+    return Einsum(name, own_weights(name, parsed), positions, masked)
 
 
 def own_weights(name: str, pattern: Pattern) -> Pattern:

@@ -16,13 +16,15 @@ from symbolic_cost.ops.pattern import Operand, Pattern
 class Contraction:
     """Every element of `result` is a sum over `summed` of products of `factors` factors.
 
-    `pairs` names the two axes of which an attention mask keeps a part, if any.
+    `pairs` names the two axes of positions that attend to each other, if any; `masked` says whether
+    a causal mask keeps a part of them.
     """
 
     result: tuple[str, ...]
     summed: tuple[str, ...]
     factors: int
     pairs: tuple[str, ...] = ()
+    masked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """BERT, T5, ViT, Mamba and Mamba-2 against PyTorch's counts of the same configurations."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import Integer
+from sympy import Integer, expand
 
+from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.bert import BERT, Heads
@@ -17,6 +19,7 @@ from symbolic_cost.models.t5 import T5
 from symbolic_cost.models.vit import Heads as ViTHeads
 from symbolic_cost.models.vit import ViT
 from symbolic_cost.ops.derive import cost
+from symbolic_cost.symbols import symbol
 
 TRUTH = json.loads(
     (Path(__file__).parents[1] / "golden" / "torch_truth_encoders.json").read_text("utf-8")
@@ -98,19 +101,18 @@ def test_gated_t5_with_an_untied_head():
     assert rows.total("parameter") == 76_961_152  # published size of flan-t5-small
 
 
-def test_only_the_decoder_of_t5_is_causal():
-    causal = PRESETS["exact"].attention_pairs  # the full square
-    assert causal is PRESETS["torch-flop-counter"].attention_pairs
-    masked = [
-        f"{part.path}.{op.path}"
-        for part in T5().model().parts
-        for op in part.ops
-        if getattr(op, "pairs", ())
-    ]
-    assert masked == [
-        "decoder.block.attention.core.scores",
-        "decoder.block.attention.core.attend",
-    ]
+def test_a_causal_mask_halves_only_what_a_decoder_attends_to_itself():
+    causal = replace(TORCH, attention_pairs=CAUSAL)
+    model = T5().model()
+    less = expand(cost(model, TORCH).total("flop") - cost(model, causal).total("flop"))
+    b, h, q, l_t, n_dec = (symbol(name) for name in ("b", "h", "q", "l_t", "n_dec"))
+    kept = l_t * (l_t + 1) / 2
+    assert less == expand(n_dec * 3 * 2 * 2 * b * h * q * (l_t**2 - kept))
+
+
+def test_conventions_without_attention_products_leave_out_those_of_an_encoder():
+    rows = cost(BERT().model(), PRESETS["6nd"])
+    assert rows.select(path="block.attention.core").total("flop") == 0
 
 
 @pytest.mark.parametrize("family", [BERT, T5, ViT, Mamba, Mamba2])
