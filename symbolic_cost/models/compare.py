@@ -1,0 +1,68 @@
+"""The difference of two conventions for one model, as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sympy import Add, Expr, expand
+
+from symbolic_cost.conventions.presets import preset
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import named_cost
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.units import Unit
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one preset counts more than another.
+
+    Args:
+        first: name of the conventions that are subtracted from.
+        second: name of those that are subtracted.
+        unit: of the formulas.
+        total: first less second.
+        kinds: the parts of it by kind of op; kinds that are counted alike are left out.
+    """
+
+    first: str
+    second: str
+    unit: Unit
+    total: Expr
+    kinds: Mapping[str, Expr]
+
+
+def compare_conventions(
+    model: Model, first: str | Conventions, second: str | Conventions, of: str = "flops"
+) -> Difference:
+    """Subtract what two conventions count for a model.
+
+    Args:
+        model: sizes as symbols or numbers.
+        first: conventions, or the name of a preset.
+        second: the same.
+        of: a named cost.
+
+    Raises:
+        UnknownNameError: no such preset or cost; the closest are offered.
+    """
+    named = named_cost(of)
+    rules = [preset(given) if isinstance(given, str) else given for given in (first, second)]
+    sums = [_by_kind(model, given, of) for given in rules]
+    kinds = {
+        kind: expand(sums[0].get(kind, 0) - sums[1].get(kind, 0))
+        for kind in dict.fromkeys((*sums[0], *sums[1]))
+    }
+    differing = {kind: expr for kind, expr in kinds.items() if expr != 0}
+    total = Add(*differing.values())
+    return Difference(rules[0].name, rules[1].name, named.unit, total, differing)
+
+
+def _by_kind(model: Model, conventions: Conventions, of: str) -> dict[str, Expr]:
+    rows = named_cost(of).rows(cost(model, conventions))
+    kinds: dict[str, list[Expr]] = {}
+    for row in rows:
+        kinds.setdefault(row.kind, []).append(row.total)
+    return {kind: Add(*terms) for kind, terms in kinds.items()}

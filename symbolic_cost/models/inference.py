@@ -1,0 +1,115 @@
+"""Inference: prefill, decode steps, caches, the batch that fits, and quantised weights.
+
+A decode step is the declaration of the model on one new token and c cached ones, so that nothing
+here is a formula. `declare` is whatever makes a model for a shape: `models.llama`, or
+`partial(from_config, path)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sympy import Add, Expr, Integer, Max, Min, Rational, floor
+
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.models.fields import is_size
+from symbolic_cost.models.shape import DECODE, TRAINING, Shape
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.symbols import exact
+
+Declare = Callable[[Shape], Model]
+
+BITS = (2, 3, 4, 5, 6, 8)
+"""Widths of quantised weights."""
+
+
+def prefill(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> CostTable:
+    """Return the forward pass over a prompt: FLOP, traffic [byte], and the cache it leaves."""
+    return _forward(cost(declare(shape), conventions))
+
+
+def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> CostTable:
+    """Return one decode step: FLOP, traffic [byte], and the cache after it.
+
+    Of the experts, no more are read than the batch chooses.
+    """
+    return _forward(cost(touched(declare(shape)), conventions))
+
+
+def touched(model: Model) -> Model:
+    """Return a model whose experts are at most those that its tokens choose."""
+    if not {"x", "u", "z"} <= model.sizes.keys():
+        return model
+    copies = model.sizes["b"] * model.sizes["l"] * model.sizes["a"]
+    experts = Min(model.sizes["x"], copies)
+    per_expert = copies / (model.sizes["u"] * experts)
+    return replace(model, sizes={**model.sizes, "x": experts, "z": per_expert})
+
+
+def cache(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
+    """Return the bytes that the cache takes after the tokens of a shape [byte]."""
+    return cost(declare(shape), conventions).total(Quantity.CACHE)
+
+
+def intensity(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> Expr:
+    """Return the arithmetic intensity of a decode step: FLOP per byte read or written [1]."""
+    step = decode(declare, conventions, shape)
+    flop = step.total(Quantity.FLOP)
+    return flop / Add(step.total(Quantity.READ), step.total(Quantity.WRITE))
+
+
+def batch_that_fits(
+    declare: Declare, conventions: Conventions, memory: object, context: object
+) -> Expr:
+    """Return how many sequences of a context fit beside the weights [sequence].
+
+    Args:
+        declare: makes the model.
+        conventions: give the size of an element of weights and cache.
+        memory: that weights and cache may take [byte].
+        context: tokens of each sequence.
+
+    Raises:
+        InputError: memory or context is no number and no formula.
+    """
+    table = cost(declare(Shape(Integer(1), exact(context))), conventions)
+    left = exact(memory) - table.total(Quantity.WEIGHT)
+    return Max(0, floor(left / table.total(Quantity.CACHE)))
+
+
+def weight_only(conventions: Conventions, bits: int, group: int | None = None) -> Conventions:
+    """Return conventions under which weights are quantised and all else stays.
+
+    Args:
+        conventions: of everything else.
+        bits: of one weight.
+        group: weights that share a scale of 16 bits; none if not given.
+
+    Raises:
+        InputError: a width that is not used, or a group that is no count.
+    """
+    problems = []
+    if bits not in BITS:
+        problems.append(f"bits = {bits!r}: accepted are {', '.join(map(str, BITS))}")
+    if group is not None and not is_size(group):
+        problems.append(f"group = {group!r}: a positive integer is accepted")
+    if problems:
+        raise InputError(problems)
+    size = Rational(bits, 8) + (Rational(_SCALE_BYTES, group) if group else 0)
+    return replace(
+        conventions,
+        name=f"{conventions.name}, int{bits} weights",
+        sizes=replace(conventions.sizes, weight=size),
+    )
+
+
+_SCALE_BYTES = 2
+
+
+def _forward(table: CostTable) -> CostTable:
+    kept = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
+    return table.select(where=lambda row: row.phase is Phase.FORWARD or row.quantity in kept)
