@@ -10,7 +10,8 @@ from symbolic_cost.emit.sheet import Sheet
 
 _NARROWEST = 100
 _WIDTH_OF_FILES = 120
-_LEAST = 8  # cells of a column that is never squeezed away
+_LEAST = 12  # cells of every other column that stay in one piece
+_BETWEEN = 3  # blanks between columns
 _KEPT = 40
 """Characters of the first column, the names, that formulas beside them do not squeeze."""
 
@@ -27,18 +28,24 @@ def write(sheet: Sheet) -> str:
 
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
     rows = [list(map(Text, row)) for row in sheet.printed(plain)]
+    width = max(_NARROWEST, get_terminal_size((_WIDTH_OF_FILES, 0)).columns)
+    cells = [
+        [column.title, *(row[place].plain for row in rows)]
+        for place, column in enumerate(sheet.columns)
+    ]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in sheet.columns:
-        table.add_column(Text(column.title), justify=column.align, overflow="fold")
+    widths = _widths(cells, width)
+    for column, wide in zip(sheet.columns, widths, strict=True):
+        table.add_column(Text(column.title), justify=column.align, overflow="fold", width=wide)
     for row in rows:
         table.add_row(*row)
-    for place, column in enumerate(table.columns):
-        lines = [line for row in rows for line in row[place].split()]
-        longest = max((line.cell_len for line in lines), default=0)
-        column.min_width = min(longest, _KEPT if place == 0 else _LEAST)
-    width = max(_NARROWEST, get_terminal_size((_WIDTH_OF_FILES, 0)).columns)
     file = StringIO()
-    console = Console(file=file, width=width, color_system=None, force_terminal=False)
+    console = Console(
+        file=file,
+        width=max(width, sum(widths) + _BETWEEN * len(widths)),
+        color_system=None,
+        force_terminal=False,
+    )
     console.print(Text(sheet.title))
     console.print(table)
     for note in sheet.notes:
@@ -46,3 +53,16 @@ def write(sheet: Sheet) -> str:
     text = file.getvalue().replace("\N{NO-BREAK SPACE}", " ")
     lines = [line.rstrip() for line in text.splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def _widths(columns: list[list[str]], width: int) -> list[int]:
+    """Return the widths of columns that share a line: the widest give way first."""
+    wide = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    least = [min(_KEPT if place == 0 else _LEAST, whole) for place, whole in enumerate(wide)]
+    room = width - _BETWEEN * len(columns)
+    while sum(wide) > room:
+        spare = [place for place, whole in enumerate(wide) if whole > least[place]]
+        if not spare:
+            break
+        wide[max(spare, key=wide.__getitem__)] -= 1
+    return wide
