@@ -261,6 +261,9 @@ REFERENCES: dict[str, Reference] = {
             "Command R, configuration of the published weights",
             "huggingface.co/CohereForAI/c4ai-command-r-v01",
         ),
+        Reference(
+            "chung-2022", "Scaling Instruction-Finetuned Language Models", "arXiv:2210.11416"
+        ),
     )
 }
 """Every source by its key."""

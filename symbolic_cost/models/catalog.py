@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.models.cnn import NETWORKS
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.models.gpt_sizes import SIZES
+from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
 from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import P
@@ -55,6 +57,15 @@ _PRESETS = (
     *(
         Preset(size.name, size.family, partial(symbolic, size.family), size.bindings(), size.source)
         for size in DECODER_SIZES
+    ),
+    *(Preset(name, name, build, source=source) for name, (source, build) in OTHER_FAMILIES.items()),
+    *(
+        Preset(size.name, size.family, OTHER_FAMILIES[size.family][1], size.bindings(), size.source)
+        for size in OTHER_SIZES
+    ),
+    *(
+        Preset(name, "cnn", network.model, {"b": 1}, network.source)
+        for name, network in NETWORKS.items()
     ),
 )
 
