@@ -129,6 +129,11 @@ class Elementwise(Op):
         return KINDS[self.function].like or self.function
 
     @property
+    def repeats(self) -> bool:
+        """Whether it copies."""
+        return self.function == "copy"
+
+    @property
     def row_axes(self) -> tuple[str, ...]:
         """Axes of a row."""
         return self.row

@@ -124,14 +124,17 @@ class Flow:
 
     def _op_backward(self, op: Op) -> None:
         self._leave_to_weights(op)
+        carried: set[str] = set()
         for operand in op.outputs:
+            if op.repeats:  # the copies' gradients are added first
+                carried |= self._partial_gradient.pop(operand.tensor, set())
             self._resolve_gradient(operand, op)
         for stage in op.stages:
             self._reduce_statistics(op, stage, Phase.BACKWARD_INPUT, stage.backward_reductions)
         for operand in op.inputs:
             if operand.needs_gradient:
                 waiting = self._partial_gradient.setdefault(operand.tensor, set())
-                waiting |= self.left_partial(op, operand)
+                waiting |= self.left_partial(op, operand) | carried
                 self._consumer[operand.tensor] = op
 
     def _leave_to_weights(self, op: Op) -> None:

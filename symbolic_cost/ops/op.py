@@ -130,6 +130,11 @@ class Op:
         return (self,)
 
     @property
+    def repeats(self) -> bool:
+        """Whether the result is the input, some of it several times."""
+        return False
+
+    @property
     def row_axes(self) -> tuple[str, ...]:
         """Axes along which rows are normalised; splitting one reduces statistics."""
         return ()
