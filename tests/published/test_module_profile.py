@@ -6,10 +6,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from sympy import expand
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.bert import BERT, Heads
 from symbolic_cost.models.cnn import NETWORKS
+from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published import module_profile
 from symbolic_cost.published.contract import publication, reproduce
 from symbolic_cost.published.module_profile import bert, gpt2
@@ -25,6 +27,7 @@ from symbolic_cost.published.module_profile.numbers import (
 )
 from symbolic_cost.published.module_profile.profile import profile
 from symbolic_cost.published.module_profile.text import profile_text
+from symbolic_cost.symbols import symbol
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NOTES = {
@@ -168,3 +171,46 @@ def test_both_are_one_publication():
     assert (result.matched, result.total) == (177 + 63 + 109 + 43, 392)
     assert set(publication("module-profile").PUBLISHED_INPUTS) == {"bert", "gpt2"}
     assert json.dumps(module_profile.evaluate({"bert": bert.PUBLISHED_INPUTS}))
+
+
+def symbols_of(names):
+    return [symbol(name) for name in names.split()]
+
+
+def test_formulas_of_bert():
+    b, l, e, f, h, n, V, P, T = symbols_of("b l e f h n_layers V P T")
+    layer = b * l * (4 * e**2 + 2 * e * f) + 2 * b * l**2 * e
+    by_hand = {
+        "detailed||BertModel|params": (V + P + T + 2) * e
+        + n * (4 * e**2 + 2 * e * f + 9 * e + f)
+        + e**2
+        + e,
+        "detailed||BertModel|macs": n * layer + b * e**2,
+        "detailed||BertModel|flops": 2 * (n * layer + b * e**2)
+        + 5 * (2 * n + 1) * b * l * e
+        + n * b * h * l**2,
+        "detailed|encoder.layer.0.attention.self|BertSelfAttention|macs": 3 * b * l * e**2
+        + 2 * b * l**2 * e,
+        "detailed|pooler.dense|Linear|flops": 2 * b * e**2,
+    }
+    found = bert.formulas()
+    assert [key for key, formula in by_hand.items() if expand(found[key] - formula) != 0] == []
+
+
+def test_formulas_of_gpt2_with_partitioned_weights():
+    b, l, e, f, h, n, V = symbols_of("b l e f h n_layers V")
+    layers = n * (b * l * (4 * e**2 + 2 * e * f) + b * h * l**2)
+    by_hand = {
+        "detailed||GPT2Model|params": n * (9 * e + f + 4) + 2 * e + 2,
+        "detailed||GPT2Model|macs": layers + b * l * e * V,
+        "detailed||GPT2Model|flops": 2 * (layers + b * l * e * V),
+        "detailed|language_model.transformer.layers|ModuleList|macs": layers,
+    }
+    found = gpt2.formulas()
+    assert [key for key, formula in by_hand.items() if expand(found[key] - formula) != 0] == []
+    assert len(module_profile.formulas()) == len(found) + len(bert.formulas())
+
+
+def test_sizes_that_do_not_divide_are_refused():
+    with pytest.raises(InputError, match="axis 'd' is 10/3, not a whole number"):
+        profile(GPT(b=1, l=3, e=10, f=3, h=3, V=5, P=4, n_layers=1).model())

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sympy import Expr
+
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.module_profile import bert, gpt2
@@ -46,3 +48,12 @@ def reproduce() -> list[Comparison]:
         for name, module in _PROFILES.items()
         for row in module.reproduce()
     ]
+
+
+def formulas() -> dict[str, Expr]:
+    """Return the formula of every count of a module by the key of its number."""
+    return {
+        f"{name}|{key}": expr
+        for name, module in _PROFILES.items()
+        for key, expr in module.formulas().items()
+    }

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sympy import Expr
+
+from symbolic_cost.published.module_profile.counted import VERSION_2021, Counted
 from symbolic_cost.published.module_profile.numbers import (
     Span,
     exactly,
@@ -16,7 +19,7 @@ from symbolic_cost.published.module_profile.numbers import (
     percent_text,
     rate_text,
 )
-from symbolic_cost.published.module_profile.profile import VERSION_2021, Profile, Profiled
+from symbolic_cost.published.module_profile.profile import Profile, Profiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +198,16 @@ def footer(profile: Profile) -> Iterator[Figure]:
         ("Number of parameters", params_text(top.params)),
     ):
         yield Figure("footer", "", top.cls, name, text)
+
+
+def formulas(found: Counted) -> dict[str, Expr]:
+    """Return the formula of every count in the rows of modules, by the key of the number."""
+    return {
+        f"detailed|{entry.path}|{entry.module.cls}|{name}": expr
+        for entry in found.walk()
+        for name, expr in (
+            ("params", entry.params),
+            ("macs", entry.macs),
+            ("flops", entry.flop),
+        )
+    }

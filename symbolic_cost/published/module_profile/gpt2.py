@@ -12,17 +12,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
-from sympy import Integer
+from sympy import Expr, Integer
 
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
+from symbolic_cost.published.module_profile.counted import VERSION_2021, counted
 from symbolic_cost.published.module_profile.figures import figures
+from symbolic_cost.published.module_profile.figures import formulas as formulas_of
 from symbolic_cost.published.module_profile.latencies import Run
 from symbolic_cost.published.module_profile.modules import megatron_modules
 from symbolic_cost.published.module_profile.printed import grouped, read_printed
-from symbolic_cost.published.module_profile.profile import VERSION_2021, Profile, profile
+from symbolic_cost.published.module_profile.profile import Profile, profile
 from symbolic_cost.published.module_profile.text import profile_text
+from symbolic_cost.symbols import n_layers
 
 _PRINTED = read_printed("gpt2")
 
@@ -78,6 +81,12 @@ def report(inputs: Mapping[str, Any]) -> str:
 def reproduce() -> list[Comparison]:
     """Compare every printed number with its computed value."""
     return _PRINTED.compared(figures(_profile(PUBLISHED_INPUTS)))
+
+
+def formulas() -> dict[str, Expr]:
+    """Return the formula of every count of a module by the key of its number."""
+    model = GPT().model()
+    return formulas_of(counted(model, megatron_modules(n_layers), VERSION_2021, partitioned=True))
 
 
 def _profile(inputs: Mapping[str, Any]) -> Profile:
