@@ -26,12 +26,12 @@ SI = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 """Binary prefixes as exact integers; printed for bytes."""
 
-_SUBUNITS = {"m": Fraction(1, 10**3), "µ": Fraction(1, 10**6), "n": Fraction(1, 10**9)}
+_PARTS = {"n": Fraction(1, 10**9), "µ": Fraction(1, 10**6), "m": Fraction(1, 10**3)}
 _ABBREVIATION = {Unit.BYTE: "B", Unit.ELEMENT: "", Unit.RATIO: "", Unit.RANK: ""}
 
 
 def human(value: float | Fraction, unit: Unit, digits: int = 4) -> str:
-    """Print a value with a prefix: IEC for bytes, SI otherwise.
+    """Print a value with a prefix: IEC for bytes, parts for seconds, SI otherwise.
 
     Args:
         value: in the base unit.
@@ -41,17 +41,19 @@ def human(value: float | Fraction, unit: Unit, digits: int = 4) -> str:
     >>> human(2 * 10**12, Unit.FLOP), human(3 * 2**29, Unit.BYTE), human(96, Unit.ELEMENT)
     ('2 TFLOP', '1.5 GiB', '96')
     """
-    prefixes: dict[str, int | Fraction] = dict(IEC if unit is Unit.BYTE else SI)
+    exact, chosen, scale = Fraction(value), "", Fraction(1)
+    for prefix, size in _prefixes(unit).items():
+        if abs(exact) >= size:
+            chosen, scale = prefix, size
+    number = f"{float(exact / scale):.{digits}g}"
+    if "e" in number and not chosen and exact.denominator == 1:
+        number = str(exact)
+    return f"{number} {chosen}{_ABBREVIATION.get(unit, unit.value)}".strip()
+
+
+def _prefixes(unit: Unit) -> dict[str, Fraction]:
+    """Return the prefixes of a unit, ascending."""
     if unit is Unit.SECOND:
-        prefixes = dict(_SUBUNITS)
-    name = _ABBREVIATION.get(unit, unit.value)
-    chosen, scale = "", Fraction(1)
-    for prefix, size in prefixes.items():
-        grows = unit is not Unit.SECOND and abs(value) >= size
-        shrinks = unit is Unit.SECOND and 0 < abs(value) < 1 and not chosen
-        if grows or shrinks or (unit is Unit.SECOND and 0 < abs(value) < scale):
-            chosen, scale = prefix, Fraction(size)
-    number = f"{float(Fraction(value) / scale):.{digits}g}"
-    if "e" in number and not chosen and float(value).is_integer():
-        number = f"{int(value)}"
-    return f"{number} {chosen}{name}".strip()
+        return {**_PARTS, "": Fraction(1)}
+    larger = IEC if unit is Unit.BYTE else SI
+    return {prefix: Fraction(size) for prefix, size in larger.items()}
