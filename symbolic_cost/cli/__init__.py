@@ -19,6 +19,7 @@ _COMMANDS = (
     "memory",
     "comm",
     "count",
+    "profile",
     "scale",
     "reproduce",
     "schedule",
