@@ -19,6 +19,7 @@ _COMMANDS = (
     "memory",
     "comm",
     "count",
+    "compare-conventions",
     "profile",
     "scale",
     "reproduce",

@@ -173,3 +173,14 @@ def test_count_of_a_configuration(tmp_path):
     assert counts["params"] == 124439808
     assert counts["flops_fwd"] == 32228179968
     assert "124439808" in run(f"count {config}")
+
+
+def test_the_difference_of_conventions_is_a_formula():
+    line = "compare-conventions gpt2 torch-flop-counter fvcore --of flops_fwd --format json"
+    (product, total) = json.loads(run(line))["records"]
+    assert product["kind"] == "einsum"
+    assert (
+        product["formula"]
+        == total["formula"]
+        == ("b l (2 n_layers l e + 4 n_layers e^2 + 2 n_layers e f + e V)")
+    )
