@@ -45,7 +45,7 @@ _WINDOWED_LAYERS = {"sliding_attention": True, "full_attention": False}
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a decoder of a family without peculiarities."""
-    return _build(fields, shape, _traits(fields))
+    return declared(fields, shape, _traits(fields))
 
 
 def opt(fields: Fields, shape: Shape) -> Model:
@@ -62,13 +62,13 @@ def opt(fields: Fields, shape: Shape) -> Model:
         final_norm=first and not bare,
         projected=width != fields.size("hidden_size"),
     )
-    return _build(fields, shape, traits)
+    return declared(fields, shape, traits)
 
 
 def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
-    return _build(fields, shape, replace(_traits(fields), parallel_norms=2 if parallel else 0))
+    return declared(fields, shape, replace(_traits(fields), parallel_norms=2 if parallel else 0))
 
 
 def falcon(fields: Fields, shape: Shape) -> Model:
@@ -89,14 +89,14 @@ def falcon(fields: Fields, shape: Shape) -> Model:
         cached_heads=new,
     )
     shared = (given or heads) if new else heads
-    return _build(fields, shape, traits, heads=1 if single else shared)
+    return declared(fields, shape, traits, heads=1 if single else shared)
 
 
 def cohere(fields: Fields, shape: Shape) -> Model:
     """Declare a Command R: the larger one normalises every head of queries and keys."""
     normed = fields.flag("use_qk_norm", default=False)
     kind = HeadNorm.HEADS if normed else HeadNorm.NONE
-    return _build(fields, shape, replace(_traits(fields), head_norm=kind))
+    return declared(fields, shape, replace(_traits(fields), head_norm=kind))
 
 
 def deepseek(fields: Fields, shape: Shape) -> Model:
@@ -109,7 +109,7 @@ def deepseek(fields: Fields, shape: Shape) -> Model:
     fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
     fields.ignore("num_nextn_predict_layers", "head_dim", "qk_head_dim", "num_key_value_heads")
     rank = fields.optional_size("q_lora_rank")
-    return _build(fields, shape, replace(_traits(fields), query_latent=rank is not None))
+    return declared(fields, shape, replace(_traits(fields), query_latent=rank is not None))
 
 
 def _traits(fields: Fields) -> Traits:
@@ -137,8 +137,8 @@ def _name_of(function: str) -> str:
     return next(name for name, kind in ACTIVATIONS.items() if kind == function)
 
 
-def _build(fields: Fields, shape: Shape, traits: Traits, heads: int | None = None) -> Model:
-    """Read the sizes, check them against each other, and declare the model."""
+def declared(fields: Fields, shape: Shape, traits: Traits, heads: int | None = None) -> Model:
+    """Read the sizes, check them against each other, and declare the model of given traits."""
     plan = _plan(fields, traits)
     sizes = _sizes(fields, traits, plan, heads)
     fields.refuse()
@@ -318,4 +318,14 @@ def _expert_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
     return found
 
 
-__all__ = ["ACTIVATIONS", "CORES", "build", "cohere", "deepseek", "falcon", "gpt_neox", "opt"]
+__all__ = [
+    "ACTIVATIONS",
+    "CORES",
+    "build",
+    "cohere",
+    "declared",
+    "deepseek",
+    "falcon",
+    "gpt_neox",
+    "opt",
+]

@@ -30,6 +30,7 @@ def _decoder(prefix: str, function: str = "build") -> Family:
 
 
 FAMILIES: dict[str, Family] = {
+    "megatron": Family("megatron_config:build", ("GPTLMHeadModel",)),
     "gpt2": Family("decoder_config:build", ("GPT2LMHeadModel", "GPT2Model")),
     "opt": _decoder("OPT", "opt"),
     "bloom": _decoder("Bloom"),

@@ -1,0 +1,1 @@
+"""Importers: model and strategy from the launch files of training frameworks."""

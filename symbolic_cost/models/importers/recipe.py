@@ -1,0 +1,97 @@
+"""What a launch file says: a model, a strategy and a run, each value with where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.config import from_config
+from symbolic_cost.models.shape import TRAINING, Shape
+from symbolic_cost.ops.graph import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One setting of a file.
+
+    Args:
+        key: as written, dotted where the file nests.
+        value: as read.
+        line: where it stands, from 1.
+        file: its name.
+    """
+
+    key: str
+    value: Any
+    line: int
+    file: str
+
+    @property
+    def where(self) -> str:
+        """File, line and key, as errors name them."""
+        return f"{self.file}: line {self.line}, key {self.key!r}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model, how it is distributed and how it is run.
+
+    Args:
+        config: the model, as a config.json would say it.
+        degrees: ranks by strategy name, and the ZeRO level.
+        switches: strategies without a degree (sp).
+        run: microbatch, global batch, sequence length, precision, recomputation, ranks.
+        origins: the entry behind every value; what a format implies has none.
+        unread: entries that were not used.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    degrees: Mapping[str, int] = field(default_factory=dict)
+    switches: tuple[str, ...] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[str, Entry] = field(default_factory=dict)
+    unread: tuple[Entry, ...] = ()
+
+    @property
+    def strategy(self) -> str:
+        """The strategy as it is written on the command line: "tp=8,sp,pp=4,dp=16,zero=1"."""
+        degrees = {name: self.degrees[name] for name in _ORDER if self.degrees.get(name, 1) != 1}
+        parts = [f"{name}={degree}" for name, degree in degrees.items()]
+        place = 1 if "tp" in degrees else 0
+        parts[place:place] = self.switches if "tp" in degrees else ()
+        ranks, zero = self.data_parallel, self.degrees.get("zero", 0)
+        if ranks is None or ranks > 1:
+            parts.append("dp" if ranks is None else f"dp={ranks}")
+            parts += [f"zero={zero}"] if zero else []
+        return ",".join(parts)
+
+    @property
+    def data_parallel(self) -> int | None:
+        """Data-parallel degree: as given, or what the other degrees leave of the ranks, or None.
+
+        Raises:
+            InputError: the ranks are not a multiple of the other degrees.
+        """
+        ranks: int | None = self.run.get("ranks")
+        if "dp" in self.degrees or ranks is None:
+            return self.degrees.get("dp")
+        others = prod(self.degrees.get(name, 1) for name in ("tp", "pp", "cp"))
+        if ranks % others:
+            raise InputError(f"{ranks} ranks are not a multiple of tp x pp x cp = {others}")
+        return ranks // others
+
+    def model(self, shape: Shape = TRAINING) -> Model:
+        """Declare the model.
+
+        Raises:
+            InputError: the files hold no model, or one that is refused.
+        """
+        if not self.config:
+            raise InputError("no model: a strategy alone was imported; add the file of the model")
+        return from_config(self.config, shape)
+
+
+_ORDER = ("tp", "cp", "ep", "pp")
