@@ -1,0 +1,92 @@
+"""Overlap of communication with computing: named answers to what of it is exposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from sympy import Expr, Integer, Max, Min
+
+from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.symbols import exact
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """One answer.
+
+    Args:
+        name: of the answer.
+        meaning: one line.
+        rule: exposed time of (communication, what may run at the same time) [s].
+    """
+
+    name: str
+    meaning: str
+    rule: Callable[[Expr, Expr], Expr]
+
+    def exposed(self, communication: Expr, busy: Expr) -> Expr:
+        """Return what of a communication is waited for [s].
+
+        Args:
+            communication: its time [s].
+            busy: time of the computing that may hide it [s].
+        """
+        return self.rule(communication, busy)
+
+
+NONE = Overlap("none", "everything is waited for", lambda communication, _: communication)
+FULL = Overlap(
+    "full",
+    "what exceeds the computing is waited for",
+    lambda communication, busy: Max(communication - busy, 0),
+)
+
+
+def partial(share: Expr) -> Overlap:
+    """Return the answer that a share of the communication may be hidden."""
+    return Overlap(
+        "partial",
+        "a share of the communication is hidden as far as the computing lasts",
+        lambda communication, busy: communication - Min(share * communication, busy),
+    )
+
+
+def pipelined(panels: Expr) -> Overlap:
+    """Return the answer of products in panels: the first is waited for, later ones are hidden.
+
+    Source: subramanian-2024-head, SUMMA layers.
+    """
+    return Overlap(
+        "panels",
+        "the communication of the first panel is waited for, and what exceeds the computing",
+        lambda communication, busy: communication / panels + Max(communication - busy, 0),
+    )
+
+
+_NAMED: Mapping[str, Overlap] = {"none": NONE, "full": FULL}
+_WITH_NUMBER: Mapping[str, Callable[[Expr], Overlap]] = {"partial": partial, "panels": pipelined}
+
+
+def overlap(text: str) -> Overlap:
+    """Return an answer by name: "none", "full", "partial=0.8" or "panels=4".
+
+    Raises:
+        InputError: no such name, or a number that it does not take.
+    """
+    name, equals, number = text.partition("=")
+    if name in _NAMED and not equals:
+        return _NAMED[name]
+    if name not in _WITH_NUMBER:
+        accepted = [*_NAMED, *(f"{name}=..." for name in _WITH_NUMBER)]
+        raise InputError(unknown("overlap", text, accepted))
+    try:
+        given = exact(Decimal(number))
+    except (InvalidOperation, InputError):
+        given = Integer(-1)
+    fits = 0 <= given <= 1 if name == "partial" else given.is_Integer and given >= 1
+    if not fits:
+        wanted = "a share from 0 to 1" if name == "partial" else "a positive integer"
+        raise InputError(f"overlap {text!r}: {wanted} is accepted after {name}=")
+    return _WITH_NUMBER[name](given)

@@ -1,0 +1,58 @@
+"""Points on the roofline, and the drawing."""
+
+import pytest
+from sympy import Integer
+
+from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import Phase
+from symbolic_cost.models.catalog import model
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.systems.records import machine
+from symbolic_cost.systems.roofline_plot import draw_roofline, roofline_points, roofs
+
+GPT2 = model("gpt2")
+DEVICE = machine("transformer-tables").device("fp16")
+
+
+def points():
+    table = cost(GPT2, STANDARD)
+    numbers = {s: Integer(GPT2.bindings[s.name]) for s in _symbols(table)}
+    return roofline_points(table.map(lambda expr: expr.xreplace(numbers)), DEVICE)
+
+
+def _symbols(table):
+    return set().union(*(row.expr.free_symbols | row.count.free_symbols for row in table))
+
+
+def test_points():
+    found = {(point.path, point.phase): point for point in points()}
+    fc1 = found["block.mlp.fc1", Phase.FORWARD]
+    l, e, f = 1024, 768, 3072
+    assert fc1.flop == 12 * (2 * l * e * f + l * f)
+    assert fc1.traffic == 12 * 2 * (l * e + e * f + f + l * f)
+    assert fc1.rate == min(312e12, fc1.intensity * 1555e9)
+    norm = found["block.mlp.norm", Phase.FORWARD]
+    assert (norm.units, fc1.units) == ("vector", "matrix")
+    assert norm.rate == pytest.approx(norm.intensity * 1555e9)
+    assert all(point.rate <= roofs(DEVICE)[point.units][0] for point in points())
+
+
+def test_symbols_that_are_left():
+    with pytest.raises(InputError, match="no point without values for V, b, e, l"):
+        roofline_points(cost(GPT2, STANDARD), DEVICE)
+
+
+def test_drawing_is_the_same_each_time(tmp_path):
+    pytest.importorskip("matplotlib")
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for path in files:
+        draw_roofline(points(), DEVICE, path, "GPT-2")
+    text = files[0].read_text()
+    assert text == files[1].read_text()
+    assert text.startswith("<?xml")
+
+
+def test_nothing_to_draw(tmp_path):
+    with pytest.raises(InputError, match="nothing to draw"):
+        draw_roofline([], DEVICE, tmp_path / "none.svg")
