@@ -63,7 +63,8 @@ class Recipe:
         place = 1 if "tp" in degrees else 0
         parts[place:place] = self.switches if "tp" in degrees else ()
         ranks, zero = self.data_parallel, self.degrees.get("zero", 0)
-        if ranks is None or ranks > 1:
+        distributed = bool(self.degrees or self.run) if ranks is None else ranks > 1
+        if distributed:
             parts.append("dp" if ranks is None else f"dp={ranks}")
             parts += [f"zero={zero}"] if zero else []
         return ",".join(parts)
