@@ -264,6 +264,12 @@ REFERENCES: dict[str, Reference] = {
         Reference(
             "chung-2022", "Scaling Instruction-Finetuned Language Models", "arXiv:2210.11416"
         ),
+        Reference(
+            "fedus-2021",
+            "Switch Transformers: Scaling to Trillion Parameter Models with Simple and "
+            "Efficient Sparsity",
+            "arXiv:2101.03961",
+        ),
     )
 }
 """Every source by its key."""

@@ -37,6 +37,7 @@ class Entry:
         needs: strategies that must be there as well.
         excludes: strategies that cannot be there as well.
         because: why not.
+        requires: axes that the model must have.
         lacks: axes that the model must not have, by the reason.
         rewrite: gives ops axes of their own.
         step: turns a collective into steps.
@@ -51,6 +52,7 @@ class Entry:
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     because: str = ""
+    requires: tuple[str, ...] = ()
     lacks: Mapping[str, str] = field(default_factory=dict)
     rewrite: Callable[[Model], Model] | None = None
     step: Step | None = None
@@ -63,7 +65,7 @@ _SEQUENCES = ("b", "u")
 _PLANES = ("b", "b_plane", "b_inner")
 _ONE_TENSOR = "a model has one tensor-parallel scheme"
 _ONE_KEYS = "keys and values are gathered in one way"
-_NO_EXPERTS = {"x": "experts are placed by ep, not by a tensor grid"}
+_NO_EXPERTS = {"f_m": "experts are placed by ep, not by a tensor grid"}
 
 STRATEGIES: dict[str, Entry] = {
     "tp": Entry(
@@ -144,6 +146,7 @@ STRATEGIES: dict[str, Entry] = {
         meaning="expert parallel: experts over some of the data-parallel ranks",
         meshes={"ep": symbols.ep},
         places={"ep": ("b", "x")},
+        requires=("x",),
         needs=("dp",),
     ),
     "dp": Entry(

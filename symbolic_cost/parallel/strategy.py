@@ -11,6 +11,7 @@ from sympy import Expr, Integer, Mul
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
+from symbolic_cost.parallel.axes import placeable
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
 from symbolic_cost.symbols import exact
 
@@ -51,6 +52,7 @@ class Strategy:
         for name, entry in known.items():
             problems += _degree_problems(name, self.degrees[name], entry)
             problems += _combination_problems(name, entry, self.degrees)
+        problems += _expert_problems(self.degrees)
         if self.zero not in _LEVELS or isinstance(self.zero, bool):
             problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
         elif self.zero and not any(mesh in known for mesh in DATA_AXES):
@@ -128,14 +130,15 @@ class Strategy:
         Raises:
             PlacementError: a strategy finds none of its axes in the model.
         """
-        present, problems = set(model.axes), []
+        present, problems = placeable(model.axes), []
         axes: dict[str, tuple[str, ...]] = {}
         for name in self.degrees:
             entry = STRATEGIES[name]
             places = list(_places(entry))
             found = [(axis, mesh) for axis, mesh in places if axis in present]
-            if places and not found:
-                wanted = ", ".join(axis for axis, _ in places)
+            missing = [axis for axis in entry.requires if axis not in present]
+            if places and (missing or not found):
+                wanted = ", ".join(missing or [axis for axis, _ in places])
                 problems.append(f"{name}: model {model.name!r} has none of its axes ({wanted})")
             for axis, mesh in found:
                 outer = axes.get(axis, ())
@@ -215,6 +218,16 @@ def _is_degree(degree: object) -> bool:
         return degree.is_integer is True and degree.is_positive is True
     is_count = isinstance(degree, int | Integer) and not isinstance(degree, bool)
     return is_count and bool(0 < degree <= MOST_RANKS)  # type: ignore[operator]
+
+
+def _expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
+    """Refuse experts over more ranks than there are, or over ranks that do not come out whole."""
+    experts, data = degrees.get("ep", (1,))[0], degrees.get("dp", (1,))[0]
+    if "dp" not in degrees or not all(exact(d).is_Integer for d in (experts, data)):
+        return []
+    if experts < 1 or data % experts == 0:
+        return []
+    return [f"ep={experts} does not divide dp={data}: experts are placed on data-parallel ranks"]
 
 
 def _combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sympy import Expr, Integer, Max, expand
+from sympy import Add, Expr, Integer, Max, expand
 
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.units import Unit
@@ -14,8 +14,8 @@ def greatest(candidates: Iterable[Expr]) -> Expr:
     """Return the maximum of expressions in positive symbols, without those that never reach it.
 
     >>> from symbolic_cost.symbols import b, e, f
-    >>> greatest([b * e, 2 * b * e, f])
-    Max(f, 2*b*e)
+    >>> greatest([b * e, 2 * b * e, b * e**2 + b * e, f])
+    Max(f, b*e**2 + b*e)
     """
     left: list[Expr] = []
     for candidate in dict.fromkeys(candidates):
@@ -26,7 +26,19 @@ def greatest(candidates: Iterable[Expr]) -> Expr:
 
 
 def _never_more(one: Expr, other: Expr) -> bool:
-    return expand(other - one).is_nonnegative is True
+    """Tell whether it shows that one is at most the other, given that counts are at least one."""
+    more = expand(other - one)
+    if _adds_up(more):
+        return True
+    counts = [symbol for symbol in more.free_symbols if symbol.is_integer]
+    if not more.is_polynomial(*counts):  # expanding would take its time
+        return False
+    return _adds_up(expand(more.xreplace({symbol: 1 + symbol for symbol in counts})))
+
+
+def _adds_up(expr: Expr) -> bool:
+    """Tell whether an expanded expression in positive symbols only adds."""
+    return all(term.as_coeff_Mul()[0] >= 0 for term in Add.make_args(expr))
 
 
 def workspace_row(name: str, phase: Phase, size: Expr) -> Row:

@@ -148,3 +148,96 @@ def test_large_model_with_all_tables_is_quick():
     communication_rows(table)
     sent_by_cluster(model, strategy, STANDARD)
     assert time.perf_counter() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tp=2,2d=2x2", "2d and tp do not go together: a model has one tensor-parallel scheme"),
+        ("2d=2x2,3d=2x2x2", "3d and 2d do not go together"),
+        ("cp=2,ring=2", "ring and cp do not go together: keys and values are gathered in one way"),
+        ("3d=2x2x2,ring=2", "3d and ring do not go together"),
+        ("2.5d=2x2", "2 degrees are given, 2.5d takes 3"),
+        ("replicas=2", "replicas needs dp"),
+        ("2d=2x2,panels=0", "panels=0: a positive integer or a symbol is accepted"),
+    ],
+)
+def test_refuses_combinations(text, problem):
+    with pytest.raises(InputError) as caught:
+        parse_strategy(text)
+    assert problem in str(caught.value)
+
+
+def test_panels_are_messages_of_their_own():
+    table = strategy_table(MODEL, parse_strategy("2d=2x4,panels=8"), STANDARD)
+    whole = strategy_table(MODEL, parse_strategy("2d=2x4"), STANDARD)
+    assert expand(table.total("communication") - whole.total("communication")) == 0
+    for one, other in zip(
+        table.select("communication"), whole.select("communication"), strict=True
+    ):
+        move, single = one.collective, other.collective
+        if move.kind in {CollectiveKind.BROADCAST, CollectiveKind.REDUCE}:
+            assert (move.calls, 8 * move.message) == (8, single.message)
+            assert one.source == "xu-2021"
+    panels = {row.path: row.expr for row in table.select(Quantity.WORKSPACE)}
+    whole_panels = {row.path: row.expr for row in whole.select(Quantity.WORKSPACE)}
+    numbers = {b: 2, l: 64, e: 32, symbol("f"): 128, symbol("h"): 4, symbol("V"): 100}
+    assert panels.keys() == {"m1_buffers", "m2_buffers"}
+    for name, size in panels.items():
+        assert 8 * size.xreplace(numbers).doit() == whole_panels[name].xreplace(numbers).doit()
+
+
+def test_rings_send_blocks():
+    table = strategy_table(MODEL, parse_strategy("ring"), STANDARD)
+    gathered = strategy_table(MODEL, parse_strategy("cp"), STANDARD)
+    keys = {
+        text: [
+            row for row in rows if row.collective and row.collective.axis == "t" and row.expr != 0
+        ]
+        for text, rows in (("ring", table.select("communication")), ("cp", gathered))
+    }
+    for row in keys["ring"]:
+        move = row.collective
+        assert (move.kind, move.calls) == (CollectiveKind.SEND_RECEIVE, cp - 1)
+        assert move.message == 2 * b * l * e / cp
+    sent = [
+        sum(row.expr for row in rows if row.quantity == "communication") for rows in keys.values()
+    ]
+    assert expand(sent[0] - sent[1]) == 0
+    (buffers,) = table.select(Quantity.WORKSPACE)
+    assert buffers.expr == 4 * b * l * e / cp  # a block of keys and one of values
+
+
+def test_volume_of_exchanged_heads():
+    """jacobs-2023, section 3.2: an aggregate message of 4 l e per layer, 1/s1 of it per rank."""
+    table = strategy_table(MODEL, parse_strategy("ulysses"), STANDARD)
+    s1, n_layers = symbol("s1"), symbol("n_layers")
+    moved = table.select(
+        "communication",
+        phase="forward",
+        where=lambda row: row.collective.kind is CollectiveKind.ALL_TO_ALL,
+    )
+    sent = moved.total() / n_layers
+    assert expand(sent - 2 * 4 * b * l * e / s1 * (s1 - 1) / s1) == 0
+
+
+def test_hybrid_shards():
+    """Shards over dp, sums of shards over the replicas."""
+    table = strategy_table(MODEL, parse_strategy("dp=4,replicas=2,zero=3"), STANDARD)
+    moved = table.select("communication", path="block.mlp.fc1", where=lambda row: "w" in row.tensor)
+    found = {(row.collective.kind.value, row.collective.mesh_axis) for row in moved}
+    assert found == {("all-gather", "dp"), ("reduce-scatter", "dp"), ("all-reduce", "replicas")}
+    weight = table.select(Quantity.WEIGHT, path="block.mlp.fc1").rows[0]
+    assert weight.expr == 2 * e * symbol("f") / 4
+    once = {
+        row.collective.mesh_axis: row.per_step for row in moved if row.phase == "backward_weight"
+    }
+    assert once == {"dp": False, "replicas": True}
+
+
+def test_model_axes_that_mean_something_else_stay_whole():
+    """The kernel of a convolution is k, but no heads."""
+    ops = (einsum("mix", "x[b l e], *w[k e f] -> y[b l k f]"),)
+    sizes = {"b": b, "l": l, "e": e, "f": symbol("f"), "k": Integer(3)}
+    placed = parse_strategy("tp").placement(Model("conv", (Part("all", ops),), sizes))
+    assert placed.axes == {"f": ("tp",)}
