@@ -26,6 +26,7 @@ from symbolic_cost.symbols import l, n, t
 _BACKWARD_OF_TORCH = {
     "rms_norm": "rms_norm_single",
     "cross_entropy": "cross_entropy_targets",
+    "cross_entropy_values": "cross_entropy_values_targets",
 }
 """Functions of which PyTorch saves more than a fused kernel would."""
 

@@ -26,6 +26,7 @@ class Role(StrEnum):
     STATISTIC = "statistic"
     MOMENT = "moment"
     INDEX = "index"
+    BUFFER = "buffer"
     WEIGHT = "weight"
     WEIGHT_GRADIENT = "weight_gradient"
 
@@ -40,6 +41,7 @@ class ElementSizes:
         statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
         moment: saved mean and reciprocal deviation of a layer norm; as statistic unless given.
         index: token ids.
+        buffer: constants that belong to the model, such as the numbers of positions.
         single: copies kept in single precision.
         cast: such copies of values that are none where values are in single precision themselves.
         weight: weights used in computation.
@@ -55,6 +57,7 @@ class ElementSizes:
     weight_gradient: Expr = Integer(2)
     cast: Expr = Integer(4)
     moment: Expr | None = None
+    buffer: Expr = Integer(0)
 
     def of(self, role: Role) -> Expr:
         """Return the bytes of one element."""

@@ -43,6 +43,7 @@ class Attention:
         output_bias: whether the output projection has one.
         dropout: whether the attention probabilities are dropped out.
         causal: whether a query sees the keys up to its own position only.
+        single: whether the softmax runs in single precision.
     """
 
     projection: Projection = Projection.FUSED
@@ -51,6 +52,7 @@ class Attention:
     output_bias: bool = True
     dropout: bool = True
     causal: bool = True
+    single: bool = False
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -81,7 +83,7 @@ class Attention:
         kept = "dropped" if self.dropout else "p"
         ops = (
             self._product("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
-            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
+            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t", single=self.single),
             *((dropout("dropout", "p[b h l t] -> dropped[b h l t]"),) if self.dropout else ()),
             self._product("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]"),
         )

@@ -1,7 +1,9 @@
 """BERT: post-norm transformer encoder with learned positions and token types.
 
+Token types are those of all sequences alike, as when none are given.
+
 Axes: as in the layers; types token types, w width of the heads' hidden layers, z next-sentence
-classes.
+classes, one a single position.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
+from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
@@ -22,7 +25,7 @@ from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwis
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
 
@@ -104,6 +107,7 @@ class BERT:
             "p": exact(self.P),
             "types": exact(self.T),
             "z": Integer(2),
+            "one": Integer(1),
         }
 
     def block(self) -> tuple[Op, ...]:
@@ -118,9 +122,9 @@ class BERT:
         return (
             lookup("token", "!ids[b l]:index, *@token[v e] -> found[b l e]"),
             view("scatter", "found[b l e] -> tokens[b r e]"),
-            lookup("type", "!kinds[b r]:index, *table[types e] -> kind[b r e]"),
-            pointwise("add_type", "tokens[b r e], kind[b r e] -> typed[b r e]", "add"),
-            lookup("position", "!places[r]:index, *table[p e] -> positions[r e]"),
+            lookup("type", "!kinds[r]:index, *table[types e] -> kind[r e]"),
+            pointwise("add_type", "tokens[b r e], kind[r e] -> typed[b r e]", "add"),
+            lookup("position", "!places[r]:buffer, *table[p e] -> positions[r e]"),
             pointwise("add_position", "typed[b r e], positions[r e] -> summed[b r e]", "add"),
             *scope("norm", (layer_norm("norm"),), x="summed", y=normed),
             *((dropout("dropout", "normed[b r e] -> x[b r e]"),) if self.dropout else ()),
@@ -141,16 +145,18 @@ class BERT:
 def _pooler(*, next_sentence: bool) -> tuple[Op, ...]:
     """Declare the hidden layer of the first token, and what tells whether two texts follow."""
     pooled = (
-        split("first", "x[b r e] -> first[b e]"),
-        einsum("dense", "first[b e], *w[e w] + *bias[w] -> hidden[b w]"),
-        pointwise("activation", "hidden[b w] -> pooled[b w]", "tanh"),
+        view("first", "x[b r e] -> first[b one e]"),
+        einsum("dense", "first[b one e], *w[e w] + *bias[w] -> hidden[b one w]"),
+        pointwise("activation", "hidden[b one w] -> pooled[b one w]", "tanh"),
     )
     if not next_sentence:
         return pooled
     return (
         *pooled,
-        einsum("next", "pooled[b w], *w[w z] + *bias[z] -> logits[b z]"),
-        cross_entropy("loss", "logits[b z], !follows[b]:index -> loss[b]", row="z"),
+        einsum("next", "pooled[b one w], *w[w z] + *bias[z] -> logits[b one z]"),
+        cross_entropy(
+            "loss", "logits[b one z], !follows[b one]:index -> loss[b one]", row="z", single=False
+        ),
     )
 
 
@@ -164,7 +170,9 @@ def _masked_head(function: str, *, tied: bool) -> tuple[Op, ...]:
         norm("norm", "a[b l w], *scale[w], *shift[w] -> y[b l w]", "layer_norm", row="w"),
         view("rename", "y[b l w] -> normed[b l e]"),
         einsum("logits", f"normed[b l e], {weight} + *bias[v] -> logits[b l v]"),
-        cross_entropy("loss", "logits[b l v], !targets[b l]:index -> loss[b l]", row="v"),
+        cross_entropy(
+            "loss", "logits[b l v], !targets[b l]:index -> loss[b l]", row="v", single=False
+        ),
     )
 
 
@@ -193,9 +201,13 @@ def build(fields: Fields, shape: Shape) -> Model:
         n_layers=fields.size("num_hidden_layers"),
         heads=Heads(fields.head),
         tied=fields.flag("tie_word_embeddings", default=True),
-        attention=replace(ENCODER, dropout=False),
-        dropout=False,
-        function=fields.text("hidden_act", "gelu", ("gelu", "relu", "silu")),
+        attention=replace(
+            ENCODER,
+            core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
+            dropout=fields.drops("attention_probs_dropout_prob", default=True),
+        ),
+        dropout=fields.drops("hidden_dropout_prob", default=True),
+        function=ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))],
     )
     fields.refuse()
     return made.model()

@@ -1,6 +1,6 @@
 """ViT: pre-norm transformer encoder on patches of an image, with a class token.
 
-Axes: as in the layers; z classes, w width of the pooler.
+Axes: as in the layers; z classes, w width of the pooler, one a single position.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
 from symbolic_cost.layers.patch import patch_embedding
+from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
 
@@ -33,8 +34,8 @@ class Heads(StrEnum):
     POOLER = "ViTModel"
 
 
-ENCODER = Attention(Projection.SEPARATE, causal=False)
-"""Attention of every position to every other."""
+ENCODER = Attention(Projection.SEPARATE, causal=False, single=True)
+"""Attention of every position to every other, its softmax in single precision."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class ViT:
             "d": width / heads,
             "z": exact(self.n_classes),
             "w": width,
+            "one": Integer(1),
         }
 
     def block(self) -> tuple[Op, ...]:
@@ -126,18 +128,20 @@ def _head(heads: Heads) -> tuple[Op, ...]:
     """Declare what is made of the class token."""
     first = (
         *scope("norm", (layer_norm("norm"),), x="x", y="normed"),
-        split("first", "normed[b r e] -> first[b e]"),
+        view("first", "normed[b r e] -> first[b one e]"),
     )
     if heads is Heads.POOLER:
         return (
             *first,
-            einsum("pooler", "first[b e], *w[e w] + *bias[w] -> hidden[b w]"),
-            pointwise("activation", "hidden[b w] -> pooled[b w]", "tanh"),
+            einsum("pooler", "first[b one e], *w[e w] + *bias[w] -> hidden[b one w]"),
+            pointwise("activation", "hidden[b one w] -> pooled[b one w]", "tanh"),
         )
     return (
         *first,
-        einsum("classes", "first[b e], *w[e z] + *bias[z] -> logits[b z]"),
-        cross_entropy("loss", "logits[b z], !targets[b]:index -> loss[b]", row="z"),
+        einsum("classes", "first[b one e], *w[e z] + *bias[z] -> logits[b one z]"),
+        cross_entropy(
+            "loss", "logits[b one z], !targets[b one]:index -> loss[b one]", row="z", single=False
+        ),
     )
 
 
@@ -166,7 +170,12 @@ def build(fields: Fields, shape: Shape) -> Model:
         problem=f"patches of {patch} do not divide an image of {side}",
         name="patch_size",
     )
-    attention = replace(ENCODER, qkv_bias=fields.flag("qkv_bias", default=True), dropout=False)
+    attention = replace(
+        ENCODER,
+        core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
+        qkv_bias=fields.flag("qkv_bias", default=True),
+        dropout=fields.drops("attention_probs_dropout_prob", default=False),
+    )
     made = ViT(
         b=shape.b,
         N_p=side // patch,
@@ -179,8 +188,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         heads=Heads(fields.head),
         n_layers=fields.size("num_hidden_layers"),
         attention=attention,
-        dropout=False,
-        function=fields.text("hidden_act", "gelu", ("gelu", "relu", "silu")),
+        dropout=fields.drops("hidden_dropout_prob", default=False),
+        function=ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))],
     )
     fields.ignore("encoder_stride", "pooler_output_size", "pooler_act")
     fields.refuse()

@@ -30,6 +30,8 @@ class Keeps(StrEnum):
     CAST_OUTPUTS = "outputs in single precision, where values are not"
     INDICES = "outputs that are indices"
     TARGETS = "outputs in single precision, the targets and their number"
+    LOGARITHMS = "outputs along the rows"
+    LOGARITHMS_TARGETS = "outputs along the rows, the targets and their number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         # maximum, sum of exponentials and the target's logit; backward is local
         "cross_entropy": Kind(Keeps.SINGLE_OUTPUTS, forward_reductions=3),
         "cross_entropy_targets": Kind(Keeps.TARGETS, forward_reductions=3, like="cross_entropy"),
+        # logits that are not copied to single precision
+        "cross_entropy_values": Kind(Keeps.LOGARITHMS, forward_reductions=3, like="cross_entropy"),
+        "cross_entropy_values_targets": Kind(
+            Keeps.LOGARITHMS_TARGETS, forward_reductions=3, like="cross_entropy"
+        ),
     }
 )
 """Every elementwise kind by name."""
@@ -190,6 +197,8 @@ class Elementwise(Op):
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
         first, result = self.inputs[0], self.outputs[0]
         single = Operand(f"{result.tensor}.single", first.axes, Role.SINGLE)
+        logarithms = Operand(f"{result.tensor}.logarithms", first.axes)
+        number = Operand(f"{result.tensor}.number", ())
         kept: dict[Keeps, tuple[Operand, ...]] = {
             Keeps.NOTHING: (),
             Keeps.INPUTS: self.inputs,
@@ -199,11 +208,9 @@ class Elementwise(Op):
             Keeps.SINGLE_INPUTS: (single,),
             Keeps.CAST_OUTPUTS: (replace(single, role=Role.CAST),),
             Keeps.INDICES: tuple(o for o in self.outputs if o.role is Role.INDEX),
-            Keeps.TARGETS: (
-                single,
-                *self.inputs[1:],
-                Operand(f"{result.tensor}.number", (), Role.STATISTIC),
-            ),
+            Keeps.TARGETS: (single, *self.inputs[1:], replace(number, role=Role.STATISTIC)),
+            Keeps.LOGARITHMS: (logarithms,),
+            Keeps.LOGARITHMS_TARGETS: (logarithms, *self.inputs[1:], number),
         }
         return kept[keeps]
 
@@ -241,9 +248,10 @@ def softmax(name: str, pattern: str, row: str, *, single: bool = False) -> Eleme
     return _elementwise(name, pattern, function, tuple(row.split()))
 
 
-def cross_entropy(name: str, pattern: str, row: str) -> Elementwise:
-    """Declare a softmax cross-entropy over classes `row`, kept in single precision."""
-    return _elementwise(name, pattern, "cross_entropy", tuple(row.split()))
+def cross_entropy(name: str, pattern: str, row: str, *, single: bool = True) -> Elementwise:
+    """Declare a softmax cross-entropy over classes `row`, kept in single precision or not."""
+    function = "cross_entropy" if single else "cross_entropy_values"
+    return _elementwise(name, pattern, function, tuple(row.split()))
 
 
 def _elementwise(name: str, pattern: str, function: str, row: tuple[str, ...]) -> Elementwise:
