@@ -21,6 +21,7 @@ from symbolic_cost.ledger import (
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL
+from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.sharded import States
@@ -185,7 +186,8 @@ class _StepMaker:
         self.units = training.precision.partition("-")[0]
         self.conventions = self.policy.applied(methods.conventions)
         self.plan = schedule(training.schedule)
-        self.placement = strategy.placement(model)
+        self.own = strategy.model(model)
+        self.placement = strategy.placement(self.own)
         self.pp = strategy.degree("pp")
         self.timing = Timing(
             machine.device(self.units),
@@ -219,7 +221,7 @@ class _StepMaker:
     def _stage(self, stage: Stage, table: CostTable) -> StageTimes:
         """Define the passes of one stage and microbatch."""
         ops = op_times(table, self.timing, self.to)
-        parts = stage_model(self.model, self.pp, stage).parts
+        parts = stage_model(self.own, self.pp, stage).parts
         counts = {
             op.path: part.repeat
             for part in parts
@@ -320,14 +322,14 @@ class _StepMaker:
         """Define the norm (one read, one small sum over ranks) and the scaling (read, write)."""
         time = self.timing.device.memory_time(3 * gradients)
         for mesh in self.strategy.mesh:
-            if mesh not in {"dp", "cp"}:
+            if mesh not in DATA_AXES:
                 hops = self.to.hops(mesh, self.timing.hops(mesh))
                 time += self.timing.collectives.time(CollectiveKind.ALL_REDUCE, _NORM, hops)
         return self.to.keep(f"{stage}.clipping", time)
 
     def _updated(self, stage: Stage, table: CostTable, gradients: Expr) -> Expr:
         """Return what the optimizer reads and writes [byte]: its share of all it keeps."""
-        share = stage_model(self.model, self.pp, stage)
+        share = stage_model(self.own, self.pp, stage)
         states = States(
             share,
             self.placement,

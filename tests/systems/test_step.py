@@ -136,6 +136,19 @@ def test_two_and_three_stages():
         assert bool(found["bubble"] > 0) is (stages > 1)
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    ["2d=2x2,pp=4", "2.5d=2x2x2", "3d=2x2x2", "ring=4", "ulysses=4,dp=2,zero=1", "cp=2,zero=3"],
+)
+def test_every_tensor_scheme_has_a_step(strategy):
+    """More ranks with free links take the work's share; the links make it slower."""
+    step = made(strategy=strategy)
+    free = {"beta": 10**30, "beta_d": 10**30, "alpha": 1e-30, "alpha_d": 1e-30}
+    found, quick = numbers(step), numbers(step, **free)
+    assert quick["step"] < found["step"]
+    assert float(quick["exposed"]) < 1e-9 < float(found["exposed"])
+
+
 def test_overlap_hides_communication():
     open_, half, hidden = (
         numbers(made(**kwargs)) for kwargs in ({}, {"tp": 0}, {"tp": 1, "dp": 1, "pp": 1})
