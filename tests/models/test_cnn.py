@@ -66,3 +66,30 @@ def test_a_window_larger_than_the_maps_is_refused():
     network = CNN("small", lambda _: Chain({"two": chain(Conv(8, 5), Conv(8, 5))}), side=8)
     with pytest.raises(InputError, match=r"two\.1: a window of 5 does not fit into maps of 4 x 4"):
         network.model()
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "side", "total"),
+    [
+        ("alexnet", 1, 224, 3_745_196),
+        ("alexnet", 2, 224, 7_490_388),
+        ("vgg-16", 1, 64, 6_174_636),
+        ("vgg-16", 2, 64, 12_349_268),
+    ],
+)
+def test_saved_bytes_are_those_of_autograd(name, batch, side, total):
+    """In single precision on the CPU, where dropout keeps a noise tensor as large as the values."""
+    rules = PRESETS["torch-autograd-fp32"]
+    rules = replace(rules, sizes=replace(rules.sizes, mask=rules.sizes.value))
+    model = replace(NETWORKS[name], b=batch, side=side).model()
+    assert cost(model, rules).total("saved") == total
+
+
+def test_depthwise_weight_gradients_are_counted_by_pytorch_as_if_groups_met():
+    true, counted = (
+        table("mobilenet-v2", 2, rules) for rules in ("model-flop", "torch-flop-counter")
+    )
+    assert counted.total("flop") == 24_559_401_984
+    assert true.total("flop") == 3_565_939_200
+    phases = ("forward", "backward_input")
+    assert counted.total("flop", phase=phases) == true.total("flop", phase=phases)
