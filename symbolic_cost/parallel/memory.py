@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Add, Expr, Integer, Max, Mul
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
@@ -139,7 +139,9 @@ def moments(table: CostTable) -> dict[str, Expr]:
 
 def peak(table: CostTable) -> Expr:
     """Return the greatest of the moments [byte]."""
-    return greatest(moments(table).values())
+    at = moments(table)
+    step, backward = at["optimizer step"], at["backward"]  # the others hold a part of these
+    return backward if step == at["between steps"] else Max(step, backward, evaluate=False)
 
 
 def _in_flight(

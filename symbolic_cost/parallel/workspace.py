@@ -11,34 +11,55 @@ from symbolic_cost.units import Unit
 
 
 def greatest(candidates: Iterable[Expr]) -> Expr:
-    """Return the maximum of expressions in positive symbols, without those that never reach it.
+    """Return the maximum of sums in positive counts, without those that never reach it.
 
     >>> from symbolic_cost.symbols import b, e, f
     >>> greatest([b * e, 2 * b * e, b * e**2 + b * e, f])
     Max(f, b*e**2 + b*e)
     """
-    left: list[Expr] = []
+    left: dict[Expr, _Sum] = {}
     for candidate in dict.fromkeys(candidates):
-        if not any(_never_more(candidate, other) for other in left):
-            left = [other for other in left if not _never_more(other, candidate)]
-            left.append(candidate)
-    return Max(*left, evaluate=False) if len(left) > 1 else left[0] if left else Integer(0)
+        terms = _terms(candidate)
+        if not any(_never_more(terms, other) for other in left.values()):
+            left = {c: other for c, other in left.items() if not _never_more(other, terms)}
+            left[candidate] = terms
+    return Max(*left, evaluate=False) if len(left) > 1 else next(iter(left), Integer(0))
 
 
-def _never_more(one: Expr, other: Expr) -> bool:
-    """Tell whether it shows that one is at most the other, given that counts are at least one."""
-    more = expand(other - one)
-    if _adds_up(more):
-        return True
-    counts = [symbol for symbol in more.free_symbols if symbol.is_integer]
-    if not more.is_polynomial(*counts):  # expanding would take its time
+_Monomial = dict[Expr, Expr]
+_Sum = list[tuple[Expr, _Monomial]]
+
+
+def _terms(expr: Expr) -> _Sum:
+    """Return coefficients and monomials of a sum, as powers by base."""
+    terms = (term.as_coeff_Mul() for term in Add.make_args(expand(expr)))
+    return [(coefficient, rest.as_powers_dict()) for coefficient, rest in terms]
+
+
+def _never_more(one: _Sum, other: _Sum) -> bool:
+    """Tell whether terms of the other cover each term of one, since counts are at least one."""
+    room = [coefficient for coefficient, _ in other]
+    if any(coefficient < 0 for coefficient in room):
         return False
-    return _adds_up(expand(more.xreplace({symbol: 1 + symbol for symbol in counts})))
+    for coefficient, monomial in one:
+        left = coefficient
+        for place, (_, covering) in enumerate(other):
+            if left > 0 and room[place] > 0 and _covers(covering, monomial):
+                taken = min(room[place], left)
+                room[place] -= taken
+                left -= taken
+        if left > 0:
+            return False
+    return True
 
 
-def _adds_up(expr: Expr) -> bool:
-    """Tell whether an expanded expression in positive symbols only adds."""
-    return all(term.as_coeff_Mul()[0] >= 0 for term in Add.make_args(expr))
+def _covers(one: _Monomial, other: _Monomial) -> bool:
+    """Tell whether a monomial is the other times counts."""
+    more = {base: one.get(base, 0) - other.get(base, 0) for base in one | other}
+    return all(
+        power == 0 or (base.is_Symbol and base.is_integer and power > 0)
+        for base, power in more.items()
+    )
 
 
 def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
