@@ -19,11 +19,15 @@ _UNITS = {
 
 
 def count_sheet(
-    config: str, counts: Mapping[str, int | str], batch: int, seq: int, conventions: str
+    config: str, counts: Mapping[str, int | str | None], batch: int, seq: int, conventions: str
 ) -> Sheet:
     """Tabulate the counts of a configuration, exact and with a prefix."""
     rows = tuple(
-        (name, str(number), human(number, _UNITS[name]) if isinstance(number, int) else None)
+        (
+            name,
+            None if number is None else str(number),
+            human(number, _UNITS[name]) if isinstance(number, int) else None,
+        )
         for name, number in counts.items()
     )
     columns = (Column("count"), Column("exact", "right"), Column("short", "right"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.graph import scope
@@ -55,9 +56,12 @@ class SelfAttention:
         at = self.positions
         pair = f"{at.query} {at.key}"
         bias = f"scores[b h {pair}], position[{pair} h] -> biased[b h {pair}]"
-        made = (
-            view("keys", f"k[b {at.query} h d] -> keys[b {at.key} h d]"),
-            view("values", f"v[b {at.query} h d] -> values[b {at.key} h d]"),
+        kept = f"b {at.key} h d"
+        made = tuple(
+            cache(name, f"{name[0]}[b {at.query} h d] -> {name}[{kept}]", kept=kept)
+            if at.causal
+            else view(name, f"{name[0]}[b {at.query} h d] -> {name}[{kept}]")
+            for name in ("keys", "values")
         )
         return _attention(
             at,
@@ -75,19 +79,25 @@ class CrossAttention:
     Args:
         positions: of the sequence, and of the memory as keys.
         dropout: whether the probabilities are dropped out.
+        projected: whether keys and values of the memory are made, and not in the cache already.
     """
 
     positions: Positions
     dropout: bool = True
+    projected: bool = True
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        at = self.positions
+        at, kept = self.positions, f"b {self.positions.key} h d"
         memory = tuple(
-            einsum(name, f"memory[b {at.key} e], *w[e h d] -> {name}[b {at.key} h d]")
+            einsum(name, f"memory[b {at.key} e], *w[e h d] -> {name}[{kept}]") for name in "kv"
+        )
+        caches = tuple(
+            cache(name, f"{name[0]}[{kept}] -> {name}[{kept}]", kept=kept)
             for name in ("keys", "values")
         )
-        return _attention(at, "q", memory, (), _core(at, (), drop=self.dropout))
+        made = memory if self.projected else ()
+        return _attention(at, "q", made, caches, _core(at, (), drop=self.dropout))
 
 
 def _attention(

@@ -30,7 +30,7 @@ def count(
     batch: int = 1,
     seq: int = 1024,
     conventions: str | Conventions = "torch-flop-counter",
-) -> dict[str, int | str]:
+) -> dict[str, int | str | None]:
     """Count a configuration.
 
     Args:
@@ -41,8 +41,9 @@ def count(
 
     Returns:
         model_type and architecture; params and params_active [element]; flops_fwd and flops_train
-        of the whole batch, flops_decode of one step [FLOP]; kv_cache_elements after the sequence
-        [element]; saved_bytes kept for backward [byte].
+        of the whole batch, flops_decode of one step [FLOP], None where nothing is cached and so
+        nothing generated; kv_cache_elements after the sequence [element]; saved_bytes kept for
+        backward [byte].
 
     Raises:
         InputError: every problem of the configuration, or a batch or length that is no count.
@@ -59,6 +60,7 @@ def count(
     made = imported(source, Shape(b, l))
     table = cost(made.model, rules)
     step = cost(imported(source, Shape(b, Integer(1), l)).model, rules)
+    cached = _whole(table.total(Quantity.CACHED))
     return {
         "model_type": made.model_type,
         "architecture": made.architecture,
@@ -66,8 +68,8 @@ def count(
         "params_active": _whole(_active(made.model, rules)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
-        "flops_decode": _whole(_forward(step)),
-        "kv_cache_elements": _whole(table.total(Quantity.CACHED)),
+        "flops_decode": _whole(_forward(step)) if cached else None,
+        "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
     }
 

@@ -49,6 +49,7 @@ class T5:
         gated: whether the perceptrons are.
         tied: whether the output head is the token table.
         dropout: whether anything is dropped out.
+        cached: target tokens in the cache; None if the source is not encoded yet.
         name: of the model.
     """
 
@@ -67,17 +68,21 @@ class T5:
     gated: bool = False
     tied: bool = True
     dropout: bool = True
+    cached: Expr | int | None = None
     name: str = "t5"
 
     def model(self) -> Model:
         """Declare the model."""
+        encoder = (
+            Part("encoder.embedding", self._embedding(SOURCE)),
+            Part("encoder.position", (SOURCE.distances(),)),
+            Part("encoder.block", self._encoder(), exact(self.n_layers)),
+            Part("encoder.norm", self._last(SOURCE)),
+        )
         return Model(
             self.name,
             (
-                Part("encoder.embedding", self._embedding(SOURCE)),
-                Part("encoder.position", (SOURCE.distances(),)),
-                Part("encoder.block", self._encoder(), exact(self.n_layers)),
-                Part("encoder.norm", self._last(SOURCE)),
+                *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
                 Part("decoder.position", (TARGET.distances(),)),
                 Part("decoder.block", self._decoder(), exact(self.n_dec)),
@@ -93,7 +98,8 @@ class T5:
         return {
             "b": exact(self.b),
             **dict.fromkeys(("r", "l", "t"), exact(self.l)),
-            **dict.fromkeys(("o", "m", "u"), exact(self.l_t)),
+            **dict.fromkeys(("o", "m"), exact(self.l_t)),
+            "u": exact(self.l_t) + exact(self.cached or 0),
             "e": exact(self.e),
             "f": exact(self.f),
             "h": exact(self.h),
@@ -120,7 +126,7 @@ class T5:
 
     def _decoder(self) -> tuple[Op, ...]:
         attention = SelfAttention(TARGET, self.dropout).ops()
-        cross = CrossAttention(ACROSS, self.dropout).ops()
+        cross = CrossAttention(ACROSS, self.dropout, projected=self.cached is None).ops()
         return (
             *self._branch("attention", TARGET, attention, "x", "attended"),
             *self._branch("cross", TARGET, cross, "attended", "middle"),
@@ -183,7 +189,7 @@ class T5:
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
-    The target is half as long as the source.
+    The target is half as long as the source; a decode step has half as many in its cache.
 
     Raises:
         InputError: every problem of the fields.
@@ -192,10 +198,12 @@ def build(fields: Fields, shape: Shape) -> Model:
         "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")
     )
     layers = fields.size("num_hidden_layers")
+    decodes = shape.c != 0
     made = T5(
         b=shape.b,
-        l=shape.l,
-        l_t=shape.l // 2,
+        l=shape.c if decodes else shape.l,
+        l_t=shape.l if decodes else shape.l // 2,
+        cached=shape.c // 2 if decodes else None,
         e=fields.size("hidden_size"),
         f=fields.size("intermediate_size"),
         h=fields.size("num_attention_heads"),

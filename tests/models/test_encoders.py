@@ -12,6 +12,7 @@ from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.bert import BERT, Heads
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.count import count
 from symbolic_cost.models.mamba import Mamba
 from symbolic_cost.models.mamba2 import Mamba2
 from symbolic_cost.models.shape import Shape
@@ -142,3 +143,22 @@ def test_decode_step_of_a_state_space_model_does_not_depend_on_what_came_before(
 def test_contradictory_configurations_are_refused(name, change, text):
     with pytest.raises(InputError, match=text):
         from_config(configuration(MODELS[name]) | change)
+
+
+def test_decode_step_of_t5_attends_to_both_caches():
+    b, c, layers, e, f, V = 2, 24, 6, 512, 2048, 32128
+    inner = 8 * 64
+    config = configuration(MODELS["t5-small"])
+    step = cost(from_config(config, Shape(Integer(b), Integer(1), Integer(c))), TORCH)
+    weights = 4 * e * inner + 2 * e * inner + 2 * e * f  # cross keys and values are in the cache
+    attention = 2 * inner * (c // 2 + 1) + 2 * inner * c
+    by_hand = 2 * b * (layers * (weights + attention) + e * V)
+    assert step.total("flop", phase="forward") == by_hand
+    prefill = cost(from_config(config, Shape(Integer(b), Integer(c))), TORCH)
+    assert prefill.total("cached") == layers * 2 * b * inner * (c + c // 2)
+    assert step.total("cached") == prefill.total("cached") + layers * 2 * b * inner
+
+
+def test_an_encoder_generates_nothing():
+    counts = count(configuration(MODELS["bert-base-uncased (BertModel)"]), batch=1, seq=128)
+    assert (counts["flops_decode"], counts["kv_cache_elements"]) == (None, 0)
