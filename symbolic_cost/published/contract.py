@@ -28,8 +28,13 @@ MODULES = {
     "ulysses-2023": "ulysses_2023",
     "zero-bubble-2024": "zero_bubble_2024",
     "llama3-2024": "llama3_2024",
+    "lstm-roofline": "lstm_roofline",
 }
 """Module by the name of the publication."""
+
+
+_FLOAT_DIGITS = 17
+"""Digits that tell all float64 numbers apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +113,19 @@ def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproductio
         return Reproduction(name, tuple(module.reproduce()))
     values = flattened(module.evaluate(inputs))
     rows = (
-        Comparison(key, None, "" if value is None else str(value), None)
+        Comparison(key, None, "" if value is None else _text(value), None)
         for key, value in values.items()
     )
     return Reproduction(name, tuple(rows))
+
+
+def _text(value: object) -> str:
+    """Write a computed value; fractions as decimals."""
+    if not isinstance(value, Fraction):
+        return str(value)
+    with localcontext() as context:
+        context.prec = _FLOAT_DIGITS
+        return str(Decimal(value.numerator) / Decimal(value.denominator))
 
 
 def formulas(name: str) -> Mapping[str, Expr]:

@@ -1,0 +1,98 @@
+"""Step time and memory of a language model of LSTM layers on a device with a power budget.
+
+The log of one run: tiles, traffic, intensities and times of every product and elementwise step,
+totals, parameters and memory. The model is a chain of named definitions (`chain`).
+
+Source: lstm-roofline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from sympy import Expr
+
+from symbolic_cost.numeric.binding import value
+from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.lstm_roofline.configuration import accepted
+from symbolic_cost.published.lstm_roofline.definitions import Definitions
+from symbolic_cost.published.lstm_roofline.hardware import hardware
+from symbolic_cost.published.lstm_roofline.inputs import Run, Structure, term
+from symbolic_cost.published.lstm_roofline.parts import parts
+from symbolic_cost.published.lstm_roofline.printed import comparison, printed
+from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
+from symbolic_cost.systems.chain import Chain
+
+PUBLISHED_INPUTS: Mapping[str, Any] = Run().model_dump(exclude={"mode", "slips"})
+"""The run of the log."""
+
+_REPEATED = {"par1": "schedule", "par2": "schedule"}
+_SPELLED = {"kp_embedding": "kp_embedding_dim1", "kp_proejction_dim2": "kp_projection_dim2"}
+
+
+def evaluate(inputs: Mapping[str, Any]) -> dict[str, int | Fraction]:
+    """Compute every number of the log, exactly.
+
+    Args:
+        inputs: any of the groups of `inputs.Run`, or of their names alone; what is not given is
+            as in the log. "mode" is "as printed" or "corrected"; "slips" lists those that are kept.
+
+    Returns:
+        Numbers by name, in the units of the log.
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    run = accepted(inputs)
+    found = {**run.numbers(), **chain(run).evaluate(run.numbers(glossary=True))}
+    return {row.key: value(found[_definition(row.key)]) for row in printed()}
+
+
+def reproduce() -> Sequence[Comparison]:
+    """Compare the 293 numbers of the log in the format in which they are printed."""
+    found = evaluate({})
+    return tuple(comparison(row, found[row.key]) for row in printed())
+
+
+def formulas() -> dict[str, Expr]:
+    """Return the definition of every number of the log, in inputs and earlier definitions."""
+    made = definitions(Run().structure)
+    names = {row.key: _definition(row.key) for row in printed()}
+    return {key: made[name] for key, name in names.items() if name in made}
+
+
+def chain(run: Run) -> Chain:
+    """Return the model of a run: inputs that the glossary lacks, then every definition.
+
+    Args:
+        run: its inputs.
+    """
+    return Chain({**run.numbers(glossary=False), **definitions(run.structure)})
+
+
+@cache
+def definitions(structure: Structure) -> Mapping[str, Expr]:
+    """Return the definitions of every run of one structure, in order.
+
+    Args:
+        structure: of the run.
+    """
+    found = Definitions(structure)
+    hardware(found)
+    parts(found)
+    total_time(found)
+    parameters(found)
+    memory(found)
+    step_limit(found)
+    return found
+
+
+def _definition(key: str) -> str:
+    """Return the definition whose number the log prints under a key."""
+    group, _, name = key.partition(".")
+    if group not in _REPEATED:
+        return key
+    return term(_REPEATED[group], _SPELLED.get(name, name)).name

@@ -1,0 +1,161 @@
+"""Total time, parameters, memory and the time that a step may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import And, Expr, Integer, Piecewise, floor
+
+from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions
+from symbolic_cost.published.lstm_roofline.hardware import GIB
+from symbolic_cost.published.lstm_roofline.inputs import CR, RC, term
+from symbolic_cost.published.lstm_roofline.parts import WIDTH, P, b
+from symbolic_cost.symbols import B, V, e, l, n_layers, named, s
+
+SECONDS_PER_DAY = Integer(86400)
+BILLION = Integer(10**9)
+
+
+def total_time(found: Definitions) -> None:
+    """Define the time of a step: the layers as a pipeline, and what is outside of them [s]."""
+    forward, backward, reduced = named("sum.Cf"), named("sum.Cb"), named("sum.R")
+    stages = term("schedule", "hlp")
+    depth = found.define("layers_per_stage", n_layers / stages)
+    moving = Piecewise((ZERO, term("schedule", "lp") <= 1), (s * b * e / IB, True))
+    moving = found.define("time.between_layers", moving)
+    late = backward >= reduced
+    filled = moving * (stages - 1)
+    waiting = (l + stages - 2) * moving
+    steps = n_layers + depth * (l - 1)
+    overlapped = (n_layers + depth * (l - 2) + 1) * backward + depth * reduced
+    # Branches: moving is hidden forward and backward; in neither; backward only.
+    hidden, shown = moving <= forward * depth, moving >= backward * depth
+    found.define(
+        "time.forward",
+        Piecewise((steps * forward + filled, hidden), (n_layers * forward + waiting, True)),
+    )
+    waits = n_layers * backward + waiting + reduced
+    waits_less = (n_layers - depth + 1) * backward + waiting + depth * reduced
+    not_hidden = And(moving > forward * depth, shown)
+    found.define(
+        "time.backward",
+        Piecewise(
+            (waits, And(not_hidden, late)),
+            (waits_less, not_hidden),
+            (steps * backward + filled + reduced, late),
+            (overlapped, True),
+        ),
+    )
+    outside = [
+        "sum.softmax_f",
+        "sum.softmax_b",
+        "sum.embedding_f",
+        "sum.embedding_b",
+        "grad.Softmax.time",
+    ]
+    if found.structure.projected or not found.keeps("projection left out"):
+        outside += ["sum.projection_f", "sum.projection_b", "grad.Projection.time"]
+    base = found.define("time.outside", sum(map(named, outside), ZERO))
+    found.define("time.total", base + named("time.forward") + named("time.backward"))
+
+
+def parameters(found: Definitions) -> None:
+    """Define the number of parameters, in billions."""
+    width = _Shard(n_layers).cell_weights
+    found.define("params.billion", (V * e + width + e * P + (e + 1) * V) / BILLION)
+
+
+def step_limit(found: Definitions) -> None:
+    """Define the time of a step with which the data take a day [s]."""
+    own = found.keeps("batch of the time limit")
+    batch = term("time_limit", "batch_size") if own else B
+    data = term("time_limit", "data_scale") * term("time_limit", "tokens_per_unit_data_scale")
+    steps = floor(data / (batch * term("time_limit", "seq_len")))
+    day = SECONDS_PER_DAY * term("time_limit", "day_limit")
+    found.define("time.time_per_step_limit", day / (term("time_limit", "num_epochs") * steps))
+
+
+# ---------------------------------------------------------------------- memory
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Sizes that one shard holds; the whole ones unless given."""
+
+    layers: Expr
+    hidden: tuple[Expr, Expr, Expr] = (b, 2 * e, WIDTH)
+    softmax: tuple[Expr, Expr, Expr] = (b, P, V)
+    projection: tuple[Expr, Expr, Expr] = (b, e, P)
+    lookup: tuple[Expr, Expr] = (b, V * e)
+
+    @property
+    def cell_weights(self) -> Expr:
+        _, inputs, width = self.hidden
+        return (inputs + 1) * width * self.layers
+
+    def elements(self) -> dict[str, tuple[Expr, Expr, Expr]]:
+        """Return weights, activations and elementwise memory of each part [element]."""
+        rows, inputs, _ = self.hidden
+        steps = l * self.layers
+        cell = rows * inputs * steps
+        words, summed, vocabulary = self.softmax
+        lines, wide, narrow = self.projection
+        looked_up, table = self.lookup
+        return {
+            "embedding": (table, looked_up * l * e, ZERO),
+            "hidden": (self.cell_weights, cell, cell / 2 * 9),
+            "softmax": (
+                (summed + 1) * vocabulary,
+                words * l * vocabulary,
+                2 * words * l * vocabulary + words * l,
+            ),
+            "projection": ((wide + 1) * narrow, lines * l * narrow, lines * l * narrow),
+        }
+
+
+def memory(found: Definitions) -> None:
+    """Define what a data shard and a model shard of it need [GiB], and how much is too much."""
+    summed = P if found.keeps("width of the softmax weight") else e
+    _needs(found, "data_shard", _Shard(n_layers, softmax=(b, summed, V)))
+    _needs(found, "model_shard", _model_shard(found, summed))
+    if found.keeps("memory of a model shard"):
+        for kind in ("weight", "activation", "pointwise"):
+            found[f"mem.model_shard.{kind}"] = named(f"mem.data_shard.{kind}")
+
+
+def _needs(found: Definitions, shard: str, held: _Shard) -> None:
+    elements = held.elements()
+    for part, sizes in elements.items():
+        found.define(f"mem.{shard}.{part}", s * sum(sizes, ZERO) / GIB)
+    total = sum((named(f"mem.{shard}.{part}") for part in elements), ZERO)
+    total = found.define(f"mem.{shard}.total", total)
+    found.define(f"mem.{shard}.total_again", total)
+    for kind, sizes in zip(
+        ("weight", "activation", "pointwise"), zip(*elements.values(), strict=True), strict=True
+    ):
+        found.define(f"mem.{shard}.{kind}", s * sum(sizes, ZERO) / GIB)
+    found.define(f"mem.{shard}.overflow_rate", total * GIB / named("capacity.memory"))
+
+
+def _model_shard(found: Definitions, summed: Expr) -> _Shard:
+    first, second = (term("schedule", f"kp_embedding_dim{place}") for place in (1, 2))
+    nodes = first if found.structure.kind("embedding") == CR else first * second
+    table = V * e if found.keeps("whole embedding") else V * e / nodes
+    return _Shard(
+        named("layers_per_stage"),
+        hidden=_spread(found, "hidden", (b, 2 * e, WIDTH)),
+        softmax=_spread(found, "softmax", (b, summed, V)),
+        projection=_spread(found, "projection", (b, e, P)),
+        lookup=(b / nodes, table),
+    )
+
+
+def _spread(
+    found: Definitions, part: str, sizes: tuple[Expr, Expr, Expr]
+) -> tuple[Expr, Expr, Expr]:
+    """Return rows, inner width and columns of one node; only RC leaves the inner width whole."""
+    rows, inner, columns = sizes
+    first, second = (term("schedule", f"kp_{part}_dim{place}") for place in (1, 2))
+    if found.structure.kind(part) == RC:
+        return rows / first, inner, columns / second
+    return rows, inner / first, columns
