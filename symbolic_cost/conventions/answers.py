@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Lambda
+from sympy import Expr, Integer, Lambda, Min
 
 from symbolic_cost.conventions.questions import Charge, ElementSizes, Elementwise, ElementwiseFlop
-from symbolic_cost.symbols import l, message, n, p, t
+from symbolic_cost.symbols import W, l, message, n, p, t
 
 # Answers: FLOP of a contraction of n terms.
 MULTIPLY_ADD_EXACT = Lambda(n, 2 * n - 1)
@@ -18,6 +18,10 @@ NOT_COUNTED = Lambda(n, Integer(0))
 # Answers: pairs of the attention mask.
 CAUSAL = Lambda((l, t), l * (2 * t - l + 1) / 2)
 """Query i of l sees the keys up to its own position, counted from the end of t keys."""
+
+_GROWING = Min(l, W - t + l)
+CAUSAL_WINDOW = Lambda((l, t, W), _GROWING * (2 * (t - l) + _GROWING + 1) / 2 + (l - _GROWING) * W)
+"""Query i of l sees the last W keys up to its own position; the first of them see fewer."""
 
 # Answers: additions of a reduction over p ranks, per element of the full message.
 ADDITIONS_OF_RING = Lambda(p, (p - 1) / p)

@@ -45,6 +45,7 @@ TORCH_FLOP_COUNTER = Conventions(
     reduction_additions=NO_ADDITIONS,
     sizes=_BFLOAT16,
     kept_as=_BACKWARD_OF_TORCH,
+    fused_recompute=False,
     # The weight gradient of a convolution of n groups is charged as if every group met all others.
     grouped_gradient=Lambda(n, n),
 )

@@ -8,6 +8,8 @@ from sympy import Integer
 
 from symbolic_cost.conventions.answers import (
     ADDITIONS_OF_RING,
+    CAUSAL,
+    CAUSAL_WINDOW,
     MATMUL_ALONE,
     MIXED,
     MULTIPLY_ADD_EXACT,
@@ -75,6 +77,15 @@ MODEL_FLOP = Conventions(
     charge=RING,
     reduction_additions=NO_ADDITIONS,
     sizes=MIXED,
+)
+
+MODEL_FLOP_CAUSAL = replace(
+    MODEL_FLOP,
+    name="model-flop-causal",
+    meaning="as model-flop, of the query-key pairs that the mask or the window keeps",
+    source="dao-2022",
+    attention_pairs=CAUSAL,
+    window_pairs=CAUSAL_WINDOW,
 )
 
 MEGATRON_2022 = Conventions(
@@ -148,6 +159,7 @@ _PRESETS = (
     EXACT,
     STANDARD,
     MODEL_FLOP,
+    MODEL_FLOP_CAUSAL,
     MEGATRON_2022,
     TRANSFORMER_TABLES_AS_PRINTED,
     TRANSFORMER_TABLES_AS_CODED,

@@ -182,8 +182,11 @@ class Conventions:
         uneven: local sizes that do not divide.
         grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
         unmasked_pairs: the same without a mask.
+        window_pairs: the same where a query sees no more keys than a window W; as without a window
+            unless given.
         contraction_kinds: exceptions to `contraction` by op kind.
         addition_kinds: exceptions to `addition` by op kind.
+        fused_recompute: whether what a fused kernel computes again in backward is counted.
         kept_as: elementwise functions that save for backward what another one does.
     """
 
@@ -204,6 +207,8 @@ class Conventions:
     uneven: Uneven = Uneven.QUOTIENT
     grouped_gradient: Lambda = WITHIN_GROUPS
     unmasked_pairs: Lambda = FULL_SQUARE
+    window_pairs: Lambda | None = None
+    fused_recompute: bool = True
     contraction_kinds: Mapping[str, Lambda] = field(default_factory=dict)
     addition_kinds: Mapping[str, Expr] = field(default_factory=dict)
     kept_as: Mapping[str, str] = field(default_factory=dict)

@@ -28,6 +28,7 @@ class GroupedCore:
         single: whether the softmax runs in single precision.
         dropout: whether the probabilities are dropped out.
         keys: axis of the key positions.
+        window: axis of the window of a sliding layer, if any.
         value: axis of the width of values.
     """
 
@@ -38,6 +39,7 @@ class GroupedCore:
     single: bool = True
     dropout: bool = False
     keys: str = "t"
+    window: str = ""
     value: str = "d"
 
     def ops(self) -> tuple[Op, ...]:
@@ -83,7 +85,12 @@ class GroupedCore:
         made = f"p{square}"
         drop = (dropout("dropout", f"{made} -> dropped{square}"),) if self.dropout else ()
         return (
-            einsum("scores", f"{operands['q']}, {operands['keys']} -> scores{square}", pairs=pairs),
+            einsum(
+                "scores",
+                f"{operands['q']}, {operands['keys']} -> scores{square}",
+                pairs=pairs,
+                window=self.window,
+            ),
             softmax(
                 "softmax", f"scores{square}{sinks} -> {made}", row=self.keys, single=self.single
             ),
@@ -92,5 +99,6 @@ class GroupedCore:
                 "attend",
                 f"{kept}{square}, {operands['values']} -> context[b l k g {self.value}]",
                 pairs=pairs,
+                window=self.window,
             ),
         )

@@ -56,9 +56,8 @@ class GroupedAttention:
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         bias = " + *bias[e]" if self.output_bias else ""
-        core = replace(
-            self.core, keys="near" if self.sliding else "t", shared=not self.cached_heads
-        )
+        keys, window = ("near", "window") if self.sliding else ("t", "")
+        core = replace(self.core, keys=keys, window=window, shared=not self.cached_heads)
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *self._projection("q", "k g"),

@@ -79,6 +79,7 @@ class Sizes:
             **dict.fromkeys(("t", "m"), c + l),
             "near": Min(c, self.W - 1) + l,
             "m_near": Min(c + l, self.W - 1),
+            "window": self.W,
             **dict.fromkeys(("e", "n_e"), self.e),
             "f": self.f,
             "k": heads,

@@ -87,10 +87,13 @@ class Counter:
         results, summed = self.elements(work.result), self.elements(work.summed)
         rules = self._conventions
         rule = rules.attention_pairs if work.masked else rules.unmasked_pairs
+        axes = work.pairs
+        if work.window and rules.window_pairs is not None:
+            rule, axes = rules.window_pairs, (*work.pairs, work.window)
         if work.pairs and rule != FULL_SQUARE:
             # Of the whole mask: ranks that split the positions share the pairs evenly.
-            queries, keys = (self._sizes[axis] for axis in work.pairs)
-            kept = rule(queries, keys) / (queries * keys)
+            sizes = [self._sizes[axis] for axis in axes]
+            kept = rule(*sizes) / (sizes[0] * sizes[1])
             if set(work.pairs) <= set(work.result):
                 results = results * kept
             else:

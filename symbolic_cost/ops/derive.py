@@ -100,6 +100,8 @@ def _book_kernels(book: Book, op: Op) -> None:
     """Book the FLOP and the traffic of every pass of an op."""
     kernels = op.kernels()
     for kernel in kernels:
+        if kernel.phase is Phase.RECOMPUTE and not book.conventions.fused_recompute:
+            continue
         _book_flop(book, op, kernel, kernel.phase)
         if kernel.phase is Phase.FORWARD:
             _book_traffic(book, op, kernel, Phase.FORWARD)

@@ -17,6 +17,7 @@ class Einsum(Op):
 
     pairs: tuple[str, ...] = ()
     masked: bool = True
+    window: str = ""
 
     @property
     def result(self) -> Operand:
@@ -47,7 +48,7 @@ class Einsum(Op):
     def _contraction(self, result: Operand, factors: tuple[Operand, ...]) -> Contraction:
         union = tuple(dict.fromkeys(axis for factor in factors for axis in factor.axes))
         summed = _without(union, result.axes)
-        return Contraction(result.axes, summed, len(factors), self.pairs, self.masked)
+        return Contraction(result.axes, summed, len(factors), self.pairs, self.masked, self.window)
 
     def _forward(self) -> Kernel:
         work: tuple[Work, ...] = (
@@ -88,7 +89,9 @@ class Einsum(Op):
         return products + sums
 
 
-def einsum(name: str, pattern: str, pairs: str = "", *, masked: bool = True) -> Einsum:
+def einsum(
+    name: str, pattern: str, pairs: str = "", *, masked: bool = True, window: str = ""
+) -> Einsum:
     """Declare a contraction: `einsum("fc1", "x[b l e], *w[e f] + *bias[f] -> u[b l f]")`.
 
     Args:
@@ -96,6 +99,7 @@ def einsum(name: str, pattern: str, pairs: str = "", *, masked: bool = True) -> 
         pattern: two or more tensors to one result; every axis in at least two tensors.
         pairs: query and key positions ("l t") that attend to each other.
         masked: whether a causal mask keeps a part of the pairs.
+        window: axis whose size is how many keys a query sees at most, if any.
 
     Raises:
         PatternError: the pattern does not parse, or an axis stands alone.
@@ -124,7 +128,7 @@ def einsum(name: str, pattern: str, pairs: str = "", *, masked: bool = True) -> 
         problems.append(f"pattern {pattern!r}: pairs {pairs!r} are not two of its axes")
     if problems:
         raise PatternError(problems)
-    return Einsum(name, own_weights(name, parsed), positions, masked)
+    return Einsum(name, own_weights(name, parsed), positions, masked, window)
 
 
 def own_weights(name: str, pattern: Pattern) -> Pattern:

@@ -17,7 +17,7 @@ class Contraction:
     """Every element of `result` is a sum over `summed` of products of `factors` factors.
 
     `pairs` names the two axes of positions that attend to each other, if any; `masked` says whether
-    a causal mask keeps a part of them.
+    a causal mask keeps a part of them, and `window` names the axis of the keys seen at most.
     """
 
     result: tuple[str, ...]
@@ -25,6 +25,7 @@ class Contraction:
     factors: int
     pairs: tuple[str, ...] = ()
     masked: bool = True
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,25 @@
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import expand
+from sympy import Integer, expand
 
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import UnknownNameError
+from symbolic_cost.layers.attention import Core
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models import decoder_families
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
-from symbolic_cost.models.shape import DECODE
+from symbolic_cost.models.shape import DECODE, TRAINING, Shape
+from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.models.symbolic import symbolic
+from symbolic_cost.models.traits import Run, decoder
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import (
@@ -129,3 +133,31 @@ def test_refuses_an_unknown_family():
         symbolic("lama")
     with pytest.raises(AttributeError, match="lama"):
         _ = models.lama
+
+
+def pairs_by_hand(queries, cached, window):
+    """Pairs of every query with the keys that it sees: its own, earlier ones, no more than fit."""
+    return sum(min(cached + query + 1, window) for query in range(queries))
+
+
+@pytest.mark.parametrize(
+    ("queries", "cached"), [(1, 0), (5, 0), (8, 0), (20, 0), (1, 3), (1, 7), (1, 50), (4, 6)]
+)
+def test_a_causal_mask_and_a_window_keep_pairs(queries, cached):
+    shape = Shape(Integer(1), Integer(queries), Integer(cached))
+    sizes = Sizes(n_layers=1, e=8, f=8, h=2, k=1, q=4, V=8, W=8)
+    rules = preset("model-flop-causal")
+    for name, window in (("mistral", 8), ("llama", 10**9)):
+        made = cost(symbolic(name, shape, sizes), rules).select(path="block.attention.core")
+        per_pair = 2 * 2 * 2 * 4  # two products, two heads, width 4
+        expected = per_pair * pairs_by_hand(queries, cached, window)
+        assert made.total("flop", phase=Phase.FORWARD) == expected
+
+
+def test_fused_attention_computes_again_what_counters_do_not_count():
+    traits = replace(TRAITS["llama"], core=Core.FLASH)
+    run = Run(sliding=False, sparse=False, count=n_layers)
+    model = decoder("llama", traits, Sizes(), (run,), TRAINING).model()
+    counted, done = (cost(model, preset(name)) for name in ("torch-flop-counter", "standard"))
+    assert same(counted.total("flop"), 3 * counted.total("flop", phase=Phase.FORWARD))
+    assert done.total("flop", phase=Phase.RECOMPUTE) != 0
