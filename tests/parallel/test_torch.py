@@ -1,0 +1,80 @@
+"""Kinds and counts of collectives that PyTorch's DTensor issues, against the derived ones."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from symbolic_cost.conventions.presets import EXACT
+from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.ledger import Phase, Quantity
+from symbolic_cost.models.gpt import GPT
+from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.table import strategy_table
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(find_spec("torch") is None, reason="extra torch-oracle is not installed"),
+]
+
+RANKS = 2
+KINDS = {
+    "c10d_functional.all_reduce": "all-reduce",
+    "c10d_functional.all_gather_into_tensor": "all-gather",
+    "c10d_functional.reduce_scatter_tensor": "reduce-scatter",
+}
+
+
+@pytest.fixture(scope="module")
+def issued():
+    """Start the ranks and read what the first one prints."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    program = [sys.executable, str(Path(__file__).with_name("torch_ranks.py"))]
+    started = [
+        subprocess.Popen(
+            program,
+            env={**os.environ, **shared, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(RANKS)
+    ]
+    try:
+        ended = [process.communicate(timeout=120) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert all(process.returncode == 0 for process in started), ended
+    return json.loads(ended[0][0].splitlines()[-1])
+
+
+def derived(strategy):
+    attention = Attention(
+        projection=Projection.SEPARATE, qkv_bias=False, output_bias=False, dropout=False
+    )
+    model = GPT(attention=attention, mlp=MLP(bias=False), dropout=False).model()
+    table = strategy_table(model, parse_strategy(strategy), EXACT)
+    found = {"forward": Counter(), "backward": Counter()}
+    for row in table.select(Quantity.COMMUNICATION, path="block"):
+        if not row.per_step:  # the norms of the other side have no weights
+            phase = "forward" if row.phase is Phase.FORWARD else "backward"
+            found[phase][row.collective.kind.value] += 1
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["tp", "tp,sp"])
+def test_collectives_of_a_block(issued, strategy):
+    for phase, counts in derived(strategy).items():
+        theirs = {KINDS[name]: number for name, number in issued[strategy][phase].items()}
+        assert theirs == dict(counts), phase
