@@ -55,7 +55,8 @@ class SelfAttention:
         """Declare the layer; it takes the bias position[l t h]."""
         at = self.positions
         pair = f"{at.query} {at.key}"
-        bias = f"scores[b h {pair}], position[{pair} h] -> biased[b h {pair}]"
+        # Constant here: its gradient is summed over all blocks where it is made.
+        bias = f"scores[b h {pair}], !position[{pair} h] -> biased[b h {pair}]"
         kept = f"b {at.key} h d"
         made = tuple(
             cache(name, f"{name[0]}[b {at.query} h d] -> {name}[{kept}]", kept=kept)
