@@ -19,7 +19,7 @@ from symbolic_cost.ops.view import view
 
 @dataclass(frozen=True)
 class Tokens:
-    """Embedding from ids to x[b r e].
+    """Embedding from ids to x[b r e], or another result.
 
     Args:
         width: axis of the width of the token table; "w" is projected to e.
@@ -35,10 +35,10 @@ class Tokens:
     norm: Norm | None = None
     dropout: bool = False
 
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self, result: str = "x") -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
         places = lookup("position", "!places[r]:index, *table[p e] -> positions[r e]")
-        return (*((places,) if self.learned else ()), *chain("ids", self._steps(), "x"))
+        return (*((places,) if self.learned else ()), *chain("ids", self._steps(), result))
 
     def _steps(self) -> list[Step]:
         width, norm = self.width, self.norm

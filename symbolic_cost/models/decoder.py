@@ -8,7 +8,7 @@ Blocks of one kind are one part with a repeat count, so depth and experts cost n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -91,7 +91,7 @@ class Decoder:
     rotated: str = ""
     final_norm: bool = True
     head: Logits | None = None
-    predicted: Expr | None = None
+    predicted: Expr | int = 0
 
     def model(self) -> Model:
         """Declare the model."""
@@ -178,21 +178,20 @@ class Decoder:
         return (Part("head", ops),) if ops else ()
 
     def _predictions(self) -> tuple[Part, ...]:
-        """Declare the blocks that predict further tokens from the last block's output."""
-        if self.predicted is None or self.head is None:
+        """Declare the blocks that predict further tokens from a token and the last state."""
+        if self.predicted == 0:
             return ()
-        kind = self.blocks[-1]
-        ops = (
+        join = (
             self._norm("norm_token", "token", "normed_token"),
             self._norm("norm_state", "state", "normed_state"),
             einsum("project_token", "normed_token[b r e], *w[e n_e] -> from_token[b r n_e]"),
             einsum("project_state", "normed_state[b r e], *w[e n_e] -> from_state[b r n_e]"),
-        )
-        join = pointwise(
-            "join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"
+            pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
         )
         return (
-            Part("prediction.input", (*ops, join), self.predicted),
-            Part("prediction.block", self.block(kind), self.predicted),
-            *(Part(f"prediction.{part.path}", part.ops, self.predicted) for part in self._head()),
+            Part("prediction.join", (*self.tokens.ops("token"), *join), self.predicted),
+            *(
+                replace(part, path=f"prediction.{part.path}", repeat=self.predicted)
+                for part in (Part("block", self.block(self.blocks[-1])), *self._head())
+            ),
         )

@@ -146,7 +146,10 @@ def declared(fields: Fields, shape: Shape, traits: Traits, heads: int | None = N
         Run(sliding, sparse, Integer(count)) for (sliding, sparse), count in plan.kinds.items()
     )
     bare = fields.head.endswith("Model") and not fields.head.endswith("LMHeadModel")
-    return decoder(fields.family, traits, sizes, runs, shape, head=not bare).model()
+    predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
+    return decoder(
+        fields.family, traits, sizes, runs, shape, head=not bare, predicted=predicted
+    ).model()
 
 
 @dataclass(frozen=True)

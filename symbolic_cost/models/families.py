@@ -48,7 +48,11 @@ FAMILIES: dict[str, Family] = {
     "gemma3_text": Family("decoder_config:build", ("Gemma3ForCausalLM", "Gemma3TextModel")),
     "phi3": _decoder("Phi3"),
     "deepseek_v2": _decoder("DeepseekV2", "deepseek"),
-    "deepseek_v3": _decoder("DeepseekV3", "deepseek"),
+    "deepseek_v3": Family(
+        "decoder_config:deepseek",
+        # The last one has the blocks that predict further tokens as well.
+        ("DeepseekV3ForCausalLM", "DeepseekV3Model", "DeepseekV3ForCausalLMNextN"),
+    ),
     "gpt_oss": _decoder("GptOss"),
     "olmo": _decoder("Olmo"),
     "olmo2": _decoder("Olmo2"),

@@ -158,6 +158,7 @@ def decoder(
     shape: Shape,
     *,
     head: bool = True,
+    predicted: int = 0,
 ) -> Decoder:
     """Assemble a decoder from traits.
 
@@ -168,6 +169,7 @@ def decoder(
         runs: kinds of layers and how often they occur.
         shape: what it runs on.
         head: whether logits are computed; the loss is part of training alone.
+        predicted: further tokens predicted, each by one more block and the same head.
     """
     grouped = sizes.h != sizes.k and not traits.latent
     blocks = tuple(
@@ -198,7 +200,8 @@ def decoder(
         dropout=traits.dropout,
         rotated=rotated if traits.positions is Positions.ROTARY else "",
         final_norm=traits.final_norm,
-        head=_logits(traits, width, loss=shape.c == 0) if head else None,
+        head=_logits(traits, width, loss=shape.c == 0, shared=predicted > 0) if head else None,
+        predicted=predicted,
     )
 
 
@@ -247,8 +250,8 @@ def _mlp(traits: Traits, run: Run) -> Layer:
     return MLP(traits.function, bias=traits.mlp_bias)
 
 
-def _logits(traits: Traits, width: str, *, loss: bool) -> Logits:
-    weight = "@token" if traits.tied else "w"
+def _logits(traits: Traits, width: str, *, loss: bool, shared: bool) -> Logits:
+    weight = "@token" if traits.tied else "@head" if shared else "w"
     return Logits(weight, width, bias=traits.head_bias, capped=traits.capped, loss=loss)
 
 

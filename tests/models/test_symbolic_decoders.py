@@ -46,6 +46,8 @@ from symbolic_cost.symbols import (
 
 RULES = preset("torch-flop-counter")
 LONGEST_ENTRY = 20
+GOLDEN = Path(__file__).parents[1] / "golden" / "torch_truth_decoders.json"
+TRUTH = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
 def table(model):
@@ -119,8 +121,7 @@ def test_presets_bind_every_symbol(size):
 
 
 def test_presets_agree_with_configurations():
-    golden = Path(__file__).parents[1] / "golden" / "torch_truth_decoders.json"
-    truth = {entry["id"]: entry for entry in json.loads(golden.read_text(encoding="utf-8"))}
+    truth = {entry["id"]: entry for entry in TRUTH}
     common = [size for size in DECODER_SIZES if size.name in truth]
     assert len(common) >= 9
     for size in common:
@@ -161,3 +162,14 @@ def test_fused_attention_computes_again_what_counters_do_not_count():
     counted, done = (cost(model, preset(name)) for name in ("torch-flop-counter", "standard"))
     assert same(counted.total("flop"), 3 * counted.total("flop", phase=Phase.FORWARD))
     assert done.total("flop", phase=Phase.RECOMPUTE) != 0
+
+
+def test_a_further_token_is_predicted_by_one_more_block_and_the_same_head():
+    config = next(entry for entry in TRUTH if entry["id"] == "deepseek-v3")["config"]
+    ends = ("DeepseekV3ForCausalLM", "DeepseekV3ForCausalLMNextN")
+    main, both = (table(models.from_config({**config, "architectures": [end]})) for end in ends)
+    block = main.select(path="experts.block").once().total("parameter")
+    width = 7168
+    more = both.total("parameter") - main.total("parameter")
+    assert more == block + 2 * width**2 + 3 * width
+    assert same(both.total("flop"), 3 * both.total("flop", phase=Phase.FORWARD))
