@@ -59,13 +59,27 @@ def imported(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) ->
     """
     made = document(source)
     name, family = _family(made)
-    fields = Fields(made, name, family.aliases)
+    fields = Fields(_section(made, family), name, family.aliases, family.defaults)
     named = _architecture(made, family)
     fields.head = named or family.heads[0]
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name)
     return Imported(name, fields.head, model, fields.origins, head_given=named is not None)
+
+
+def _section(made: Document, family: Family) -> Document:
+    """Return the part of a configuration that holds the fields.
+
+    Raises:
+        InputError: the part is missing or not an object.
+    """
+    if not family.section:
+        return made
+    inner = made.values.get(family.section)
+    if not isinstance(inner, Mapping):
+        raise InputError(f"{made.where(family.section)}: an object with the fields is accepted")
+    return replace(made, values=inner)
 
 
 def _family(made: Document) -> tuple[str, Family]:

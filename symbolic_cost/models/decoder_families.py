@@ -12,6 +12,18 @@ from symbolic_cost.models.traits import Positions, Sparse, Traits, Window
 
 _ATTENTION = MappingProxyType({"attention_bias": ("qkv_bias", "output_bias")})
 
+_GEMMA_3 = Traits(
+    placing=Placing.SANDWICH,
+    head_norm=HeadNorm.HEAD,
+    function="gelu_tanh",
+    tied=True,
+    scaled=True,
+    head_width=256,
+    window=Window.ALL_BUT_NTH,
+    windowed=4096,
+    switches=_ATTENTION,
+)
+
 TRAITS: Mapping[str, Traits] = MappingProxyType(
     {
         "gpt2": Traits(
@@ -121,17 +133,8 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             windowed=4096,
             switches=_ATTENTION,
         ),
-        "gemma3_text": Traits(
-            placing=Placing.SANDWICH,
-            head_norm=HeadNorm.HEAD,
-            function="gelu_tanh",
-            tied=True,
-            scaled=True,
-            head_width=256,
-            window=Window.ALL_BUT_NTH,
-            windowed=4096,
-            switches=_ATTENTION,
-        ),
+        "gemma3_text": _GEMMA_3,
+        "gemma3": _GEMMA_3,
         "phi3": Traits(window=Window.ALWAYS),
         "deepseek_v2": Traits(latent=True, shared=True, sparse=Sparse.AFTER_FIRST),
         "deepseek_v3": Traits(

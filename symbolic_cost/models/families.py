@@ -18,16 +18,22 @@ class Family:
         builder: "module:function".
         heads: accepted names of `architectures[0]`, the usual one first.
         aliases: other names of fields that only this family uses.
+        defaults: sizes of fields that its configurations leave out.
+        section: key of the object that holds the fields, of a model with several parts.
     """
 
     builder: str
     heads: tuple[str, ...]
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defaults: Mapping[str, int] = field(default_factory=dict)
+    section: str = ""
 
 
 def _decoder(prefix: str, function: str = "build") -> Family:
     return Family(f"decoder_config:{function}", (f"{prefix}ForCausalLM", f"{prefix}Model"))
 
+
+_GEMMA_3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 262208}
 
 FAMILIES: dict[str, Family] = {
     "megatron": Family("megatron_config:build", ("GPTLMHeadModel",)),
@@ -45,7 +51,16 @@ FAMILIES: dict[str, Family] = {
     "qwen3_moe": _decoder("Qwen3Moe"),
     "gemma": _decoder("Gemma"),
     "gemma2": _decoder("Gemma2"),
-    "gemma3_text": Family("decoder_config:build", ("Gemma3ForCausalLM", "Gemma3TextModel")),
+    "gemma3_text": Family(
+        "decoder_config:build", ("Gemma3ForCausalLM", "Gemma3TextModel"), defaults=_GEMMA_3
+    ),
+    # The language model of those that also see images.
+    "gemma3": Family(
+        "decoder_config:build",
+        ("Gemma3ForCausalLM", "Gemma3TextModel"),
+        defaults=_GEMMA_3,
+        section="text_config",
+    ),
     "phi3": _decoder("Phi3"),
     "deepseek_v2": _decoder("DeepseekV2", "deepseek"),
     "deepseek_v3": Family(
@@ -62,7 +77,7 @@ FAMILIES: dict[str, Family] = {
     "t5": Family("t5:build", ("T5ForConditionalGeneration",)),
     "mt5": Family("t5:build", ("MT5ForConditionalGeneration",)),
     "vit": Family("vit:build", ("ViTForImageClassification", "ViTModel")),
-    "mamba": Family("mamba:build", ("MambaForCausalLM",)),
+    "mamba": Family("mamba:build", ("MambaForCausalLM",), {"intermediate_size": ("d_inner",)}),
     "mamba2": Family("mamba2:build", ("Mamba2ForCausalLM",)),
 }
 """Every family by model_type."""

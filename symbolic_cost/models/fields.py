@@ -87,6 +87,7 @@ class Fields:
         source: the configuration.
         family: model_type.
         aliases: other names of fields, in addition to `ALIASES`.
+        defaults: values of fields that are missing, before any other default.
 
     Attributes:
         origins: provenance by field, for everything that was read.
@@ -97,6 +98,7 @@ class Fields:
     source: Document
     family: str
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defaults: Mapping[str, int] = field(default_factory=dict)
     head: str = ""
     origins: dict[str, Origin] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -186,6 +188,7 @@ class Fields:
         return values[0]
 
     def _default(self, name: str, default: Any, instead: Any) -> Any:  # noqa: ANN401
+        default = self.defaults.get(name, default)
         if default is not _MISSING:
             self.origins[name] = Origin(default, "", "family default")
             return default

@@ -111,6 +111,8 @@ CHANGED = [
     ("window text", GPT_OSS, {"sliding_window": "16"}, ["'16' is not accepted"]),
     ("no latent", DEEPSEEK, {"kv_lora_rank": ...}, ["kv_lora_rank", "missing"]),
     ("negative latent", DEEPSEEK, {"q_lora_rank": -1}, ["-1 is not accepted"]),
+    ("no section", {"model_type": "gemma3"}, {}, ["'text_config': an object"]),
+    ("section no object", {"model_type": "gemma3"}, {"text_config": 3}, ["'text_config': an obj"]),
     ("some layers only", DEEPSEEK, {"moe_layer_freq": 2}, ["only 1 is declared"]),
 ]
 
