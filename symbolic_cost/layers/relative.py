@@ -34,9 +34,10 @@ class Positions:
     causal: bool = False
 
     def distances(self) -> Op:
-        """Declare the bias of every pair of positions, shared by all blocks."""
+        """Declare the bias of every pair of positions, shared by all sequences and blocks."""
         pair = f"{self.query} {self.key}"
-        return lookup("bias", f"!buckets[{pair}]:index, *table[n_rel h] -> position[{pair} h]")
+        pattern = f"!buckets[b {pair}]:buffer, *table[n_rel h] -> position[{pair} h]"
+        return lookup("bias", pattern)
 
 
 @dataclass(frozen=True)

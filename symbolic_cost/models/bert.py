@@ -209,5 +209,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         dropout=fields.drops("hidden_dropout_prob", default=True),
         function=ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))],
     )
+    # Written by the first implementation; no head of these reads them.
+    fields.ignore("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers")
+    fields.ignore("pooler_size_per_head", "pooler_type", "directionality")
     fields.refuse()
     return made.model()

@@ -99,6 +99,15 @@ def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[P
     )
 
 
+def refuse_other_norms(fields: Fields) -> None:
+    """Note a configuration whose norms are not root-mean-square norms."""
+    fields.require(
+        holds=fields.flag("rms_norm", default=True),
+        problem="only root-mean-square norms are declared",
+        name="rms_norm",
+    )
+
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
@@ -124,5 +133,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         tied=fields.flag("tie_word_embeddings", default=True),
         padded=shape.c == 0,
     )
+    refuse_other_norms(fields)
+    fields.ignore("fused_add_norm", "pad_vocab_size_multiple")
     fields.refuse()
     return made.model()

@@ -9,7 +9,7 @@ from sympy import Expr, Integer, ceiling
 from symbolic_cost import symbols
 from symbolic_cost.layers.duality import Duality, Form
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.mamba import state_space
+from symbolic_cost.models.mamba import refuse_other_norms, state_space
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import exact
@@ -93,7 +93,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     """
     width, heads = fields.size("hidden_size"), fields.size("num_heads", 128)
     head_width, groups = fields.size("head_dim", 64), fields.size("n_groups", 8)
-    inner = width * fields.size("expand", 2)
+    inner = fields.size("intermediate_size", width * fields.size("expand", 2))
     fields.require(
         holds=heads * head_width == inner,
         problem=f"{heads} heads of width {head_width} do not make the inner width {inner}",
@@ -124,6 +124,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         tied=fields.flag("tie_word_embeddings", default=False),
         padded=shape.c == 0,
     )
-    fields.ignore("time_step_rank")
+    refuse_other_norms(fields)
+    fields.ignore("time_step_rank", "norm_before_gate")
     fields.refuse()
     return made.model()

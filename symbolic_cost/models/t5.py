@@ -215,7 +215,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         function=projection.removeprefix("gated-"),
         gated=projection.startswith("gated-"),
         tied=fields.flag("tie_word_embeddings", default=True),
-        dropout=False,
+        dropout=fields.drops("dropout_rate", default=True),
     )
     fields.ignore("relative_attention_max_distance", "is_gated_act", "dense_act_fn")
     fields.refuse()

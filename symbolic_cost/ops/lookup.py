@@ -20,6 +20,16 @@ class Lookup(Op):
         """Name of the op's kind."""
         return "embedding"
 
+    def summing_space(self, operand: Operand) -> tuple[str, ...]:
+        """Return all axes; for the result, rows of ids that it lacks are no sum.
+
+        Ids of a whole batch that give one result make the table's gradient a sum over the batch.
+        """
+        if operand not in self.outputs:
+            return self.axes
+        made = (*self.outputs[0].axes, *self.weights[0].axes)
+        return tuple(axis for axis in self.axes if axis in made)
+
     def kernels(self) -> tuple[Kernel, ...]:
         """Return the gather of rows and the scatter-add of their gradients."""
         ids, table, result = self.inputs, self.weights[0], self.outputs[0]

@@ -20,6 +20,7 @@ from symbolic_cost.models.t5 import T5
 from symbolic_cost.models.vit import Heads as ViTHeads
 from symbolic_cost.models.vit import ViT
 from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import symbol
 
 TRUTH = json.loads(
@@ -162,3 +163,63 @@ def test_decode_step_of_t5_attends_to_both_caches():
 def test_an_encoder_generates_nothing():
     counts = count(configuration(MODELS["bert-base-uncased (BertModel)"]), batch=1, seq=128)
     assert (counts["flops_decode"], counts["kv_cache_elements"]) == (None, 0)
+
+
+PUBLIC = json.loads(
+    (Path(__file__).parents[1] / "golden" / "public_encoder_configs.json").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("entry", PUBLIC, ids=lambda entry: entry["name"])
+def test_configurations_as_published_are_read(entry):
+    assert count(entry["config"])["params"] == entry["params"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("mamba-130m", {"rms_norm": False}, "only root-mean-square norms are declared"),
+        ("bert-base-uncased", {"position_embedding_type": "relative_key"}, "unknown value"),
+        ("bert-base-uncased", {"num_experts": 4}, "may change the cost"),
+        ("t5-small", {"feed_forward_proj": "gated-relu"}, "did you mean gated-gelu"),
+        ("vit-base with 12 labels", {"hidden_size": -1}, "it must be a positive integer"),
+    ],
+)
+def test_what_is_not_declared_is_refused(name, change, text):
+    (config,) = (entry["config"] for entry in PUBLIC if entry["name"] == name)
+    with pytest.raises(InputError, match=text):
+        from_config(config | change)
+
+
+def test_data_parallel_ranks_of_t5_exchange_nothing_within_a_microbatch():
+    rows = cost(T5().model(), PRESETS["standard"], Placement({"dp": 2}, {"b": ("dp",)}))
+    moved = rows.select("communication")
+    assert {row.per_step for row in moved} == {True}
+    assert {row.tensor for row in moved} >= {"dbias.table"}
+
+
+@pytest.mark.parametrize(
+    ("family", "by_hand"),
+    [
+        (
+            T5,
+            "softmax of both lengths and of their product, and the perceptrons' activations",
+        ),
+        (ViT, "the bias of patches, norms and softmax"),
+    ],
+    ids=["t5", "vit"],
+)
+def test_what_the_profiler_counts_besides_products(family, by_hand):
+    b, l, l_t, e, f, h, n, n_dec, side = (
+        symbol(name) for name in ("b", "l", "l_t", "e", "f", "h", "n_layers", "n_dec", "N_p")
+    )
+    length = side**2 + 1
+    besides = {
+        T5: b * h * (n * l**2 + n_dec * (l_t**2 + l_t * l)) + b * f * (n * l + n_dec * l_t),
+        ViT: side**2 * b * e + 5 * (2 * n + 1) * b * length * e + n * b * h * length**2,
+    }[family]
+    flop, macs = (
+        cost(family().model(), PRESETS[name]).total("flop", phase="forward")
+        for name in ("flops-profiler", "flops-profiler-macs")
+    )
+    assert expand(flop - 2 * macs - besides) == 0, by_hand
