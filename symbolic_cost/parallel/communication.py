@@ -11,7 +11,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
-from symbolic_cost.parallel.stages import Stage
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import strategy_table
 

@@ -13,9 +13,10 @@ from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import Schedule, schedule
 from symbolic_cost.parallel.sharded import States
-from symbolic_cost.parallel.stages import Stage, stage_model
+from symbolic_cost.parallel.stages import stage_model
 from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import strategy_table
@@ -102,7 +103,7 @@ def memory_table(
         for way in (chosen.recompute, KEEP_ALL)
     )
     own = strategy.model(model)
-    share = stage_model(own, strategy.degree("pp"), stage)
+    share = stage_model(own, strategy.degree("pp"), stage, plan)
     states = States(share, strategy.placement(own), counted, policy, optimizer(chosen.optimizer))
     sizes = {symbols.pp: strategy.degree("pp"), symbols.M: chosen.microbatches}
     sizes[symbols.stage] = stage.number(sizes[symbols.pp])
@@ -190,7 +191,7 @@ def _by(key: Callable[[Row], str | None], rows: CostTable) -> dict[str | None, E
 
 
 def _resident(table: CostTable, copies: Expr) -> Iterator[Row]:
-    """Yield weights and gradients, as often as the schedule keeps them."""
+    """Yield weights and gradients; those of blocks as often as the schedule keeps them."""
     for row in table:
         if row.quantity in STATES:
-            yield replace(row, count=Mul(row.count, copies))
+            yield row if row.count == 1 else replace(row, count=Mul(row.count, copies))

@@ -15,7 +15,7 @@ from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.parallel import orders
 from symbolic_cost.parallel.order_dual import dual_pipe
 from symbolic_cost.parallel.order_v import zero_bubble_v
-from symbolic_cost.parallel.orders import Orders, Place
+from symbolic_cost.parallel.orders import Orders, Place, Stage
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
 
 
@@ -32,7 +32,9 @@ class Schedule:
         residue: of microbatches that wait for their weight gradients alone, beside those.
         messages: activations and gradients sent in one step, by the whole pipeline.
         chunks: model chunks per stage.
-        copies: copies of the weights per stage.
+        copies: copies of the blocks' weights per stage.
+        entry: stages where microbatches enter, which hold the embedding.
+        exit: stages where they end, which hold the head.
         multiple: M must be a multiple of it.
         least: fewest microbatches.
         plan: the order of tasks per stage, of (pp, M, chunks).
@@ -49,6 +51,8 @@ class Schedule:
     residue: Expr = Integer(0)
     chunks: Expr = Integer(1)
     copies: Expr = Integer(1)
+    entry: frozenset[Stage] = frozenset({Stage.FIRST})
+    exit: frozenset[Stage] = frozenset({Stage.LAST})
     multiple: Expr = Integer(1)
     least: Expr = Integer(1)
     chain: Callable[[int, int, int], list[Place]] = orders.straight
@@ -57,6 +61,18 @@ class Schedule:
     def step_time(self) -> Expr:
         """Time of one step without communication and optimizer [s]."""
         return M * (T_F + T_B + T_W) + self.bubble
+
+    def sends(self, stage: Stage) -> tuple[Expr, Expr]:
+        """Return how often a stage sends activations and gradients, per microbatch.
+
+        What enters at both ends does so in halves; what turns round at the last stage stays there.
+        """
+        if stage is Stage.MIDDLE:
+            return self.chunks, self.chunks
+        if self.entry == self.exit:
+            return self.chunks / 2, self.chunks / 2
+        ends = (self.chunks, self.chunks - 1)
+        return ends if stage in self.entry else ends[::-1]
 
     @property
     def bubble_fraction(self) -> Expr:
@@ -126,6 +142,7 @@ _SCHEDULES = (
         messages=4 * M * (pp - 1),
         plan=zero_bubble_v,
         chunks=Integer(2),
+        exit=frozenset({Stage.FIRST}),
         least=pp,
         chain=orders.forth_and_back,
     ),
@@ -138,6 +155,8 @@ _SCHEDULES = (
         messages=_THERE_AND_BACK,
         plan=dual_pipe,
         copies=Integer(2),
+        entry=frozenset({Stage.FIRST, Stage.LAST}),
+        exit=frozenset({Stage.FIRST, Stage.LAST}),
         multiple=Integer(2),
         least=2 * pp,
         chain=orders.both_ways,

@@ -4,102 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
 
 from sympy import Add, Expr, Integer
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import PlacementError
-from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Split
+from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Phase, Quantity, Row, Split
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import SCHEDULES, Schedule
 from symbolic_cost.units import Unit
 
+__all__ = ["Stage", "block_split", "stage_model", "stage_rows"]
 
-class Stage(StrEnum):
-    """Which of the pipeline's stages a table is about."""
-
-    FIRST = "first"
-    MIDDLE = "middle"
-    LAST = "last"
-
-    def number(self, stages: Expr) -> Expr:
-        """Return its number, counted from 1; a middle stage stands for the second."""
-        if stages == 1:
-            return Integer(1)
-        return {Stage.FIRST: Integer(1), Stage.MIDDLE: Integer(2), Stage.LAST: stages}[self]
+_PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
 
-def stage_model(model: Model, stages: Expr, stage: Stage) -> Model:
-    """Return the parts of one stage: 1/pp of the repeated ones, and those at its end.
+def stage_model(
+    model: Model, stages: Expr, stage: Stage, plan: Schedule = SCHEDULES["1f1b"]
+) -> Model:
+    """Return the parts of one stage: 1/pp of the repeated ones, and those at its ends.
+
+    Args:
+        model: the whole one.
+        stages: of the pipeline.
+        stage: which of them.
+        plan: the schedule, which says where microbatches enter and end.
 
     Raises:
         PlacementError: the model repeats nothing that could be divided.
     """
     if stages == 1:
         return model
-    first, last = _repeated(model)
-    blocks = tuple(
-        replace(part, repeat=part.repeat / stages) for part in model.parts[first : last + 1]
-    )
-    before = model.parts[:first] if stage is Stage.FIRST else ()
-    after = model.parts[last + 1 :] if stage is Stage.LAST else ()
-    return replace(model, parts=(*before, *blocks, *after))
+    before, between, after = _ends(model)
+    blocks = tuple(replace(part, repeat=part.repeat / stages) for part in between)
+    first = before if stage in plan.entry else ()
+    last = after if stage in plan.exit else ()
+    return replace(model, parts=(*first, *blocks, *last))
 
 
 def block_split(model: Model, stages: Expr) -> tuple[Split, ...]:
     """Return the division of the blocks into stages, which must come out whole."""
     if stages == 1:
         return ()
-    first, last = _repeated(model)
-    blocks = Add(*(part.repeat for part in model.parts[first : last + 1]))
-    return (Split("blocks", blocks, (("pp", stages),), model.parts[first].path),)
+    _, between, _ = _ends(model)
+    blocks = Add(*(part.repeat for part in between))
+    return (Split("blocks", blocks, (("pp", stages),), between[0].path),)
 
 
 def stage_rows(
     model: Model,
+    table: CostTable,
     placement: Placement,
-    conventions: Conventions,
     *,
     stages: Expr,
     stage: Stage,
-    chunks: Expr = Integer(1),
+    plan: Schedule,
 ) -> tuple[Row, ...]:
-    """Return what a stage sends [byte]: activations on, gradients back, sums of tied weights.
+    """Return what a stage sends [byte]: activations on, gradients back, sums of shared weights.
 
     Args:
         model: the whole one.
+        table: of the stage.
         placement: which axes are split.
-        conventions: what counts how.
         stages: of the pipeline.
         stage: which of them sends.
-        chunks: model chunks per stage, each of which sends.
+        plan: the schedule, which says how often.
     """
     if stages == 1:
         return ()
-    counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
-    first, last = _repeated(model)
-    passed = _passed_on(model.parts[last])
-    size = counter.bytes(passed)
-    path = model.parts[last].path
-    send = Collective(CollectiveKind.SEND_RECEIVE, "pp", stages, size)
+    rules = table.conventions
+    counter = Counter(model.sizes, placement, rules, model.padded, model.means)
+    _, between, _ = _ends(model)
+    path, passed = between[-1].path, _passed_on(between[-1])
+    send = Collective(CollectiveKind.SEND_RECEIVE, "pp", stages, counter.bytes(passed))
     rows = [
-        replace(_row(path, passed, send, conventions), phase=phase, count=count)
-        for phase, end in ((Phase.FORWARD, Stage.LAST), (Phase.BACKWARD_INPUT, Stage.FIRST))
-        if (count := chunks - int(stage is end)) != 0
+        replace(_row(path, passed.tensor, send, rules), phase=phase, count=count)
+        for phase, count in zip(
+            (Phase.FORWARD, Phase.BACKWARD_INPUT), plan.sends(stage), strict=True
+        )
+        if count != 0
     ]
-    for weight in _tied(model, first, last) if stage is not Stage.MIDDLE else ():
-        gradient = weight.gradient()
-        message = counter.bytes(gradient)
-        both = Collective(CollectiveKind.ALL_REDUCE, "pp", Integer(2), message)
-        row = _row(path, gradient, both, conventions)
+    for tensor, size in _shared(model, table, counter, stage, plan):
+        both = Collective(CollectiveKind.ALL_REDUCE, "pp", Integer(2), size)
+        row = _row(path, tensor, both, rules)
         rows.append(replace(row, phase=Phase.BACKWARD_WEIGHT, per_step=True))
     return tuple(rows)
 
 
-def _row(path: str, operand: Operand, move: Collective, conventions: Conventions) -> Row:
+def _shared(
+    model: Model, table: CostTable, counter: Counter, stage: Stage, plan: Schedule
+) -> Iterator[tuple[str, Expr]]:
+    """Yield gradients [byte] that two stages add up: of tied weights, and of copies."""
+    before, _, after = _ends(model)
+    if plan.entry != plan.exit and stage in plan.entry | plan.exit:
+        tied = {weight.tensor for weight in _weights(before)}
+        for weight in _weights(after):
+            if weight.tensor in tied:
+                yield weight.gradient().tensor, counter.bytes(weight.gradient())
+    if plan.copies != 1:
+        gradients = table.select(Quantity.WEIGHT_GRADIENT)
+        yield "copies", plan.copies * Add(*(row.total for row in gradients if row.count != 1))
+
+
+def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> Row:
     return Row(
         path=path,
         kind="pipeline",
@@ -107,20 +118,22 @@ def _row(path: str, operand: Operand, move: Collective, conventions: Conventions
         quantity=Quantity.COMMUNICATION,
         unit=Unit.BYTE,
         expr=conventions.charge(move.kind, move.message, move.ranks),
-        tensor=operand.tensor,
+        tensor=tensor,
         source="narayanan-2021",
         collective=move,
     )
 
 
-def _repeated(model: Model) -> tuple[int, int]:
-    """Return the places of the first and the last repeated part."""
-    places = [place for place, part in enumerate(model.parts) if part.repeat != 1]
-    if not places:
+def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part, ...]]:
+    """Return the parts before the repeated ones, the repeated ones, and the others."""
+    repeated = tuple(part for part in model.parts if part.repeat != 1)
+    if not repeated:
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
-    return places[0], places[-1]
+    first = model.parts.index(repeated[0])
+    others = tuple(part for part in model.parts[first:] if part.repeat == 1)
+    return model.parts[:first], repeated, others
 
 
 def _passed_on(part: Part) -> Operand:
@@ -128,14 +141,6 @@ def _passed_on(part: Part) -> Operand:
     taken = {operand.tensor for op in part.ops for operand in op.inputs}
     left = [made for op in part.ops for made in op.outputs if made.tensor not in taken]
     return left[-1]
-
-
-def _tied(model: Model, first: int, last: int) -> Iterator[Operand]:
-    """Yield the weights that both ends of the pipeline use."""
-    before = {weight.tensor for weight in _weights(model.parts[:first])}
-    for weight in _weights(model.parts[last + 1 :]):
-        if weight.tensor in before:
-            yield weight
 
 
 def _weights(parts: tuple[Part, ...]) -> Iterator[Operand]:

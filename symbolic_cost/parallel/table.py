@@ -10,8 +10,9 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import schedule as named_schedule
-from symbolic_cost.parallel.stages import Stage, block_split, stage_model, stage_rows
+from symbolic_cost.parallel.stages import block_split, stage_model, stage_rows
 from symbolic_cost.parallel.steps import step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.symbols import exact
@@ -46,13 +47,13 @@ def strategy_table(
     stages = strategy.degree("pp")
     own = strategy.model(model)
     placement = strategy.placement(own)
-    share = stage_model(own, stages, stage)
+    plan = named_schedule(schedule)
+    share = stage_model(own, stages, stage, plan)
     present = set(share.axes)
     used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
     table = cost(share, conventions, replace(placement, axes=used), recompute)
     rows = tuple(_in_steps(row, strategy, conventions) for row in table)
-    chunks = named_schedule(schedule).chunks
-    sent = stage_rows(own, placement, conventions, stages=stages, stage=stage, chunks=chunks)
+    sent = stage_rows(own, table, placement, stages=stages, stage=stage, plan=plan)
     splits = table.splits + block_split(model, stages) + _expert_split(strategy)
     return replace(table, rows=(*rows, *step_buffers(rows), *sent), splits=splits)
 

@@ -9,7 +9,7 @@ from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
-from symbolic_cost.parallel.stages import Stage
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.references import REFERENCES

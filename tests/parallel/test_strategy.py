@@ -1,23 +1,29 @@
 """Strategies as text, their refusals, and the tables they make."""
 
 import time
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from sympy import Integer, expand
 
+from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.ledger import CollectiveKind, Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.parallel.catalogue import STRATEGIES, Entry
 from symbolic_cost.parallel.communication import (
     communication_rows,
     sent_by_cluster,
     sent_by_rank,
 )
 from symbolic_cost.parallel.memory import memory_table, moments, peak
-from symbolic_cost.parallel.stages import Stage
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, b, cp, dp, e, l, m1, pp, symbol
@@ -241,3 +247,76 @@ def test_model_axes_that_mean_something_else_stay_whole():
     sizes = {"b": b, "l": l, "e": e, "f": symbol("f"), "k": Integer(3)}
     placed = parse_strategy("tp").placement(Model("conv", (Part("all", ops),), sizes))
     assert placed.axes == {"f": ("tp",)}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("stages", [2, 4, 6])
+def test_stages_send_what_the_timeline_passes_on(name, stages):
+    """Tasks whose successor is on another stage, of every stage, against the rows."""
+    chunks, microbatches = {"interleaved": 2, "zb-v": 2}.get(name, 1), 2 * stages
+    plan = SCHEDULES[name]
+    sent = Counter()
+    for microbatch in range(microbatches):
+        way = plan.chain(stages, chunks, microbatch)
+        for (one, _), (other, _) in pairwise(way):
+            if one != other:
+                sent[one, "forward"] += 1
+                sent[other, "backward_input"] += 1
+    places = {0: Stage.FIRST, stages - 1: Stage.LAST}
+    for number in range(stages):
+        table = strategy_table(
+            MODEL,
+            parse_strategy(f"pp={stages}"),
+            STANDARD,
+            stage=places.get(number, Stage.MIDDLE),
+            schedule=name,
+        )
+        for phase in ("forward", "backward_input"):
+            rows = table.select("communication", phase=phase, kind="pipeline")
+            count = sum(row.count for row in rows).subs(symbol("v"), 2) if rows.rows else 0
+            assert microbatches * count == sent[number, phase], (number, phase)
+
+
+def test_schedules_place_the_ends():
+    def held(schedule, stage):
+        table = strategy_table(
+            MODEL, parse_strategy("pp=4"), STANDARD, stage=stage, schedule=schedule
+        )
+        shared = {row.tensor for row in table if row.kind == "pipeline" and row.per_step}
+        return {path.partition(".")[0] for path in table.paths()} - {"block"}, shared
+
+    assert held("1f1b", Stage.FIRST) == ({"embedding"}, {"d@token"})
+    assert held("1f1b", Stage.LAST) == ({"head"}, {"d@token"})
+    assert held("zb-v", Stage.FIRST) == ({"embedding", "head"}, set())
+    assert held("zb-v", Stage.LAST) == (set(), set())
+    for stage in (Stage.FIRST, Stage.LAST):
+        assert held("dualpipe", stage) == ({"embedding", "head"}, {"copies"})
+
+
+def test_causal_pairs_are_shared_evenly():
+    """Ranks hold an early and a late chunk each, so that all have the same pairs to compute."""
+    causal = replace(STANDARD, attention_pairs=CAUSAL)
+    whole = strategy_table(MODEL, parse_strategy(""), causal)
+    for text in ("cp=4", "ring=4", "ulysses=4", "ulysses=2,ring=2"):
+        split = strategy_table(MODEL, parse_strategy(text), causal)
+        core = "block.attention.core"
+        assert expand(4 * split.total("flop", path=core) - whole.total("flop", path=core)) == 0
+
+
+def test_a_strategy_that_is_a_placement_is_an_entry(monkeypatch):
+    """Head width over ranks: scores become sums over them, and nothing else is written."""
+    monkeypatch.setitem(
+        STRATEGIES,
+        "width",
+        Entry(
+            meaning="head width over ranks",
+            meshes={"width": symbol("s1")},
+            places={"width": ("d",)},
+        ),
+    )
+    table = strategy_table(MODEL, parse_strategy("width=2"), STANDARD)
+    moved = table.select("communication", path="block", phase="forward")
+    assert {(row.tensor, row.collective.kind.value) for row in moved} == {
+        ("attention.core.scores", "all-reduce"),
+        ("attention.summed", "all-reduce"),
+    }
