@@ -1,4 +1,20 @@
-"""The traits of the decoder families: a family that mixes known parts is one entry."""
+"""The traits of the decoder families: a family that mixes known parts is one entry.
+
+A new family is an entry of `TRAITS` here and its name in `families.FAMILIES`. This one normalises
+before and after every layer, groups its heads and has experts of which one sees every token:
+
+>>> from symbolic_cost.models.symbolic import symbolic
+>>> new = Traits(
+...     placing=Placing.SANDWICH,
+...     head_norm=HeadNorm.HEAD,
+...     sparse=Sparse.ALWAYS,
+...     shared=True,
+...     tied=True,
+... )
+>>> model = symbolic("new", traits=new)
+>>> [part.path for part in model.parts]
+['embedding', 'rotation', 'block', 'head']
+"""
 
 from __future__ import annotations
 

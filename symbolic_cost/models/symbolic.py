@@ -16,20 +16,26 @@ GEMMA_3_PERIOD = 6
 """Of so many layers of Gemma 3, the last is full."""
 
 
-def symbolic(name: str, shape: Shape = TRAINING, sizes: Sizes | None = None) -> Model:
+def symbolic(
+    name: str,
+    shape: Shape = TRAINING,
+    sizes: Sizes | None = None,
+    traits: Traits | None = None,
+) -> Model:
     """Declare a decoder family, every size a symbol unless given.
 
     Args:
         name: of the family, as model_type.
         shape: what it runs on.
         sizes: of the model.
+        traits: of a family that is not registered.
 
     Raises:
         UnknownNameError: no such family; the closest are offered.
     """
-    if name not in TRAITS:
+    if traits is None and name not in TRAITS:
         raise UnknownNameError(unknown("decoder family", name, TRAITS))
-    traits = TRAITS[name]
+    traits = traits or TRAITS[name]
     chosen = sizes or (Sizes() if traits.grouped else Sizes(k=symbols.h))
     return decoder(name, traits, chosen, _runs(traits, chosen), shape).model()
 

@@ -1,5 +1,6 @@
 """Decoder families with symbols: textbook formulas, and presets that agree with configurations."""
 
+import doctest
 import inspect
 import json
 from dataclasses import replace
@@ -173,3 +174,23 @@ def test_a_further_token_is_predicted_by_one_more_block_and_the_same_head():
     more = both.total("parameter") - main.total("parameter")
     assert more == block + 2 * width**2 + 3 * width
     assert same(both.total("flop"), 3 * both.total("flop", phase=Phase.FORWARD))
+
+
+def test_depth_and_experts_cost_nothing_to_declare():
+    config = {
+        "model_type": "qwen3_moe",
+        "hidden_size": 4096,
+        "moe_intermediate_size": 1536,
+        "num_attention_heads": 64,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "num_hidden_layers": 94,
+        "num_key_value_heads": 4,
+        "vocab_size": 151936,
+    }
+    small = {**config, "num_hidden_layers": 1, "num_experts": 8}
+    assert len(table(models.from_config(config))) == len(table(models.from_config(small)))
+
+
+def test_the_example_of_a_new_family_holds():
+    assert doctest.testmod(decoder_families) == (0, 4)
