@@ -6,6 +6,7 @@ Nothing here imports SymPy until a command runs, so that `--help` answers at onc
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -19,9 +20,13 @@ _COMMANDS = (
     "memory",
     "comm",
     "count",
+    "import",
     "compare-conventions",
     "profile",
     "scale",
+    "systems",
+    "time",
+    "roofline",
     "reproduce",
     "schedule",
     "report",
@@ -45,7 +50,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"symbolic_cost.cli.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        module = import_module(f"symbolic_cost.cli.{name}")
         command: click.Command = module.command
         return command
 

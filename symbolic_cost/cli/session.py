@@ -17,7 +17,9 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.stages import Stage, stage_model
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.stages import stage_model
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
@@ -105,7 +107,7 @@ def session(
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
         name=name,
-        model=stage_model(spread, symbolic.degree("pp"), part),
+        model=stage_model(spread, symbolic.degree("pp"), part, schedule("1f1b")),
         strategy=chosen,
         table=strategy_table(
             on_every_rank(model, symbolic), symbolic, counting, policy, stage=part

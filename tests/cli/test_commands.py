@@ -177,10 +177,50 @@ def test_count_of_a_configuration(tmp_path):
 
 def test_the_difference_of_conventions_is_a_formula():
     line = "compare-conventions gpt2 torch-flop-counter fvcore --of flops_fwd --format json"
-    (product, total) = json.loads(run(line))["records"]
-    assert product["kind"] == "einsum"
-    assert (
-        product["formula"]
-        == total["formula"]
-        == ("b l (2 n_layers l e + 4 n_layers e^2 + 2 n_layers e f + e V)")
+    rows = {row["kind"]: row for row in json.loads(run(line))["records"]}
+    l, e, f, V, n_layers = 1024, 768, 3072, 50257, 12
+    assert rows["einsum"]["formula"] == ("b l e (2 n_layers l + 4 n_layers e + 2 n_layers f + V)")
+    products = l * e * (n_layers * (2 * l + 4 * e + 2 * f) + V)
+    norms = -5 * l * e * (2 * n_layers + 1)
+    assert rows["einsum"]["value"] == products
+    assert rows["total"]["value"] == products + norms
+
+
+def test_time_has_parts_figures_and_ops():
+    line = (
+        "time gpt3-175b --system a100-80gb --strategy tp=8,sp,pp=8 "
+        "--global-batch 64 --recompute selective"
     )
+    rows = {row["part"]: row for row in json.loads(run(f"{line} --format json"))["records"]}
+    assert rows["step"]["value"].endswith(" s")
+    assert 0.3 < float(rows["mfu"]["value"]) < float(rows["hfu"]["value"]) < 1
+    ops = json.loads(run(f"{line} --ops --format json"))["records"]
+    assert {op["bound by"] for op in ops} == {"compute", "memory", "communication"}
+    assert float(
+        json.loads(run(f"{line} --wrt l --format json"))["records"][2]["value"]
+    ) == pytest.approx(1.04, abs=0.05)
+
+
+def test_systems_name_their_sources():
+    names = {row["machine"] for row in json.loads(run("systems --format json"))["records"]}
+    assert {"v100", "a100-80gb", "h100", "mi300x", "tpu-v5p", "trillium"} <= names
+    assert all(row["source"] for row in json.loads(run("systems h100 --format json"))["records"])
+
+
+def test_roofline_is_drawn(tmp_path):
+    picture = tmp_path / "roofline.svg"
+    assert run(f"roofline gpt3-175b --system h100 -o {picture}") == ""
+    assert picture.read_text().startswith("<?xml")
+    assert "ridge point" in run("roofline gpt2 --system h100")
+
+
+def test_import_says_where_values_come_from(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "pretrain_gpt.py --tensor-model-parallel-size 8 --sequence-parallel \\\n"
+        "  --num-layers 96 --hidden-size 12288 --num-attention-heads 96 \\\n"
+        "  --max-position-embeddings 2048 --vocab-size 50257\n"
+    )
+    printed = run(f"import {script}")
+    assert "run.sh: line 2, key '--num-layers'" in printed
+    assert "strategy: tp=8,sp" in printed

@@ -1,4 +1,4 @@
-"""Points on the roofline, and the drawing."""
+"""Points on the roofline."""
 
 import pytest
 from sympy import Integer
@@ -9,7 +9,7 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.roofline_plot import draw_roofline, roofline_points, roofs
+from symbolic_cost.systems.roofline_points import roofline_points, roofs
 
 GPT2 = model("gpt2")
 DEVICE = machine("transformer-tables").device("fp16")
@@ -41,18 +41,3 @@ def test_points():
 def test_symbols_that_are_left():
     with pytest.raises(InputError, match="no point without values for V, b, e, l"):
         roofline_points(cost(GPT2, STANDARD), DEVICE)
-
-
-def test_drawing_is_the_same_each_time(tmp_path):
-    pytest.importorskip("matplotlib")
-    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
-    for path in files:
-        draw_roofline(points(), DEVICE, path, "GPT-2")
-    text = files[0].read_text()
-    assert text == files[1].read_text()
-    assert text.startswith("<?xml")
-
-
-def test_nothing_to_draw(tmp_path):
-    with pytest.raises(InputError, match="nothing to draw"):
-        draw_roofline([], DEVICE, tmp_path / "none.svg")

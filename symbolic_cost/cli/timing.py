@@ -1,0 +1,186 @@
+"""What `time` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sympy import Expr, Integer, Symbol
+
+from symbolic_cost.cli.machines import found_machine
+from symbolic_cost.cli.options import Choices
+from symbolic_cost.cli.session import Session, session
+from symbolic_cost.conventions.presets import preset
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.memory import Training
+from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.symbols import M, exact, named
+from symbolic_cost.systems.chain import derivative_name
+from symbolic_cost.systems.overlap import Overlap
+from symbolic_cost.systems.overlap import overlap as named_overlap
+from symbolic_cost.systems.rooflines import roofline as named_roofline
+from symbolic_cost.systems.step import RESULTS, STEP_PARTS, Methods, StepTime, step_time
+from symbolic_cost.units import Unit, human
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a step is run and timed, as typed."""
+
+    system: str
+    global_batch: int | None
+    precision: str
+    optimizer: str
+    schedule: str
+    roofline: str
+    overlap: str
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A step with the number of every definition.
+
+    Args:
+        made: the step.
+        known: number by name of the definition.
+        title: of its sheets.
+        notes: below its sheets.
+    """
+
+    made: StepTime
+    known: Mapping[str, Expr]
+    title: str
+    notes: tuple[str, ...]
+
+    def ops(self) -> Sheet:
+        """Tabulate the ops of the first stage, for one microbatch and occurrence."""
+        seconds = ("compute", "memory", "exposed", "total")
+        columns = (
+            Column("op"),
+            Column("pass"),
+            *(Column(name, "right", Unit.SECOND) for name in seconds),
+            Column("bound by"),
+        )
+        title = f"{self.title}: ops of the first stage, once"
+        return Sheet(title, columns, tuple(self._op_rows()), self.notes)
+
+    def step(self) -> Sheet:
+        """Tabulate the parts of the step and its figures, each with its definition."""
+        rows = []
+        for name in (*STEP_PARTS, *RESULTS):
+            number = float(self.known[name])
+            is_time = name in STEP_PARTS or name in {"step", "exposed"}
+            shown = human(number, Unit.SECOND) if is_time else f"{number:.6g}"
+            rows.append((name, shown, self.made.chain.definitions[name]))
+        columns = (Column("part"), Column("value", "right"), Column("definition"))
+        return Sheet(f"{self.title}: parts", columns, tuple(rows), self.notes)
+
+    def derivative(self, by: str) -> Sheet:
+        """Give the derivative of the step by a symbol, and the elasticity.
+
+        Raises:
+            InputError: no such symbol, or one that the step does not depend on.
+        """
+        chain = self.made.chain.derivative("step", by)
+        values = {symbol.name: self.known[symbol.name] for symbol in chain.symbols}
+        numbers = chain.evaluate(values)
+        name = derivative_name("step", by)
+        slope, step, here = numbers[name], numbers["step"], self.known[by]
+        rows = (
+            ("step", f"{float(step):.6g}", chain.definitions["step"]),
+            (name, f"{float(slope):.6g}", chain.definitions[name]),
+            ("elasticity", f"{float(slope * here / step):.6g}", None),
+        )
+        columns = (Column("part"), Column("value", "right"), Column("definition"))
+        return Sheet(f"{self.title}: derivative by {by}", columns, rows, self.notes)
+
+    def _op_rows(self) -> Iterator[tuple[Cell, ...]]:
+        numbers = {named(name): number for name, number in self.known.items()}
+        times = next(times for times in self.made.stages if times.stage is Stage.FIRST)
+        for op in times.ops:
+            parts = (op.compute, op.memory, op.exposed, op.time)
+            compute, memory, exposed, total = (float(part.xreplace(numbers)) for part in parts)
+            bounds = {compute: "compute", memory: "memory", exposed: "communication"}
+            bound = bounds[max(compute, memory, exposed)]
+            phase = op.phase.value.replace("_", " ")
+            yield (op.path, phase, compute, memory, exposed, total, bound)
+
+
+def timed(name: str, choices: Choices, run: Run) -> Timed:
+    """Time a step of a named model.
+
+    Raises:
+        InputError: every problem of every option, or symbols without a number.
+    """
+    problems = Problems()
+    work = problems.attempt(session, name, choices)
+    machine = problems.attempt(found_machine, run.system)
+    roofline = problems.attempt(named_roofline, run.roofline)
+    overlaps = problems.attempt(_overlaps, run.overlap)
+    problems.refuse()
+    work.bound  # noqa: B018 - refuses numbers that do not fit
+    strategy = numbered(work.strategy, work.values)
+    microbatches = _microbatches(run.global_batch, strategy, work.values)
+    policy = recompute_policy(choices.recompute)
+    training = Training(run.precision, run.optimizer, policy, run.schedule, microbatches)
+    methods = Methods(roofline=roofline, overlaps=overlaps, conventions=preset(choices.conventions))
+    model = on_every_rank(named_model(name), strategy)
+    made = step_time(model, strategy, machine, training, methods)
+    values = _values(made.chain.symbols, work)
+    said = f"{machine.name}, precision {run.precision}, schedule {run.schedule}"
+    return Timed(
+        made,
+        {**made.chain.evaluate(values), **{key: exact(size) for key, size in values.items()}},
+        f"One step of {name} on {machine.name}",
+        (f"machine {said}, {microbatches} microbatches", *work.notes),
+    )
+
+
+def numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:
+    """Return a strategy with a number for every degree that has one."""
+    degrees = {
+        name: tuple(exact(values.get(s.name, s)) for s in STRATEGIES[name].meshes.values())
+        for name in strategy.degrees
+    }
+    return Strategy(degrees, strategy.zero, strategy.panels)
+
+
+def _overlaps(text: str) -> dict[str, Overlap]:
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        mesh, equals, answer = part.partition("=")
+        if not equals:
+            raise InputError(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
+        found[mesh] = named_overlap(answer)
+    return found
+
+
+def _microbatches(global_batch: int | None, strategy: Strategy, values: Mapping[str, int]) -> Expr:
+    """Return the microbatches of a global batch, or M.
+
+    Raises:
+        InputError: the microbatches of all ranks do not divide the global batch.
+    """
+    if global_batch is None:
+        return exact(values.get("M", M))
+    ranks = strategy.degree("dp") * strategy.degree("ep") * strategy.degree("replicas")
+    together = ranks * values.get("b", 1)
+    if global_batch < 1 or not (Integer(global_batch) / together).is_Integer:
+        raise InputError(
+            f"global batch {global_batch}: a multiple of the {together} sequences of one "
+            "microbatch of all data-parallel ranks is accepted"
+        )
+    return Integer(global_batch) / together
+
+
+def _values(symbols: tuple[Symbol, ...], work: Session) -> dict[str, int]:
+    missing = [symbol.name for symbol in symbols if symbol.name not in work.values]
+    if missing:
+        raise InputError(f"no time without values for {', '.join(missing)}: give them with --set")
+    return {symbol.name: work.values[symbol.name] for symbol in symbols}

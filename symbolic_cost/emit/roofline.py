@@ -1,0 +1,117 @@
+"""Ops below the roofs of a machine, as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+from typing import TYPE_CHECKING
+
+from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import Phase
+from symbolic_cost.systems.roofline_points import Point, roofs
+from symbolic_cost.systems.rooflines import Device
+from symbolic_cost.units import Unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+_TOGETHER = 3
+"""Points share a label within a third of a decade."""
+
+
+def points_sheet(
+    points: Sequence[Point], device: Device, title: str, notes: tuple[str, ...] = ()
+) -> Sheet:
+    """Tabulate points, and the ridge points in the notes."""
+    rows = tuple(
+        (
+            point.path,
+            point.phase.value.replace("_", " "),
+            point.units,
+            point.flop,
+            point.traffic,
+            round(point.intensity, 4),
+            point.rate,
+        )
+        for point in points
+    )
+    columns = (
+        Column("op"),
+        Column("pass"),
+        Column("units"),
+        Column("computes", "right", Unit.FLOP),
+        Column("moves", "right", Unit.BYTE),
+        Column("intensity", "right", "FLOP/byte"),
+        Column("rate", "right", "FLOP/s"),
+    )
+    ridges = tuple(
+        f"ridge point of the {name} units: {float(ridge):.4g} FLOP/byte"
+        for name, (_, ridge) in roofs(device).items()
+    )
+    return Sheet(title, columns, rows, ridges + notes)
+
+
+def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) -> None:
+    """Draw points below the roofs of a device.
+
+    Raises:
+        InputError: there is no point.
+    """
+    if not points:
+        raise InputError("no op both computes and touches memory: there is nothing to draw")
+    figure.set_size_inches(8, 5)
+    axes = figure.add_subplot()
+    _draw_roofs(axes, points, device)
+    for colour, phase in zip(
+        _COLOURS, [p for p in Phase if p in {point.phase for point in points}], strict=False
+    ):
+        drawn = [point for point in points if point.phase is phase]
+        where = ([point.intensity for point in drawn], [point.rate for point in drawn])
+        axes.scatter(*where, s=18, color=colour, label=phase.value.replace("_", " "), zorder=3)
+    for place, names in _labels(points).items():
+        axes.annotate(
+            "\n".join(names),
+            place,
+            xytext=(6, -4),
+            textcoords="offset points",
+            fontsize=7,
+            va="top",
+        )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="arithmetic intensity [FLOP/byte]",
+        ylabel="rate [FLOP/s]",
+    )
+    axes.set_title(title, loc="left")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def _labels(points: Sequence[Point]) -> dict[tuple[float, float], list[str]]:
+    """Return the names of forward ops that lie together, at the first one's place."""
+    places: dict[tuple[int, int], tuple[float, float]] = {}
+    names: dict[tuple[float, float], list[str]] = {}
+    for point in points:
+        if point.phase is Phase.FORWARD:
+            where = (point.intensity, point.rate)
+            near = tuple(round(_TOGETHER * log10(number)) for number in where)
+            label = point.path.rpartition(".")[2]
+            at = names.setdefault(places.setdefault((near[0], near[1]), where), [])
+            if label not in at:
+                at.append(label)
+    return names
+
+
+def _draw_roofs(axes: Axes, points: Sequence[Point], device: Device) -> None:
+    ridges = {name: (float(peak), float(ridge)) for name, (peak, ridge) in roofs(device).items()}
+    near = [point.intensity for point in points] + [ridge for _, ridge in ridges.values()]
+    ends = (min(near) / 2, max(near) * 2)
+    for style, (name, (peak, ridge)) in zip(("-", "--"), ridges.items(), strict=True):
+        corners = [ends[0], ridge, ends[1]]
+        rates = [min(peak, corner * float(device.memory)) for corner in corners]
+        label = f"{name} units, ridge at {ridge:.4g} FLOP/byte"
+        axes.plot(corners, rates, style, color="black", linewidth=1, label=label)
