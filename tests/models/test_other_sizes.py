@@ -1,12 +1,16 @@
 """Published sizes of encoders, state-space and recurrent models, and their totals."""
 
+from collections import Counter
+
 import pytest
 
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.models.catalog import CATALOG, model
+from symbolic_cost.models.cnn import NETWORKS
 from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.placement import Placement
 from symbolic_cost.references import REFERENCES
 
 PUBLISHED = {
@@ -51,3 +55,12 @@ def test_a_family_has_symbols_and_a_reference(name):
     assert model(name).bindings == {}
     assert CATALOG[name].source in REFERENCES
     assert cost(model(name), PRESETS["exact"]).total("parameter").free_symbols
+
+
+@pytest.mark.parametrize("name", [*OTHER_FAMILIES, *NETWORKS])
+def test_data_parallel_ranks_sum_every_gradient_once(name):
+    rows = cost(model(name), PRESETS["standard"], Placement({"dp": 2}, {"b": ("dp",)}))
+    weights = Counter(f"d{row.tensor}" for row in rows.select("parameter"))
+    moved = rows.select("communication")
+    assert Counter(row.tensor for row in moved) == weights
+    assert all(row.per_step for row in moved)

@@ -115,8 +115,7 @@ class _Numbers:
 
     def __init__(self, model: Model, values: Mapping[str, object]) -> None:
         self._values = values
-        sizes = bind(model.sizes, values)
-        self.sizes = {axis: self.whole(size, f"axis {axis!r}") for axis, size in sizes.items()}
+        self.sizes = {axis: self.whole(model.sizes[axis], f"axis {axis!r}") for axis in model.axes}
 
     def whole(self, expr: Expr, what: str = "a count") -> int:
         """Return the integer that a formula stands for.
