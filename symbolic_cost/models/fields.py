@@ -51,6 +51,7 @@ _COSTLESS = re.compile(
     r"|attention_softmax_in_fp32|apply_residual_connection_post_layernorm|slow_but_exact"
     r"|clip_qkv|rope|alibi|.*_clamp.*|unk_index|finetuning_task|torchscript|use_bfloat16"
     r"|embd_layer_norm_eps|ln_in_parallel.*|transformers_.*|hidden_act|n_special|predict_special_tokens"
+    r"|num_beams|num_beam_groups|num_return_sequences|.*no_repeat_ngram_size"
 )
 """Keys that change no count of the kinds offered, matched whole."""
 
