@@ -221,7 +221,7 @@ class _StepMaker:
     def _stage(self, stage: Stage, table: CostTable) -> StageTimes:
         """Define the passes of one stage and microbatch."""
         ops = op_times(table, self.timing, self.to)
-        parts = stage_model(self.own, self.pp, stage).parts
+        parts = stage_model(self.own, self.pp, stage, self.plan).parts
         counts = {
             op.path: part.repeat
             for part in parts
@@ -329,7 +329,7 @@ class _StepMaker:
 
     def _updated(self, stage: Stage, table: CostTable, gradients: Expr) -> Expr:
         """Return what the optimizer reads and writes [byte]: its share of all it keeps."""
-        share = stage_model(self.own, self.pp, stage)
+        share = stage_model(self.own, self.pp, stage, self.plan)
         states = States(
             share,
             self.placement,
