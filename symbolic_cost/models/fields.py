@@ -56,7 +56,7 @@ _COSTLESS = re.compile(
 """Keys that change no count of the kinds offered, matched whole."""
 
 _STRUCTURAL = re.compile(
-    r"num_|n_|_size|_dim|_rank|_?layers?|heads?|experts?|width|hidden|inner|bias|norm|mlp|moe"
+    r"(?:^|_)(?:num|n)_|_size|_dim|_rank|_?layers?|heads?|experts?|width|hidden|inner|bias|norm|mlp|moe"
     r"|attn|attention|window|expand|ffn|group|gated|vocab|position|conv|lora|tie|text_|vision_"
 )
 """What the names of keys that change counts contain."""
