@@ -22,8 +22,12 @@ _HOMES = {
     "symbolic_cost.ops.lookup": ("lookup",),
     "symbolic_cost.ops.view": ("split", "view"),
     "symbolic_cost.models.catalog": ("model",),
+    "symbolic_cost.models.config": ("from_config",),
+    "symbolic_cost.models.count": ("count",),
     "symbolic_cost.models.gpt": ("GPT",),
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
+    "symbolic_cost.parallel.memory": ("memory_table",),
+    "symbolic_cost.parallel.table": ("strategy_table",),
     "symbolic_cost.analysis.forms": ("collected", "equal", "expanded", "factored"),
     "symbolic_cost.analysis.scaling": (
         "crossover",
@@ -38,7 +42,7 @@ _HOMES = {
     "symbolic_cost.emit.formulas": ("latex", "plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "symbols", "units", "references")
+_MODULES = ("errors", "models", "symbols", "units", "references")
 
 __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
 
