@@ -3,6 +3,14 @@
 A strategy that is a placement is an entry here and nothing else. Its mesh axes take degrees, and
 each of them splits axes of the model; axes that a model does not have are left out. Where ops run
 under axes of their own, `rewrite` names them; where data moves in steps, `step` says which.
+
+For example, to split the head width, which leaves scores to be summed over ranks:
+
+    "width": Entry(
+        meaning="head width over ranks",
+        meshes={"width": symbols.s1},
+        places={"width": ("d",)},
+    ),
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from symbolic_cost.ops.einsum import Einsum
@@ -30,9 +31,22 @@ def three_dimensions(model: Model) -> Model:
 
 
 def keep_key_shards(model: Model) -> Model:
-    """Save shards of the keys and values that come round (ring attention)."""
-    parts = tuple(replace(part, ops=tuple(map(_in_shards, part.ops))) for part in model.parts)
+    """Save shards of the keys and values that come round, and no copies (ring attention)."""
+    parts = tuple(
+        replace(part, ops=tuple(map(_in_shards, _uncopied(part.ops)))) for part in model.parts
+    )
     return replace(model, parts=parts)
+
+
+def _uncopied(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Yield ops that take keys and values themselves where they took copies."""
+    sources: dict[str, Operand] = {}
+    for op in ops:
+        if op.repeats and set(KEYS) & set(op.outputs[0].axes):
+            sources[op.outputs[0].tensor] = op.inputs[0]
+            continue
+        inputs = tuple(sources.get(each.tensor, each) for each in op.pattern.inputs)
+        yield replace(op, pattern=replace(op.pattern, inputs=inputs))
 
 
 def _in_shards(op: Op) -> Op:

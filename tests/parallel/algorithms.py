@@ -123,6 +123,8 @@ class Stored:
         if self.zero == 0:
             return ranks.all_reduce(terms, self.axes)
         shards = ranks.reduce_scatter(terms, self.axes, 0)
+        if "replicas" in ranks.mesh:
+            shards = ranks.all_reduce(shards, "replicas")
         if self.zero < 3:  # the updated weight comes back in one piece
             ranks.phase = "step"
             ranks.all_gather(shards, self.axes, 0)
@@ -143,10 +145,13 @@ def leave(ranks, parts, sp):
 
 
 def megatron_pair(ranks, x, w1, w2, dy, *, sp=False, zero=0):
-    """Tensor, sequence, context and data parallel: mesh tp, cp, dp."""
+    """Tensor, sequence, context and data parallel: mesh tp, cp, dp and perhaps replicas."""
     positions = "tp+cp" if sp else "cp"
+    sequences = "dp+replicas" if "replicas" in ranks.mesh else "dp"
     cut = ranks.cut
-    xs, dys = (ranks.each(lambda r, a=a: cut(cut(a, 0, r, "dp"), 1, r, positions)) for a in (x, dy))
+    xs, dys = (
+        ranks.each(lambda r, a=a: cut(cut(a, 0, r, sequences), 1, r, positions)) for a in (x, dy)
+    )
     data = "cp+dp"
     first = Stored(ranks, ranks.each(lambda r: cut(w1, 1, r, "tp")), data, zero)
     second = Stored(ranks, ranks.each(lambda r: cut(w2, 0, r, "tp")), data, zero)
@@ -162,8 +167,8 @@ def megatron_pair(ranks, x, w1, w2, dy, *, sp=False, zero=0):
     dx = leave(ranks, ranks.each(lambda r: grads[r][0] @ w[r].T), sp)
     dw1 = first.gradient(ranks.each(lambda r: rows(into[r]).T @ rows(grads[r][0])))
     return (
-        full(y, ranks, ("dp", positions, "")),
-        full(dx, ranks, ("dp", positions, "")),
+        full(y, ranks, (sequences, positions, "")),
+        full(dx, ranks, (sequences, positions, "")),
         full(dw1, ranks, ("", "tp")),
         full(dw2, ranks, ("tp", "")),
     )

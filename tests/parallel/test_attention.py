@@ -154,3 +154,25 @@ def test_two_and_a_half_dimensions(m1, m2, m3):
 @pytest.mark.parametrize(("m1", "m2", "m3"), GRIDS_3D)
 def test_three_dimensions(m1, m2, m3):
     check(f"3d={m1}x{m2}x{m3}", Ranks(m1=m1, m2=m2, m3=m3), attention.cube_block, BATCHED, fused)
+
+
+@pytest.mark.parametrize("ring", [1, 2, 3, 4])
+def test_rings_keep_no_copies(ring):
+    """Keys that are copied to every query head otherwise go round once for all of them."""
+    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    plain = model(GROUPED)
+    declared = Model("copied", (Part("block", copied.ops()),), plain.sizes)
+    assert derived_words(declared, f"ring={ring}") == derived_words(plain, f"ring={ring}")
+
+
+@pytest.mark.parametrize("cp", [1, 2, 3, 4, 6])
+def test_copied_keys_are_saved_whole(cp):
+    """Their gradients are added over the copies before they are scattered."""
+    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    declared = Model("copied", (Part("block", copied.ops()),), model(GROUPED).sizes)
+    words = derived_words(declared, f"cp={cp}")
+    block = 2 * 4 * 12 * 6 * 2  # keys and values
+    sent = block * (cp - 1) // cp
+    assert words.get(("forward", "cp"), 0) == sent
+    gradients = derived_words(model(GROUPED), f"cp={cp}").get(("backward", "cp"), 0)
+    assert words.get(("backward", "cp"), 0) == gradients - sent

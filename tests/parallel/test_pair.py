@@ -69,6 +69,18 @@ def test_megatron(tp, cp, dp, sp, zero):
     check(text, Ranks(tp=tp, cp=cp, dp=dp), run)
 
 
+@pytest.mark.parametrize("zero", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("tp", "dp", "replicas"), [(1, 2, 1), (1, 1, 2), (1, 2, 2), (1, 2, 3), (2, 3, 2), (2, 2, 2)]
+)
+def test_hybrid_shards(tp, dp, replicas, zero):
+    def run(ranks, *given):
+        return algorithms.megatron_pair(ranks, *given, zero=zero)
+
+    text = f"tp={tp},cp=1,dp={dp},replicas={replicas},zero={zero}"
+    check(text, Ranks(tp=tp, cp=1, dp=dp, replicas=replicas), run)
+
+
 @pytest.mark.parametrize(("m1", "m2"), GRIDS_2D)
 def test_two_dimensions(m1, m2):
     def run(ranks, *given):
