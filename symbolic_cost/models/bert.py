@@ -30,11 +30,11 @@ from symbolic_cost.symbols import exact
 
 
 class Heads(StrEnum):
-    """What stands on the encoder, by the names of Hugging Face."""
+    """What stands on the encoder, by the ends of the names of Hugging Face."""
 
-    POOLER = "BertModel"
-    MASKED = "BertForMaskedLM"
-    PRETRAINING = "BertForPreTraining"
+    POOLER = "Model"
+    MASKED = "ForMaskedLM"
+    PRETRAINING = "ForPreTraining"
 
 
 ENCODER = Attention(Projection.SEPARATE, causal=False)
@@ -199,7 +199,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         P=fields.size("max_position_embeddings"),
         T=fields.size("type_vocab_size", 2),
         n_layers=fields.size("num_hidden_layers"),
-        heads=Heads(fields.head),
+        heads=next(heads for heads in Heads if fields.head.endswith(heads)),
         tied=fields.flag("tie_word_embeddings", default=True),
         attention=replace(
             ENCODER,

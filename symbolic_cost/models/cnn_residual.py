@@ -22,30 +22,43 @@ from symbolic_cost.layers.pool import AdaptiveMean, Pool
 
 def resnet18(classes: int) -> Chain:
     """Return ResNet-18, of blocks of two convolutions."""
-    return _resnet((2, 2, 2, 2), 1, _basic, classes)
+    return resnet((2, 2, 2, 2), (64, 128, 256, 512), basic, classes)
 
 
 def resnet50(classes: int) -> Chain:
     """Return ResNet-50, of bottlenecks with the stride on the middle convolution."""
-    return _resnet((3, 4, 6, 3), 4, _bottleneck, classes)
+    return resnet((3, 4, 6, 3), (256, 512, 1024, 2048), bottleneck, classes)
 
 
-def _resnet(
-    blocks: tuple[int, ...], wider: int, branch: Callable[[int, int], Chain], classes: int
+def resnet(
+    blocks: tuple[int, ...],
+    widths: tuple[int, ...],
+    branch: Callable[[int, int], Chain],
+    classes: int,
+    first: int = 64,
 ) -> Chain:
+    """Return a residual network.
+
+    Args:
+        blocks: of every stage.
+        widths: channels that every stage makes.
+        branch: makes the branch of a block from its width and stride.
+        classes: to tell apart.
+        first: channels before the first stage.
+    """
     stages: dict[str, Layer] = {}
-    inner = 64
-    for stage, (width, repeats) in enumerate(zip((64, 128, 256, 512), blocks, strict=True), 1):
+    inner = first
+    for stage, (width, repeats) in enumerate(zip(widths, blocks, strict=True), 1):
         made: list[Layer] = []
         for place in range(repeats):
             stride = 2 if stage > 1 and place == 0 else 1
-            same = stride == 1 and inner == width * wider
-            short = None if same else chain(_conv(width * wider, 1, stride), BatchNorm())
+            same = stride == 1 and inner == width
+            short = None if same else chain(_conv(width, 1, stride), BatchNorm())
             made.append(Residual(branch(width, stride), short, "relu"))
-            inner = width * wider
+            inner = width
         stages[f"layer{stage}"] = chain(*made)
     stem: dict[str, Layer] = {
-        "conv1": _conv(64, 7, 2),
+        "conv1": _conv(first, 7, 2),
         "bn1": BatchNorm(),
         "relu": Activation(),
         "maxpool": Pool("max_pool", 3, 2, 1),
@@ -54,7 +67,8 @@ def _resnet(
     return Chain(stem | stages | head)
 
 
-def _basic(width: int, stride: int) -> Chain:
+def basic(width: int, stride: int) -> Chain:
+    """Return two convolutions."""
     return Chain(
         {
             "conv1": _conv(width, 3, stride),
@@ -66,16 +80,18 @@ def _basic(width: int, stride: int) -> Chain:
     )
 
 
-def _bottleneck(width: int, stride: int) -> Chain:
+def bottleneck(width: int, stride: int) -> Chain:
+    """Return a convolution of a quarter of the width between two of single places."""
+    inner = width // 4
     return Chain(
         {
-            "conv1": _conv(width, 1),
+            "conv1": _conv(inner, 1),
             "bn1": BatchNorm(),
             "relu1": Activation(),
-            "conv2": _conv(width, 3, stride),
+            "conv2": _conv(inner, 3, stride),
             "bn2": BatchNorm(),
             "relu2": Activation(),
-            "conv3": _conv(4 * width, 1),
+            "conv3": _conv(width, 1),
             "bn3": BatchNorm(),
         }
     )

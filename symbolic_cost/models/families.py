@@ -74,9 +74,13 @@ FAMILIES: dict[str, Family] = {
     "olmoe": _decoder("Olmoe"),
     "cohere": _decoder("Cohere", "cohere"),
     "bert": Family("bert:build", ("BertModel", "BertForMaskedLM", "BertForPreTraining")),
+    "roberta": Family("bert:build", ("RobertaForMaskedLM", "RobertaModel")),
+    "xlm-roberta": Family("bert:build", ("XLMRobertaForMaskedLM", "XLMRobertaModel")),
+    "camembert": Family("bert:build", ("CamembertForMaskedLM", "CamembertModel")),
     "t5": Family("t5:build", ("T5ForConditionalGeneration",)),
     "mt5": Family("t5:build", ("MT5ForConditionalGeneration",)),
     "vit": Family("vit:build", ("ViTForImageClassification", "ViTModel")),
+    "resnet": Family("cnn_config:build", ("ResNetForImageClassification",)),
     "mamba": Family("mamba:build", ("MambaForCausalLM",), {"intermediate_size": ("d_inner",)}),
     "mamba2": Family("mamba2:build", ("Mamba2ForCausalLM",)),
 }

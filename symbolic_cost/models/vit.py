@@ -145,7 +145,7 @@ def _head(heads: Heads) -> tuple[Op, ...]:
     )
 
 
-def _classes(fields: Fields) -> int:
+def classes_of(fields: Fields) -> int:
     """Return how many classes the configuration labels, a thousand unless it says."""
     labels = fields.source.values.get("id2label")
     given = len(labels) if isinstance(labels, Mapping) and labels else 1000
@@ -184,7 +184,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         e=width,
         f=fields.size("intermediate_size"),
         h=heads,
-        n_classes=_classes(fields),
+        n_classes=classes_of(fields),
         heads=Heads(fields.head),
         n_layers=fields.size("num_hidden_layers"),
         attention=attention,
