@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from symbolic_cost.layers.attention import Core
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
+from symbolic_cost.ops.elementwise import pointwise, softmax
 from symbolic_cost.ops.fused import fused
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
@@ -27,6 +27,7 @@ class GroupedCore:
         sinks: whether every query head has a learned logit besides the keys'.
         single: whether the softmax runs in single precision.
         dropout: whether the probabilities are dropped out.
+        precise: whether all of an eager core runs in single precision, dropout's noise included.
         keys: axis of the key positions.
         window: axis of the window of a sliding layer, if any.
         value: axis of the width of values.
@@ -38,6 +39,7 @@ class GroupedCore:
     sinks: bool = False
     single: bool = True
     dropout: bool = False
+    precise: bool = False
     keys: str = "t"
     window: str = ""
     value: str = "d"
@@ -47,23 +49,25 @@ class GroupedCore:
         copied = self.repeated and self.shared and self.core is Core.EAGER
         heads = "k g" if copied or not self.shared else "k"
         keys, values = ("many_keys", "many_values") if copied else ("keys", "values")
-        operands = {
-            "q": "q[b l k g d]",
-            "keys": f"{keys}[b {self.keys} {heads} d]",
-            "values": f"{values}[b {self.keys} {heads} {self.value}]",
-        }
-        ops = self._ops(operands)
-        names = {name: name for name in ("q", keys, values, "context")}
+        context = f"context[b l k g {self.value}]"
+        operands = (
+            "q[b l k g d]",
+            f"{keys}[b {self.keys} {heads} d]",
+            f"{values}[b {self.keys} {heads} {self.value}]",
+        )
         if self.core is Core.EAGER:
+            ops = self._precise(operands, context) if self.precise else self._ops(operands, context)
+            names = {name: name for name in ("q", keys, values, "context")}
             return (*(self._copies() if copied else ()), *scope("core", ops, **names))
-        border = ", ".join(operands.values())
+        border = ", ".join(operands)
         sinks = ", *sinks[k g]" if self.sinks else ""
+        ops = self._ops(operands, context)
         return (
             fused(
                 "core",
-                f"{border}{sinks} -> context[b l k g {self.value}]",
+                f"{border}{sinks} -> {context}",
                 ops,
-                saves=f"{border}, context[b l k g {self.value}], logsumexp[b l k g]:statistic",
+                saves=f"{border}, {context}, logsumexp[b l k g]:statistic",
                 recompute=tuple(op.path for op in ops if op.path != "attend"),
             ),
         )
@@ -77,28 +81,32 @@ class GroupedCore:
             ),
         )
 
-    def _ops(self, operands: dict[str, str]) -> tuple[Op, ...]:
-        square = f"[b k g l {self.keys}]"
+    def _precise(self, operands: tuple[str, ...], context: str) -> tuple[Op, ...]:
+        """Declare the core between a cast to single precision and one back."""
+        wide = tuple(f"single_{operand}:single" for operand in operands)
+        return (
+            *(
+                pointwise(f"cast_{operand.partition('[')[0]}", f"{operand} -> {cast}", "copy")
+                for operand, cast in zip(operands, wide, strict=True)
+            ),
+            *self._ops(wide, f"single_{context}:single"),
+            pointwise("cast", f"single_{context}:single -> {context}", "copy"),
+        )
+
+    def _ops(self, operands: tuple[str, ...], context: str) -> tuple[Op, ...]:
+        q, keys, values = operands
+        square = f"[b k g l {self.keys}]" + (":single" if self.precise else "")
         pairs = f"l {self.keys}"
         sinks = ", *sinks[k g]" if self.sinks else ""
+        single = self.single and not self.precise
         kept = "dropped" if self.dropout else "p"
-        made = f"p{square}"
-        drop = (dropout("dropout", f"{made} -> dropped{square}"),) if self.dropout else ()
+        function = "dropout_noise" if self.precise else "dropout"
+        drop = pointwise("dropout", f"p{square} -> dropped{square}", function)
         return (
+            einsum("scores", f"{q}, {keys} -> scores{square}", pairs=pairs, window=self.window),
+            softmax("softmax", f"scores{square}{sinks} -> p{square}", row=self.keys, single=single),
+            *((drop,) if self.dropout else ()),
             einsum(
-                "scores",
-                f"{operands['q']}, {operands['keys']} -> scores{square}",
-                pairs=pairs,
-                window=self.window,
-            ),
-            softmax(
-                "softmax", f"scores{square}{sinks} -> {made}", row=self.keys, single=self.single
-            ),
-            *drop,
-            einsum(
-                "attend",
-                f"{kept}{square}, {operands['values']} -> context[b l k g {self.value}]",
-                pairs=pairs,
-                window=self.window,
+                "attend", f"{kept}{square}, {values} -> {context}", pairs=pairs, window=self.window
             ),
         )

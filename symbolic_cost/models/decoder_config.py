@@ -40,6 +40,9 @@ ACTIVATIONS = {
 CORES = {"eager": Core.EAGER, "sdpa": Core.FLASH, "flash_attention_2": Core.FLASH}
 """How attention runs, by the names that configurations use; op by op unless given."""
 
+PRECISE = "sdpa_math"
+"""How PyTorch runs it on a CPU where probabilities are dropped out: in single precision."""
+
 _WINDOWED_LAYERS = {"sliding_attention": True, "full_attention": False}
 
 
@@ -121,6 +124,7 @@ def _traits(fields: Fields) -> Traits:
         if fields.source.values.get(key) is not None
     }
     traits = switched(traits, switches)
+    attention = fields.text("attn_implementation", "eager", (*CORES, PRECISE))
     name = fields.text("hidden_act", _name_of(traits.function), tuple(ACTIVATIONS))
     return replace(
         traits,
@@ -129,7 +133,8 @@ def _traits(fields: Fields) -> Traits:
         dropout=fields.drops("resid_pdrop", default=traits.dropout),
         attention_dropout=fields.drops("attn_pdrop", default=traits.attention_dropout),
         embedding_dropout=fields.drops("embd_pdrop", default=traits.embedding_dropout),
-        core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
+        core=CORES.get(attention, Core.EAGER),
+        precise=attention == PRECISE,
     )
 
 

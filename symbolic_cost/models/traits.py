@@ -80,6 +80,7 @@ class Traits:
         attention_dropout: whether attention probabilities are, unless given.
         embedding_dropout: whether embeddings are, unless given.
         core: how attention runs.
+        precise: whether an eager core runs in single precision throughout.
         latent: whether attention is latent.
         query_latent: whether its queries are, too.
         shared: whether an expert sees every token.
@@ -120,6 +121,7 @@ class Traits:
     attention_dropout: bool = False
     embedding_dropout: bool = False
     core: Core = Core.EAGER
+    precise: bool = False
     latent: bool = False
     query_latent: bool = False
     shared: bool = False
@@ -222,6 +224,7 @@ def _attention(traits: Traits, run: Run, *, repeated: bool) -> Layer:
         sinks=traits.sinks,
         single=traits.single,
         dropout=traits.attention_dropout,
+        precise=traits.precise,
     )
     if traits.latent:
         return LatentAttention(query_latent=traits.query_latent, core=core)

@@ -89,6 +89,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "gathered_sum": Kind(Keeps.INPUTS, like="sum"),
         "softcap": Kind(Keeps.OUTPUTS),
         "dropout": Kind(Keeps.MASK),
+        # the factors themselves, in single precision
+        "dropout_noise": Kind(Keeps.SINGLE_OUTPUTS, like="dropout"),
         # maximum and sum of exponentials | sum of y dy
         "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
         # mean and mean square | the two row sums of the gradient
