@@ -1,0 +1,142 @@
+"""Step time and memory of a transformer under 1D, SUMMA and context-parallel tensor parallelism.
+
+The block is declared once (`declaration`); FLOP, traffic, weights, activations and collectives are
+derived under the placement of each strategy. `books` names every place where the model counts
+otherwise, and its slips. Times are in seconds, memory and messages in the units of element_size
+(GB), FLOP in those of flops_units (Tera-operations).
+
+Source: subramanian-2024-head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sympy import Expr
+
+from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.nersc_2024.inputs import StepInputs
+from symbolic_cost.published.nersc_2024.layers import Layer, Moved
+from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
+from symbolic_cost.published.nersc_2024.times import Timed
+from symbolic_cost.published.printed import printed_data
+
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("nersc_2024")["inputs"]
+"""The configuration whose rows were printed: a GPT of 10**12 parameters on 2048 H200."""
+
+_TYPES = {CollectiveKind.SEND_RECEIVE: "p2p"}
+
+
+def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute rows and totals for any configuration.
+
+    Args:
+        inputs: strategy, l, e, h, depth, global_batch_size and system; f, micro_batch_size, tp, dp,
+            pp, nv_assignment and corrected unless they are the defaults of `inputs.StepInputs`.
+
+    Returns:
+        "layers", one record per row of one block and microbatch, and "totals" of one step.
+
+    Raises:
+        InputError: every problem of the inputs; sizes that a degree does not divide.
+    """
+    given = StepInputs.accepted(inputs)
+    timed = Timed(given)
+    totals = {name: _number(value) for name, value in timed.totals().items()}
+    totals |= {
+        "t_total": totals["t"],
+        "memory": totals["mem"],
+        "number_micro_batches": given.microbatches,
+        "feasible": totals["mem"] <= given.system.hbm_capacity,
+    }
+    return {"layers": [_record(layer, timed) for layer in timed.layers], "totals": totals}
+
+
+def reproduce() -> Sequence[Comparison]:
+    """Compare every number that was printed for two configurations with its computed value."""
+    printed = printed_data("nersc_2024")
+    found = []
+    rows = {row["layer"]: row for row in evaluate(PUBLISHED_INPUTS)["layers"]}
+    for name, cells in printed["layers"].items():
+        for column, cell in zip(printed["columns"], cells, strict=True):
+            found.append(compared(f"layers.{name}.{column}", cell, rows[name][column]))
+    for number, case in enumerate(printed["totals"], 1):
+        totals = evaluate({**PUBLISHED_INPUTS, **case["inputs"]})["totals"]
+        for name, cell in case["printed"].items():
+            found.append(_full_precision(f"totals {number}.{name}", cell, totals[name]))
+    return found
+
+
+@cache
+def formulas() -> Mapping[str, Expr]:
+    """Return FLOP, traffic, activation and weights of every row and strategy as expressions."""
+    found: dict[str, Expr] = {}
+    for strategy in ("1d", "2d", "2d-seqp"):
+        for layer in symbolic_layers(strategy):
+            key = f"{strategy}.{layer.name}"
+            found[f"{key}.activation_buffer"] = layer.activation
+            found[f"{key}.weights_mem"] = layer.weights
+            for name, one in layer.passes.items():
+                found[f"{key}.flops_{name}"] = one.matrix + one.vector
+                found[f"{key}.mem_{name}"] = one.traffic
+    return {key: expr for key, expr in found.items() if expr != 0}
+
+
+def _full_precision(key: str, printed: str, value: float) -> Comparison:
+    """Compare with a float64 that was printed in full, but for the rounding of its sums."""
+    close = abs(value - float(printed)) <= _ROUNDING * abs(float(printed))
+    note = "" if repr(value) == printed else "equal but for the rounding of sums in float64"
+    return Comparison(key, printed, repr(value), close, note if close else "")
+
+
+_ROUNDING = 1e-14
+
+
+def _record(layer: Layer, timed: Timed) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "layer": layer.name,
+        "block": layer.block,
+        "weights_mem": _number(layer.weights),
+        "weights_grad_mem": _number(layer.weights),
+        "activation_buffer": _number(layer.activation),
+    }
+    for name, one in layer.passes.items():
+        times = timed.times[layer.name][name]
+        record |= {
+            f"flops_{name}": _number(timed.flop((layer, one))),
+            f"mem_{name}": _number(one.traffic),
+            **_moves(name, one.moves, timed),
+            f"t_{name}": _number(times.total),
+            f"t_{name}_comm": _number(times.communication),
+            f"t_{name}_comp": _number(times.compute),
+            f"t_{name}_mem": _number(times.exposed_memory),
+            f"intensity_{name}": _number(times.compute / times.memory),
+        }
+    return record | {"t": record["t_fwd"] + record["t_bwd"]}
+
+
+def _moves(name: str, moves: tuple[Moved, ...], timed: Timed) -> dict[str, Any]:
+    """Return messages, kinds and ranks of a pass: one of each, or lists of several."""
+    ranks = timed.given.degrees
+    real = [move for move in moves if ranks[move.mesh] > 1]
+    columns: dict[str, list[Any]] = {
+        f"comm_{name}": [_number(move.message) for move in real],
+        f"comm_{name}_type": [_type(move.kind) for move in real],
+        f"comm_{name}_size": [ranks[move.mesh] for move in real],
+        f"comm_{name}_topology": [timed.given.inside[move.mesh] for move in real],
+    }
+    if not real:
+        nothing = (0.0, "none", 0, "none")
+        return dict(zip(columns, nothing, strict=True))
+    return {key: cells[0] if len(cells) == 1 else cells for key, cells in columns.items()}
+
+
+def _type(kind: CollectiveKind) -> str:
+    return _TYPES.get(kind, kind.value.replace("-", ""))
+
+
+def _number(value: Expr) -> float:
+    return float(value)

@@ -1,0 +1,249 @@
+"""Where the published model counts otherwise than its declaration implies.
+
+`BOOKS` is how it keeps its books: what kernels it has in mind and which row a collective is
+charged to. `SLIPS` are departures that a corrected mode repairs; those of the times are in `times`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from symbolic_cost.ledger import BACKWARD, Phase, Quantity, Row
+from symbolic_cost.published.nersc_2024.declaration import (
+    BIASES,
+    FUSED,
+    LINEARS,
+    NORMS,
+    derived,
+)
+from symbolic_cost.symbols import e, l, m1, m2, panels, s
+
+STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT)
+_VECTORS = (*BIASES, *NORMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One departure.
+
+    Args:
+        name: of the departure.
+        meaning: what the model does instead.
+        strategies: in which it does.
+        change: of a derived row; several rows or none may come of one.
+    """
+
+    name: str
+    meaning: str
+    strategies: tuple[str, ...]
+    change: Callable[[Row, str], tuple[Row, ...]]
+
+
+def counted(strategy: str, *, corrected: bool) -> tuple[Row, ...]:
+    """Return the rows that the model counts.
+
+    Args:
+        strategy: "1d", "2d" or "2d-seqp".
+        corrected: whether the slips are repaired.
+    """
+    rows = derived(strategy).rows
+    for departure in BOOKS if corrected else BOOKS + SLIPS:
+        if strategy in departure.strategies:
+            rows = tuple(new for row in rows for new in departure.change(row, strategy))
+    return rows
+
+
+def op_of(row: Row) -> str:
+    """Return the name of a row's op."""
+    return row.path.removeprefix("block.")
+
+
+def _is_gradient(row: Row) -> bool:
+    return row.tensor.startswith("d")
+
+
+def _add_in_place(row: Row, _: str) -> tuple[Row, ...]:
+    if op_of(row) not in BIASES:
+        return (row,)
+    written = row.quantity is Quantity.WRITE and not row.tensor.endswith(".bias")
+    reread = row.quantity is Quantity.READ and row.phase in BACKWARD and not _is_gradient(row)
+    return () if written or reread else (row,)
+
+
+def _three_products(row: Row, _: str) -> tuple[Row, ...]:
+    if op_of(row) not in NORMS or row.phase not in BACKWARD or row.quantity is not Quantity.READ:
+        return (row,)
+    if _is_gradient(row):
+        return (replace(row, expr=3 * row.expr),)
+    return () if row.tensor.endswith(".scale") else (row,)
+
+
+def _fused_traffic(row: Row, strategy: str) -> tuple[Row, ...]:
+    if op_of(row) != FUSED:
+        return (row,)
+    if row.tensor == "seeds" and row.quantity is Quantity.WRITE:
+        return ()
+    read_again = row.quantity is Quantity.READ and row.phase in BACKWARD
+    if read_again and row.tensor in {"keys", "values"} and strategy != "1d":
+        return (replace(row, expr=row.expr / m2),)
+    return (row,)
+
+
+def _context_twice(row: Row, _: str) -> tuple[Row, ...]:
+    if row.quantity is Quantity.SAVED and row.tensor == "context":
+        return (row, replace(row, path="block.vproj"))
+    return (row,)
+
+
+def _panels(row: Row, _: str) -> tuple[Row, ...]:
+    result = row.quantity is Quantity.WRITE and row.phase is Phase.FORWARD
+    gradient = row.quantity is Quantity.READ and row.phase in BACKWARD and _is_gradient(row)
+    if op_of(row) in LINEARS and (result or gradient):
+        return (replace(row, expr=panels * row.expr),)
+    return (row,)
+
+
+def _whole_vectors(row: Row, _: str) -> tuple[Row, ...]:
+    if op_of(row) not in _VECTORS:
+        return (row,)
+    if row.quantity in {*STATES, Quantity.PARAMETER}:
+        return (replace(row, expr=m2 * row.expr),)
+    moved = row.collective is not None and row.collective.mesh_axis == "m2"
+    return () if moved else (row,)
+
+
+def _norm_gradients(row: Row, _: str) -> tuple[Row, ...]:
+    move = row.collective
+    if op_of(row) not in NORMS or move is None or row.phase is not Phase.BACKWARD_INPUT:
+        return (row,)
+    both = move.message + 2 * s * e / m1
+    return (replace(row, expr=both, collective=replace(move, message=both)),)
+
+
+_CHARGED_TO = {
+    "x": "ln1",
+    "normed": "ln2",
+    "dbranch": "ln1",
+    "dattended": "ln2",
+    "k": FUSED,
+    "v": FUSED,
+}
+_CHARGED_TO_2D = {"full": "qkv", "context": "vproj", "wide": "fc1", "kept": "fc2", "k": FUSED}
+_CHARGED_TO_2D["v"] = FUSED
+
+
+def _charge(row: Row, strategy: str) -> tuple[Row, ...]:
+    charged = _CHARGED_TO_2D if strategy == "2d" else _CHARGED_TO
+    if row.collective is None or row.tensor not in charged:
+        return (row,)
+    return (replace(row, path=f"block.{charged[row.tensor]}"),)
+
+
+def _other_width(row: Row, _: str) -> tuple[Row, ...]:
+    if op_of(row) not in NORMS or row.collective is not None:
+        return (row,)
+    return (replace(row, expr=row.expr.xreplace({e: l})),)
+
+
+def _no_statistics(row: Row, _: str) -> tuple[Row, ...]:
+    kept = row.quantity is Quantity.SAVED or (
+        row.quantity is Quantity.READ and row.phase in BACKWARD
+    )
+    return () if kept and row.tensor.endswith(".statistics") else (row,)
+
+
+def _whole_bias(row: Row, _: str) -> tuple[Row, ...]:
+    scattered = op_of(row) in {"fc2-bias", "vproj-bias"} and not row.tensor.endswith(".bias")
+    return (replace(row, expr=m1 * row.expr),) if scattered else (row,)
+
+
+def _narrow_bias(row: Row, _: str) -> tuple[Row, ...]:
+    vector = op_of(row) == "vproj-bias" and row.tensor.endswith(".bias")
+    return (replace(row, expr=row.expr / m1),) if vector else (row,)
+
+
+_ALL = ("1d", "2d", "2d-seqp")
+
+BOOKS: tuple[Departure, ...] = (
+    Departure(
+        "sums in place",
+        "adding a bias reads its input or writes its result, not both, and moves nothing backward "
+        "but the gradient of its result and its own",
+        _ALL,
+        _add_in_place,
+    ),
+    Departure(
+        "three products",
+        "a norm reads the gradient of its result for each of its three gradients, its scale not",
+        _ALL,
+        _three_products,
+    ),
+    Departure(
+        "fused traffic",
+        "the states of the random numbers are kept but not written; backward reads keys and "
+        "values before they are gathered",
+        _ALL,
+        _fused_traffic,
+    ),
+    Departure(
+        "context twice",
+        "the fused attention and the projection after it both keep the context",
+        _ALL,
+        _context_twice,
+    ),
+    Departure(
+        "panels",
+        "a product in panels moves its result once per panel, and its operands once",
+        ("2d",),
+        _panels,
+    ),
+    Departure(
+        "whole vectors",
+        "biases and weights of norms are whole along m2, and their sums over m2 are left out",
+        ("2d",),
+        _whole_vectors,
+    ),
+    Departure(
+        "norm gradients",
+        "an all-reduce over m1 carries the gradients of a norm's weights",
+        ("2d",),
+        _norm_gradients,
+    ),
+    Departure(
+        "charges",
+        "a collective is charged to the row that needs what it moves; gathers around norms to them",
+        _ALL,
+        _charge,
+    ),
+)
+"""How the model keeps its books."""
+
+SLIPS: tuple[Departure, ...] = (
+    Departure(
+        "norm width",
+        "the width of a norm on one rank is l/m1 where e/m1 is meant",
+        ("2d",),
+        _other_width,
+    ),
+    Departure(
+        "no statistics",
+        "norms write mean and deviation, but neither keep them nor read them in backward",
+        _ALL,
+        _no_statistics,
+    ),
+    Departure(
+        "whole bias",
+        "biases after a reduce-scatter act on all positions, though each rank has its share",
+        ("1d",),
+        _whole_bias,
+    ),
+    Departure(
+        "narrow bias",
+        "the bias of the attention's projection is split along the width, where that of the MLP, "
+        "at the same place, is split along the positions",
+        ("2d-seqp",),
+        _narrow_bias,
+    ),
+)
+"""Slips of the counts, as printed; a corrected mode leaves them out."""

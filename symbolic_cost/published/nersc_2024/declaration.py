@@ -1,0 +1,164 @@
+"""One transformer block as a chain of ops, and where each strategy places it.
+
+Axes: b sequences, r residual and l inner positions, t key/value positions, e embedding, f MLP
+width, h heads, d head width, c the three of query, key and value. Norms stand at the end of each
+half; biases are ops of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.conventions.answers import MATMUL_ALONE, MULTIPLY_ADD_PAIR, elementwise_flop
+from symbolic_cost.conventions.presets import TRANSFORMER_TABLES_AS_PRINTED
+from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Elementwise, Saved
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import dropout, norm, pointwise, softmax
+from symbolic_cost.ops.fused import Fused, fused
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split, view
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.symbols import m1, m2, n, s
+
+CONVENTIONS = replace(
+    TRANSFORMER_TABLES_AS_PRINTED,
+    name="nersc-2024",
+    meaning="2k-1 FLOP, whole messages, traffic of every product, gathered inputs kept",
+    source="subramanian-2024-head",
+    elementwise=Elementwise(
+        {
+            "softmax": elementwise_flop(3 * n - 1, 4 * n - 1),
+            "layer_norm": elementwise_flop(9 * n, 12 * n - 4),
+            "gelu": elementwise_flop(8 * n, 13 * n),
+            "dropout": elementwise_flop(n, n),
+            "add": elementwise_flop(n, n),
+        }
+    ),
+    backward_traffic=BackwardTraffic.PER_PRODUCT,
+    reread={},
+    sizes=replace(TRANSFORMER_TABLES_AS_PRINTED.sizes, statistic=s, moment=s),
+)
+"""How the model counts; SUMMA keeps the shards of its inputs."""
+
+STRATEGIES = {
+    "1d": Strategy({"tp": (m1,), "sp": ()}),
+    "2d": Strategy({"2d": (m1, m2)}),
+    "2d-seqp": Strategy({"tp": (m1,), "sp": (), "cp": (m2,)}),
+}
+"""Placements by the name of the strategy."""
+
+MESHES = {"tp": "m1", "cp": "m2", "m1": "m1", "m2": "m2"}
+"""Degree of a mesh axis."""
+
+LINEARS = ("fc1", "fc2", "qkv", "vproj")
+BIASES = ("fc1-bias", "fc2-bias", "vproj-bias")
+NORMS = ("ln1", "ln2")
+FUSED = "fusedla"
+
+ROWS = {
+    "mlp": ("fc1", "fc1-bias", "act1", "dpr1", "fc2", "fc2-bias", "dpr2", "ln1"),
+    "sa": ("qkv", FUSED, "vproj", "vproj-bias", "dpr_v", "ln2"),
+}
+"""Rows of both halves, in printed order."""
+
+_SIZES: dict[str, Expr] = {
+    "b": symbols.b,
+    **dict.fromkeys(("r", "l", "t"), symbols.l),
+    "e": symbols.e,
+    "f": symbols.f,
+    "h": symbols.h,
+    "d": symbols.e / symbols.h,
+    "c": Integer(3),
+}
+
+
+@cache
+def derived(strategy: str) -> CostTable:
+    """Derive every cost of one rank, block and microbatch."""
+    table = _table(strategy, _conventions(strategy))
+    if strategy != "2d":
+        return table
+    # Panels are added to the result, so that no first term goes without an addition.
+    added = _table(strategy, replace(_conventions(strategy), contraction=MULTIPLY_ADD_PAIR))
+    rows = (
+        other if row.kind == "einsum" and row.phase == "forward" else row
+        for row, other in zip(table, added, strict=True)
+    )
+    return replace(table, rows=tuple(rows))
+
+
+@cache
+def matrix_flop(strategy: str) -> CostTable:
+    """Derive the same with matrix products alone."""
+    return _table(strategy, replace(_conventions(strategy), elementwise=MATMUL_ALONE))
+
+
+def _conventions(strategy: str) -> Conventions:
+    return replace(CONVENTIONS, saved=Saved.SHARD) if strategy == "2d" else CONVENTIONS
+
+
+def _table(strategy: str, conventions: Conventions) -> CostTable:
+    model = Model("nersc-2024", (Part("block", _attention() + _mlp()),), _SIZES)
+    table = strategy_table(model, STRATEGIES[strategy], conventions)
+    return table.select(where=lambda row: not row.per_step)
+
+
+def _attention() -> tuple[Op, ...]:
+    return (
+        view("gather_1", "x[b r e] -> full[b l e]"),
+        einsum("qkv", "full[b l e], *w[c e h d] -> qkv[c b l h d]"),
+        split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]"),
+        *(
+            replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), regathered=True)
+            for taken, made in (("k", "keys"), ("v", "values"))
+        ),
+        _core(),
+        einsum("vproj", "context[b l h d], *w[h d e] -> projected[b l e]"),
+        view("scatter_1", "projected[b l e] -> attended[b r e]"),
+        _bias("vproj-bias", "attended", "shifted", "b r e"),
+        dropout("dpr_v", "shifted[b r e] -> middle[b r e]"),
+        norm("ln2", "middle[b r e], *scale[e], *shift[e] -> normed[b r e]", "layer_norm", "e"),
+    )
+
+
+def _core() -> Fused:
+    border = "q[b l h d], keys[b t h d], values[b t h d]"
+    return fused(
+        FUSED,
+        f"{border} -> context[b l h d]",
+        (
+            einsum("logits", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
+            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
+            dropout("dropout", "p[b h l t] -> dropped[b h l t]"),
+            einsum("attend", "dropped[b h l t], values[b t h d] -> context[b l h d]"),
+        ),
+        saves=f"{border}, context[b l h d], logsumexp[b l h], seeds[b l h]",
+        recompute=("logits", "softmax", "dropout"),
+    )
+
+
+def _mlp() -> tuple[Op, ...]:
+    return (
+        view("gather_2", "normed[b r e] -> wide[b l e]"),
+        einsum("fc1", "wide[b l e], *w[e f] -> u[b l f]"),
+        _bias("fc1-bias", "u", "biased", "b l f"),
+        pointwise("act1", "biased[b l f] -> a[b l f]", "gelu"),
+        dropout("dpr1", "a[b l f] -> kept[b l f]"),
+        einsum("fc2", "kept[b l f], *w[f e] -> summed[b l e]"),
+        view("scatter_2", "summed[b l e] -> branch[b r e]"),
+        _bias("fc2-bias", "branch", "moved", "b r e"),
+        dropout("dpr2", "moved[b r e] -> last[b r e]"),
+        norm("ln1", "last[b r e], *scale[e], *shift[e] -> y[b r e]", "layer_norm", "e"),
+    )
+
+
+def _bias(name: str, taken: str, made: str, axes: str) -> Op:
+    width = axes.rsplit(maxsplit=1)[-1]
+    return pointwise(name, f"{taken}[{axes}], *bias[{width}] -> {made}[{axes}]", "add")

@@ -1,0 +1,170 @@
+"""Inputs of the model: sizes, strategy, and the machine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+from sympy import Expr, Integer
+
+from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
+from symbolic_cost.symbols import exact
+from symbolic_cost.systems.network import Hop, Hops, Link
+
+Latency = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""A number from zero."""
+
+Share = Annotated[float, Field(gt=0, le=1)]
+"""A share of a rate."""
+
+
+def _lower(given: object) -> object:
+    return given.lower() if isinstance(given, str) else given
+
+
+Name = Annotated[Literal["1d", "2d", "2d-seqp"], BeforeValidator(_lower)]
+"""A strategy; as printed with capitals, or without."""
+
+_DEGREES = {"1d": 1, "2d": 2, "2d-seqp": 2}
+
+
+class SystemInputs(Inputs):
+    """One machine, in the units that element_size and flops_units set (GB and Tera-operations).
+
+    Latencies are seconds. vector_flops_fp32 is accepted since it was published; nothing uses it,
+    and empirical may only be false.
+    """
+
+    matrix_flops_fp16: Rate
+    vector_flops_fp16: Rate
+    hbm_bandwidth: Rate
+    hbm_capacity: Rate
+    nvlink_bandwidth: Rate
+    nvlink_latency: Latency
+    nvlink_size: Count
+    ib_bandwidth: Rate
+    ib_latency: Latency
+    nvlink_eff: Share = 1
+    ib_eff: Share = 1
+    nic_factor: Rate = 1
+    summa_nb: Count = 4
+    element_size: Rate = 2e-9
+    mask_element_size: Rate = 1e-9
+    flops_units: Rate = 1e-12
+    vector_flops_fp32: Rate | None = None
+    empirical: Literal[False] = False
+
+    def hops(self, ranks: int, inside: int) -> Hops:
+        """Return where a group lies, `inside` of its ranks in each domain."""
+        fast = exact(self.nvlink_bandwidth) * exact(self.nvlink_eff)
+        slow = exact(self.ib_bandwidth) * exact(self.ib_eff)
+        return (
+            Hop(Link("nvlink", fast, exact(self.nvlink_latency)), Integer(inside)),
+            Hop(Link("ib", slow, exact(self.ib_latency)), Integer(ranks) / inside),
+        )
+
+
+class StepInputs(Inputs):
+    """One configuration.
+
+    tp is [m1], or [m1, m2] of the strategies with two degrees. nv_assignment says how many ranks of
+    each group share a fast domain, in the order tp, dp, pp; one each unless given.
+    """
+
+    strategy: Name
+    l: Count
+    e: Count
+    h: Count
+    depth: Count
+    global_batch_size: Count
+    system: SystemInputs
+    micro_batch_size: Count = 1
+    f: Count | None = None
+    tp: list[Count] = Field(default_factory=lambda: [1])
+    dp: Count = 1
+    pp: Count = 1
+    nv_assignment: list[Count] | None = None
+    corrected: bool = False
+
+    @property
+    def width(self) -> int:
+        """Width of the MLP."""
+        return 4 * self.e if self.f is None else self.f
+
+    @property
+    def degrees(self) -> dict[str, int]:
+        """Ranks of each group."""
+        tensor = dict(zip(("m1", "m2"), (*self.tp, 1), strict=False))
+        return {**tensor, "dp": self.dp, "pp": self.pp}
+
+    @property
+    def inside(self) -> dict[str, int]:
+        """Ranks of each group that share a fast domain."""
+        names = [*("m1", "m2")[: len(self.tp)], "dp", "pp"]
+        given = [1] * len(names) if self.nv_assignment is None else self.nv_assignment
+        return {"m2": 1, **dict(zip(names, given, strict=True))}
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches of one pipeline and step."""
+        return self.global_batch_size // self.dp // self.micro_batch_size
+
+    def numbers(self) -> dict[str, Expr | int]:
+        """Return the number of every symbol of the layers."""
+        degrees = self.degrees
+        return {
+            "b": self.micro_batch_size,
+            "l": self.l,
+            "e": self.e,
+            "f": self.width,
+            "h": self.h,
+            "m1": degrees["m1"],
+            "m2": degrees["m2"],
+            "panels": self.system.summa_nb,
+            "s": exact(self.system.element_size),
+            "mu": exact(self.system.mask_element_size),
+        }
+
+    def contradictions(self) -> list[str]:
+        """Say which degrees do not divide what they split, and which do not fit the domain."""
+        expected = _DEGREES[self.strategy]
+        if len(self.tp) != expected:
+            return [f"tp = {self.tp}: strategy {self.strategy} takes {expected} degrees"]
+        groups = expected + 2
+        if self.nv_assignment is not None and len(self.nv_assignment) != groups:
+            return [f"nv_assignment = {self.nv_assignment}: {groups} numbers are accepted"]
+        return [*self._uneven(), *self._unfit()]
+
+    def _uneven(self) -> list[str]:
+        m1, m2 = self.degrees["m1"], self.degrees["m2"]
+        positions = m2 if self.strategy == "2d" else m1 * m2
+        tokens = self.micro_batch_size * self.l
+        local = self.global_batch_size // self.dp
+        checks = [
+            ("h", self.h, "m1", m1),
+            ("e", self.e, "m1", m1),
+            ("e", self.e, "h", self.h),
+            ("f", self.width, "m1", m1),
+            ("micro_batch_size l", tokens, "the ranks that split it", positions),
+            ("l", self.l, "m2", m2),
+            ("depth", self.depth, "pp", self.pp),
+            ("global_batch_size", self.global_batch_size, "dp", self.dp),
+            ("global_batch_size / dp", local, "micro_batch_size", self.micro_batch_size),
+        ]
+        if self.strategy == "2d":
+            checks += [("e", self.e, "m2", m2), ("f", self.width, "m2", m2)]
+        return [problem for check in checks for problem in indivisible(*check)]
+
+    def _unfit(self) -> list[str]:
+        inside, size = self.inside, self.system.nvlink_size
+        problems = [
+            problem
+            for name, ranks in self.degrees.items()
+            for problem in indivisible(name, ranks, f"nv_assignment of {name}", inside[name])
+        ]
+        problems += [
+            f"nv_assignment of {name} = {count} is more than nvlink_size = {size}"
+            for name, count in inside.items()
+            if count > size
+        ]
+        return problems

@@ -1,0 +1,155 @@
+"""Rows of the published tables: sums of what the model counts, as expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from sympy import Add, Expr
+
+from symbolic_cost.ledger import BACKWARD, CollectiveKind, Phase, Quantity, Row
+from symbolic_cost.published.nersc_2024.books import counted, op_of
+from symbolic_cost.published.nersc_2024.declaration import (
+    FUSED,
+    LINEARS,
+    MESHES,
+    ROWS,
+    matrix_flop,
+)
+from symbolic_cost.systems.times import TRAFFIC
+
+PASSES: Mapping[str, tuple[Phase, ...]] = {
+    "fwd": (Phase.FORWARD,),
+    "bwd": (Phase.RECOMPUTE, *BACKWARD),
+}
+"""Phases of the two passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One collective of a row.
+
+    Args:
+        kind: of the collective.
+        mesh: "m1" or "m2", whose ranks take part.
+        message: in units of the element size.
+    """
+
+    kind: CollectiveKind
+    mesh: str
+    message: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Costs of one pass of a row.
+
+    Args:
+        matrix: on matrix units [FLOP].
+        vector: on vector units [FLOP].
+        traffic: in units of the element size.
+        moves: collectives.
+    """
+
+    matrix: Expr
+    vector: Expr
+    traffic: Expr
+    moves: tuple[Moved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One row.
+
+    Args:
+        name: as printed.
+        block: "mlp" or "sa".
+        on_matrix_units: whether its time is that of matrix units.
+        passes: costs by pass.
+        activation: kept for backward, in units of the element size.
+        weights: in units of the element size.
+    """
+
+    name: str
+    block: str
+    on_matrix_units: bool
+    passes: Mapping[str, Pass]
+    activation: Expr
+    weights: Expr
+
+    def map(self, change: Callable[[Expr], Expr]) -> Layer:
+        """Apply a change to every expression."""
+        passes = {
+            name: Pass(
+                change(one.matrix),
+                change(one.vector),
+                change(one.traffic),
+                tuple(Moved(m.kind, m.mesh, change(m.message)) for m in one.moves),
+            )
+            for name, one in self.passes.items()
+        }
+        activation, weights = change(self.activation), change(self.weights)
+        return Layer(self.name, self.block, self.on_matrix_units, passes, activation, weights)
+
+
+@cache
+def layers(strategy: str, *, corrected: bool = False) -> tuple[Layer, ...]:
+    """Return the rows of a strategy, for one microbatch and block.
+
+    Args:
+        strategy: "1d", "2d" or "2d-seqp".
+        corrected: whether the slips are repaired.
+    """
+    rows = counted(strategy, corrected=corrected)
+    return tuple(
+        _layer(name, block, [row for row in rows if op_of(row) == name], strategy)
+        for block, names in ROWS.items()
+        for name in names
+    )
+
+
+@cache
+def handed_on(strategy: str, *, corrected: bool = False) -> Expr:
+    """Return what a stage of the pipeline sends on, in units of the element size.
+
+    It is the input that the last norm keeps, not what it hands on, though both are as large.
+
+    Args:
+        strategy: as of `layers`.
+        corrected: as of `layers`.
+    """
+    rows = (row for row in counted(strategy, corrected=corrected) if op_of(row) == "ln1")
+    kept = [row for row in rows if not row.tensor.endswith(".statistics")]
+    return _sum(kept, (Quantity.SAVED,))
+
+
+def _layer(name: str, block: str, rows: list[Row], strategy: str) -> Layer:
+    return Layer(
+        name,
+        block,
+        name in {*LINEARS, FUSED},
+        {one: _pass(name, rows, phases, strategy) for one, phases in PASSES.items()},
+        _sum(rows, (Quantity.SAVED,)),
+        _sum(rows, (Quantity.WEIGHT,)),
+    )
+
+
+def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], strategy: str) -> Pass:
+    mine = [row for row in rows if row.phase in phases]
+    flop = _sum(mine, (Quantity.FLOP,))
+    matrix = flop if name in LINEARS else Add()
+    if name == FUSED:
+        matrix = matrix_flop(strategy).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
+    messages: dict[tuple[CollectiveKind, str], list[Expr]] = {}
+    for row in mine:
+        move = row.collective
+        if row.quantity is Quantity.COMMUNICATION and move is not None:
+            group = (move.kind, MESHES[move.mesh_axis])
+            messages.setdefault(group, []).append(move.calls * move.message)
+    moves = tuple(Moved(kind, mesh, Add(*sizes)) for (kind, mesh), sizes in messages.items())
+    return Pass(matrix, flop - matrix, _sum(mine, TRAFFIC), moves)
+
+
+def _sum(rows: list[Row], quantities: tuple[Quantity, ...]) -> Expr:
+    return Add(*(row.expr for row in rows if row.quantity in quantities))

@@ -1,0 +1,215 @@
+"""Times and memory of a configuration: rows, then data, pipeline, bubble and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Add, Expr, Integer, Max, Min, Rational
+
+from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.published.nersc_2024.declaration import LINEARS
+from symbolic_cost.published.nersc_2024.inputs import StepInputs
+from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Pass, handed_on, layers
+from symbolic_cost.symbols import exact, symbol
+from symbolic_cost.systems.collectives import two_tier_rings
+from symbolic_cost.systems.network import Hops
+from symbolic_cost.systems.overlap import FULL, NONE, Overlap, pipelined
+from symbolic_cost.systems.rooflines import Device, roofline
+
+REACHED = Rational(4, 5)
+"""Share of the peak rates that is reached."""
+
+LAUNCH = Rational(20, 10**6)
+"""Time that every row pays in each pass [s]."""
+
+_OPTIMIZER_BYTES = 12  # single-precision weights and two moments
+_ROOFLINE = roofline("launched maximum")
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Times of one pass of a row [s].
+
+    Args:
+        compute: of the units, launch included.
+        memory: of the memory.
+        communication: what is waited for.
+        total: of all.
+    """
+
+    compute: Expr
+    memory: Expr
+    communication: Expr
+    total: Expr
+
+    @property
+    def exposed_memory(self) -> Expr:
+        """Time that the memory takes longer than the units [s]."""
+        return Max(self.memory - self.compute, 0)
+
+
+class Timed:
+    """Times of one configuration; units are those of the inputs."""
+
+    def __init__(self, given: StepInputs) -> None:
+        self.given, self.system = given, given.system
+        self.stages_layers = Integer(given.depth) / given.pp
+        self.microbatches = Integer(given.microbatches)
+        numbers = {symbol(name): exact(number) for name, number in given.numbers().items()}
+        self._numbers = numbers
+        self.layers = tuple(
+            layer.map(lambda expr: expr.xreplace(numbers))
+            for layer in layers(given.strategy, corrected=given.corrected)
+        )
+        self.times = {
+            layer.name: {name: self._pass(layer, one) for name, one in layer.passes.items()}
+            for layer in self.layers
+        }
+        self.forward = Add(*(times["fwd"].total for times in self.times.values()))
+        self.backward = Add(*(times["bwd"].total for times in self.times.values()))
+
+    @cached_property
+    def device(self) -> Device:
+        """Rates that are reached."""
+        return Device(
+            matrix=REACHED * exact(self.system.matrix_flops_fp16),
+            vector=REACHED * exact(self.system.vector_flops_fp16),
+            memory=exact(self.system.hbm_bandwidth),
+            launch=LAUNCH,
+        )
+
+    def _pass(self, layer: Layer, one: Pass) -> PassTime:
+        unit, device = exact(self.system.flops_units), self.device
+        computing = unit * (one.matrix / device.matrix + one.vector / device.vector)
+        memory = device.memory_time(one.traffic)
+        busy = _ROOFLINE.time(computing, memory, launch=device.launch)
+        waited = self._waited(layer, one, busy)
+        return PassTime(computing + device.launch, memory, waited, busy + waited)
+
+    def _waited(self, layer: Layer, one: Pass, busy: Expr) -> Expr:
+        panels, policy = Integer(1), NONE
+        if self.given.strategy == "2d" and layer.name in LINEARS:
+            panels = Integer(self.system.summa_nb)
+            policy = pipelined(panels)
+        once = Add(*(self._moved(move, panels) for move in one.moves))
+        return policy.exposed(panels * once, busy)
+
+    def _moved(self, move: Moved, panels: Expr) -> Expr:
+        ranks, inside = self.given.degrees[move.mesh], self.given.inside[move.mesh]
+        hops = self.system.hops(ranks, inside)
+        return self.collective(move.kind, move.message / panels, hops)
+
+    def collective(self, kind: CollectiveKind, message: Expr, hops: Hops) -> Expr:
+        """Return the time of a collective [s].
+
+        As printed, an all-reduce in one tier takes the time of a reduce-scatter.
+        """
+        one_tier = any(hop.ranks == 1 for hop in hops)
+        if kind is CollectiveKind.ALL_REDUCE and one_tier and not self.given.corrected:
+            kind = CollectiveKind.REDUCE_SCATTER
+        return two_tier_rings(exact(self.system.nic_factor)).time(kind, message, hops)
+
+    @cached_property
+    def weights(self) -> Expr:
+        """Weights of one block."""
+        return Add(*(layer.weights for layer in self.layers))
+
+    def data_parallel(self) -> Expr:
+        """Return what is waited for weights and their gradients, over all blocks [s].
+
+        The blocks behind the first one overlap with the passes of one block.
+        """
+        given = self.given
+        context = given.strategy == "2d-seqp"
+        ranks = given.dp * (given.degrees["m2"] if context else 1)
+        inside = given.inside["dp"] * (given.inside["m2"] if context else 1)
+        took = self.collective(
+            CollectiveKind.ALL_GATHER, self.weights, self.system.hops(ranks, inside)
+        )
+        return Add(*(self._overlapped(took, busy, FULL) for busy in (self.forward, self.backward)))
+
+    def _overlapped(self, took: Expr, busy: Expr, policy: Overlap) -> Expr:
+        return took + policy.exposed(took, busy) * (self.stages_layers - 1)
+
+    def pipeline(self) -> Expr:
+        """Return the time of sending between stages, both ways, of all microbatches [s].
+
+        As printed, links between domains are free where neighbours share a domain at all.
+        """
+        stages, inside = self.given.pp, self.given.inside["pp"]
+        if stages == 1:
+            return Integer(0)
+        sent = handed_on(self.given.strategy, corrected=self.given.corrected)
+        message = sent.xreplace(self._numbers)
+        fast, slow = (
+            self.collective(CollectiveKind.SEND_RECEIVE, message, self.system.hops(2, near))
+            for near in (2, 1)
+        )
+        apart = stages // inside - 1
+        if inside == 1:
+            mean = slow
+        else:
+            crossing = apart * slow if self.given.corrected else Integer(0)
+            mean = ((stages - 1 - apart) * fast + crossing) / (stages - 1)
+        return 2 * self.microbatches * mean
+
+    def totals(self) -> dict[str, Expr]:
+        """Return times [s], FLOP and memory of one step and rank, in the units of the inputs."""
+        repeats = self.microbatches * self.stages_layers
+        sending, data = self.pipeline(), self.data_parallel()
+        working = (self.forward + self.backward) * repeats + sending
+        bubble = (self.given.pp - 1) * working / self.microbatches
+        total = working + bubble + data
+        both = [times[name] for times in self.times.values() for name in ("fwd", "bwd")]
+        parts = {
+            "comp": repeats * Add(*(one.compute for one in both)),
+            "tp_comm": repeats * Add(*(one.communication for one in both)),
+            "dp_comm": data,
+            "pp_comm": sending,
+            "bubble": bubble,
+            "mem": repeats * Add(*(one.exposed_memory for one in both)),
+        }
+        return {
+            "t": total,
+            "throughput": self.given.global_batch_size / total,
+            "t_fwd": self.forward,
+            "t_bwd": self.backward,
+            "flops_per_gpu": repeats * Add(*map(self.flop, self._passes())),
+            **{f"t_{name}": time for name, time in parts.items()},
+            **{f"{name}_frac": time / total for name, time in parts.items()},
+            **self._memory(),
+        }
+
+    def _passes(self) -> list[tuple[Layer, Pass]]:
+        return [(layer, one) for layer in self.layers for one in layer.passes.values()]
+
+    def flop(self, row: tuple[Layer, Pass]) -> Expr:
+        """Return the FLOP of one pass of a row, in units of flops_units.
+
+        As printed, vector operations of the fused attention are multiplied by the ratio of rates.
+        """
+        layer, one = row
+        inflated = layer.on_matrix_units and not self.given.corrected
+        factor = self.device.matrix / self.device.vector if inflated else Integer(1)
+        return exact(self.system.flops_units) * (one.matrix + factor * one.vector)
+
+    def _memory(self) -> Mapping[str, Expr]:
+        given = self.given
+        weights = self.weights * self.stages_layers
+        shards = given.dp * (given.degrees["m2"] if given.strategy == "2d-seqp" else 1)
+        per_weight = Integer(6)
+        if given.corrected:
+            # Bytes per element over the element's size, which is in 10**9 bytes.
+            per_weight = _OPTIMIZER_BYTES / (exact(self.system.element_size) * 10**9)
+        optimizer = per_weight * weights / shards
+        in_flight = Min(given.pp, self.microbatches)
+        kept = Add(*(layer.activation for layer in self.layers)) * self.stages_layers * in_flight
+        return {
+            "wts_mem": weights,
+            "wts_grad_mem": weights,
+            "wts_optimizer_states_mem": optimizer,
+            "acts_mem": kept,
+            "mem": 2 * weights + optimizer + kept,
+        }

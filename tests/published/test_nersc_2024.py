@@ -1,0 +1,240 @@
+"""Rows and totals of the model against closed forms written down on their own."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy import expand, lambdify
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.published import contract, nersc_2024
+from symbolic_cost.published.nersc_2024.books import BOOKS, SLIPS
+from symbolic_cost.published.nersc_2024.layers import handed_on, layers
+from symbolic_cost.symbols import F_m, F_v, b, e, f, h, l, m1, m2, mu, panels, s
+
+_SPEC = importlib.util.spec_from_file_location(
+    "nersc_formulas", Path(__file__).with_name("nersc_formulas.py")
+)
+FORMULAS = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(FORMULAS)
+
+STRATEGIES = ("1d", "2d", "2d-seqp")
+SYSTEM = nersc_2024.PUBLISHED_INPUTS["system"]
+
+
+def same(one, other):
+    return expand(one - other) == 0
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_derived_rows_are_the_closed_forms(strategy, corrected):
+    wanted = FORMULAS.layers(strategy, corrected=corrected)
+    found = layers(strategy, corrected=corrected)
+    assert [layer.name for layer in found] == list(wanted)
+    for layer in found:
+        want = wanted[layer.name]
+        rho = F_m / F_v if layer.name == "fusedla" else 1
+        assert same(layer.activation / s, want["act"]), layer.name
+        assert same(layer.weights / s, want["w"]), layer.name
+        for name, flop in (("fwd", "ff"), ("bwd", "fb")):
+            one = layer.passes[name]
+            assert same(one.matrix + rho * one.vector, want[flop]), (layer.name, name)
+            assert same(one.traffic / s, want[f"mem_{name}"]), (layer.name, name)
+            moved = {(move.kind.value, expand(move.message / s)) for move in one.moves}
+            assert moved == {(kind, expand(size)) for kind, size in want[f"comm_{name}"]}
+
+
+def test_every_printed_number():
+    rows = nersc_2024.reproduce()
+    assert len(rows) == 14 * 18 + 20 + 19
+    assert [row.key for row in rows if not row.match] == []
+    assert contract.reproduce("nersc-2024").matched == len(rows)
+
+
+def test_every_departure_is_named_and_changes_something():
+    names = [departure.name for departure in BOOKS + SLIPS]
+    assert len(names) == len(set(names))
+    for departure in BOOKS + SLIPS:
+        for strategy in departure.strategies:
+            rows = FORMULAS_ROWS[strategy]
+            assert any(departure.change(row, strategy) != (row,) for row in rows), departure.name
+
+
+FORMULAS_ROWS = {strategy: nersc_2024.books.derived(strategy).rows for strategy in STRATEGIES}
+
+
+_SIZES = (b, l, e, f, h, m1, m2, panels, s, mu, F_m, F_v)
+
+
+def _numbers(given_):
+    """Closed forms as numbers, with the mesh of every collective."""
+    system = given_["system"]
+    degrees = [*given_["tp"], 1][:2]
+    values = {
+        b: given_["micro_batch_size"],
+        l: given_["l"],
+        e: given_["e"],
+        f: given_["f"],
+        h: given_["h"],
+        m1: degrees[0],
+        m2: degrees[1],
+        panels: system["summa_nb"],
+        s: system["element_size"],
+        mu: system["mask_element_size"],
+        F_m: system["matrix_flops_fp16"],
+        F_v: system["vector_flops_fp16"],
+    }
+    arguments = [values[symbol] for symbol in _SIZES]
+    rows = {}
+    for name, row in COMPILED[given_["strategy"], given_["corrected"]].items():
+        rows[name] = {key: rule(*arguments) for key, rule in row.items() if callable(rule)}
+        for key in ("comm_fwd", "comm_bwd"):
+            rows[name][key] = [(k, rule(*arguments), mesh) for k, rule, mesh in row[key]]
+    return rows
+
+
+def _mesh(strategy, name, kind, position):
+    if name == "fusedla":
+        return "m2"
+    if strategy == "2d" and kind in {"broadcast", "reduce"}:
+        return ("m1", "m2")[position % 2]
+    return "m1"
+
+
+def _compiled():
+    found = {}
+    for strategy in STRATEGIES:
+        for corrected in (False, True):
+            rows = {}
+            for name, row in FORMULAS.layers(strategy, corrected=corrected).items():
+                rows[name] = {
+                    key: lambdify(_SIZES, value)
+                    for key, value in row.items()
+                    if not isinstance(value, list)
+                }
+                for key in ("comm_fwd", "comm_bwd"):
+                    rows[name][key] = [
+                        (kind, lambdify(_SIZES, size), _mesh(strategy, name, kind, place))
+                        for place, (kind, size) in enumerate(row[key])
+                    ]
+            found[strategy, corrected] = rows
+    return found
+
+
+COMPILED = _compiled()
+
+
+@st.composite
+def configurations(draw):
+    strategy = draw(st.sampled_from(STRATEGIES))
+    power = st.integers(0, 3).map(lambda n: 2**n)
+    tp = [draw(power) for _ in range(1 if strategy == "1d" else 2)]
+    dp, pp, mbs = draw(power), draw(power), draw(power)
+    size = draw(st.sampled_from([1, 4, 8, 64]))
+    ranks = [*tp, dp, pp]
+    inside = [draw(st.sampled_from([n for n in (1, 2, 4, 8) if n <= min(r, size)])) for r in ranks]
+    heads = 8 * draw(st.integers(1, 6))
+    rate = st.floats(1, 1000).map(lambda x: round(x, 3))
+    system = {
+        **SYSTEM,
+        "nvlink_size": size,
+        "nic_factor": draw(st.sampled_from([0.5, 1, 2])),
+        "summa_nb": draw(st.sampled_from([1, 2, 4, 8])),
+        "hbm_bandwidth": draw(rate),
+        "nvlink_bandwidth": draw(rate),
+        "ib_bandwidth": draw(rate),
+        "matrix_flops_fp16": draw(rate),
+        "vector_flops_fp16": draw(rate),
+        "element_size": draw(st.sampled_from([2e-9, 4e-9])),
+    }
+    return {
+        "strategy": strategy,
+        "l": 64 * draw(st.integers(1, 64)),
+        "e": heads * 16 * draw(st.integers(1, 8)),
+        "f": 64 * draw(st.integers(1, 300)),
+        "h": heads,
+        "depth": 8 * draw(st.integers(1, 12)),
+        "global_batch_size": 64 * draw(st.integers(1, 16)),
+        "micro_batch_size": mbs,
+        "tp": tp,
+        "dp": dp,
+        "pp": pp,
+        "nv_assignment": inside,
+        "corrected": draw(st.booleans()),
+        "system": system,
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(configurations())
+def test_any_inputs_agree_with_the_closed_forms(inputs):
+    found = nersc_2024.evaluate(inputs)
+    wanted = FORMULAS.step(inputs, _numbers(inputs))
+    for row in found["layers"]:
+        for one in ("fwd", "bwd"):
+            wanted_time = wanted["rows"][row["layer"], one]
+            assert row[f"t_{one}"] == pytest.approx(wanted_time, rel=1e-12), row["layer"]
+    for name in ("t", "mem", "throughput"):
+        assert found["totals"][name] == pytest.approx(wanted[name], rel=1e-12), name
+
+
+def test_totals_are_told_under_both_names():
+    totals = nersc_2024.evaluate(nersc_2024.PUBLISHED_INPUTS)["totals"]
+    assert totals["t_total"] == totals["t"]
+    assert totals["memory"] == totals["mem"]
+    assert totals["feasible"] is False
+    assert totals["number_micro_batches"] == 64
+
+
+def test_names_with_capitals():
+    one = nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "1D"})
+    assert one == nersc_2024.evaluate(nersc_2024.PUBLISHED_INPUTS)
+
+
+def test_corrected_repairs_the_slips_alone():
+    printed = nersc_2024.evaluate(nersc_2024.PUBLISHED_INPUTS)
+    fixed = nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "corrected": True})
+    differs = {
+        one["layer"]
+        for one, two in zip(printed["layers"], fixed["layers"], strict=True)
+        if one != two
+    }
+    assert differs == {"fc2-bias", "vproj-bias", "ln1", "ln2", "fusedla"}
+    fused = [r["layers"][9] for r in (printed, fixed)]
+    assert fused[0]["flops_fwd"] > fused[1]["flops_fwd"]
+    assert fused[0]["t_fwd"] == pytest.approx(fused[1]["t_fwd"], rel=1e-12)
+
+
+def test_what_stages_hand_on():
+    assert same(handed_on("1d"), s * b * l * e / m1)
+    assert same(handed_on("2d-seqp"), s * b * l * e / (m1 * m2))
+    assert same(handed_on("2d", corrected=True), s * b * l * e / (m1 * m2))
+    assert same(handed_on("2d"), s * b * l * l / (m1 * m2))
+
+
+def test_refusals():
+    wrong = {
+        **nersc_2024.PUBLISHED_INPUTS,
+        "e": 25601,
+        "pp": 7,
+        "nv_assignment": [4, 8, 1],
+    }
+    with pytest.raises(InputError) as caught:
+        nersc_2024.evaluate(wrong)
+    assert list(caught.value.problems) == [
+        "e = 25601 is not divisible by m1 = 4",
+        "e = 25601 is not divisible by h = 160",
+        "depth = 128 is not divisible by pp = 7",
+        "nv_assignment of dp = 8 is more than nvlink_size = 4",
+    ]
+    with pytest.raises(InputError, match="strategy 2d takes 2 degrees"):
+        nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "2d"})
+    with pytest.raises(InputError, match="3 numbers are accepted"):
+        nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "nv_assignment": [1]})
+    bad = {**SYSTEM, "nvlink_eff": 2, "empirical": True}
+    with pytest.raises(InputError) as caught:
+        nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "3d", "system": bad})
+    assert len(caught.value.problems) == 3
