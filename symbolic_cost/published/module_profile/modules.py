@@ -236,13 +236,19 @@ def _grown(node: _Node, segments: Iterable[str]) -> _Node:
 
 def _named(name: str, cls: str, node: _Node, path: str) -> Module:
     children = tuple(
-        _named(own, own.capitalize(), child, f"{path}.{own}" if path else own)
+        _named(own, _class_of(own), child, f"{path}.{own}" if path else own)
         for own, child in node.children.items()
     )
     if node.op is not None:
-        cls = _CLASSES.get(node.op.kind, node.op.kind.capitalize())
+        kind = node.op.kind if node.op.weights or node.op.kind != "einsum" else "matmul"
+        cls = _CLASSES.get(kind, _class_of(kind))
         return Module(name, cls, (path,), node.op.pattern.text, children)
     if node.repeat != 1:
         block = Module("", cls, children=children)
         return Module(name, "ModuleList", children=(block,), repeat=node.repeat)
     return Module(name, cls, children=children)
+
+
+def _class_of(name: str) -> str:
+    """Write a name as a class: "cross_entropy" is CrossEntropy."""
+    return name.title().replace("_", "")

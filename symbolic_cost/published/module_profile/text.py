@@ -80,7 +80,9 @@ def _tree(profile: Profile, module: Profiled, indent: str) -> Iterator[str]:
     """Write a module and those inside; of repeated ones the first, the next and the last."""
     name = f"({module.name}): " if module.name else ""
     numbers = ", ".join(
-        figure.text + _SUFFIX.get(figure.field, "") for figure in detailed(profile, module)
+        figure.text + _SUFFIX.get(figure.field, "")
+        for figure in detailed(profile, module)
+        if module.latency is not None or figure.field != "FLOPS"
     )
     if not module.children:
         yield f"{indent}{name}{module.cls}({numbers}, {module.extra})"
