@@ -166,6 +166,33 @@ def test_refuses(inputs, texts):
         assert text in str(caught.value)
 
 
+def test_inputs_of_one_profile_are_enough():
+    words = {"tensor": "BertModel(add_pooling_layer=True), eval mode, fp32"}
+    found = module_profile.evaluate({**bert.PUBLISHED_INPUTS, **words})
+    assert found == bert.evaluate(bert.PUBLISHED_INPUTS)
+    assert module_profile.evaluate(gpt2.PUBLISHED_INPUTS) == gpt2.evaluate(gpt2.PUBLISHED_INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"module": {}}, "unknown group of latencies 'module': did you mean modules?"),
+        ({"modules": ["1 ms"]}, "latencies by module are ['1 ms']: an object is accepted"),
+        ({"modules": {"": "fast"}}, "latency of module '' is 'fast'"),
+        ({"modules": {"": 0}}, "positive seconds, or text like '4.4 ms', are accepted"),
+        ({"modules": {"": True}}, "latency of module '' is True"),
+        ({"run": {"fwdd": 1}}, "unknown pass 'fwdd': did you mean fwd"),
+        ({"classes": {"deep": {}}}, "depth 'deep' of latencies is not a number from 0"),
+        ({"classes": {"1": {"Linear": "x"}}}, "latency of depth 1, class 'Linear' is 'x'"),
+    ],
+)
+def test_latencies_refused(given, text):
+    model = GPT(b=1, l=4, e=8, f=8, h=2, V=5, P=4, n_layers=1).model()
+    with pytest.raises(InputError) as caught:
+        profile(model, latencies=given)
+    assert text in str(caught.value)
+
+
 def test_both_are_one_publication():
     result = reproduce("module-profile")
     assert (result.matched, result.total) == (177 + 63 + 109 + 43, 392)

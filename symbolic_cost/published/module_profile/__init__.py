@@ -30,11 +30,14 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Compute every number of one profile or both, as printed.
 
     Args:
-        inputs: "bert" and "gpt2", each as the module of that name takes them.
+        inputs: "bert" and "gpt2", each as the module of that name takes them; or those of one
+            alone, a BERT if there are token types T.
 
     Raises:
         InputError: every problem of the inputs.
     """
+    if {"b", "l", "e"} <= set(inputs):
+        return (bert if "T" in inputs else gpt2).evaluate(inputs)
     lost = [unknown("profile", name, _PROFILES) for name in inputs if name not in _PROFILES]
     if lost:
         raise InputError(lost)

@@ -33,7 +33,10 @@ PUBLISHED_INPUTS: Mapping[str, Any] = {**_PRINTED.inputs, "latencies": _PRINTED.
 
 
 class Shape(Inputs):
-    """Sizes of a BERT (n heads, L layers), and latencies by the key of the printed number."""
+    """Sizes of a BERT (n heads, L layers), and latencies by the key of the printed number.
+
+    `tensor` says in words what was profiled.
+    """
 
     b: Count
     l: Count
@@ -44,6 +47,7 @@ class Shape(Inputs):
     V: Count
     P: Count
     T: Count
+    tensor: str = ""
     latencies: dict[str, str | float] = Field(default_factory=dict)
 
     def contradictions(self) -> list[str]:
@@ -55,7 +59,8 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, str]:
     """Compute every number of the profile as printed, by key.
 
     Args:
-        inputs: b, l, e, f, n (heads), L (layers), V, P, T; latencies, by the key of the number.
+        inputs: b, l, e, f, n (heads), L (layers), V, P, T; tensor, what was profiled in words;
+            latencies, by the key of the number.
 
     Raises:
         InputError: every problem of the inputs.

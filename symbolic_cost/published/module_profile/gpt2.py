@@ -34,7 +34,10 @@ PUBLISHED_INPUTS: Mapping[str, Any] = {**_PRINTED.inputs, "latencies": _PRINTED.
 
 
 class Shape(Inputs):
-    """Sizes of a GPT-2 (n heads, L layers), the run, and latencies by the key of the number."""
+    """Sizes of a GPT-2 (n heads, L layers), the run, and latencies by the key of the number.
+
+    `params` says in words how parameters are kept.
+    """
 
     b: Count
     l: Count
@@ -46,6 +49,7 @@ class Shape(Inputs):
     train_batch: Count
     world: Count = 1
     mp: Count = 1
+    params: str = ""
     latencies: dict[str, str | float] = Field(default_factory=dict)
 
     def contradictions(self) -> list[str]:
@@ -60,8 +64,8 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, str]:
     """Compute every number of the profile as printed, by key.
 
     Args:
-        inputs: b, l, e, f, n (heads), L (layers), V; train_batch, world, mp; latencies, by the key
-            of the number.
+        inputs: b, l, e, f, n (heads), L (layers), V; train_batch, world, mp; params, how parameters
+            are kept in words; latencies, by the key of the number.
 
     Raises:
         InputError: every problem of the inputs.
