@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 
 from sympy import Expr, Integer, Min
 
@@ -35,6 +36,7 @@ class Sizes:
         d_n: head width without rotation.
         d_r: head width with rotation.
         d_v: head width of values.
+        capacity: slots of the experts per chosen token; above 1 where they are padded.
     """
 
     n_layers: Expr | int = symbols.n_layers
@@ -56,6 +58,7 @@ class Sizes:
     d_n: Expr | int = symbols.d_n
     d_r: Expr | int = symbols.d_r
     d_v: Expr | int = symbols.d_v
+    capacity: Expr | Fraction | int = 1
 
     def __post_init__(self) -> None:
         """Make every size exact."""
@@ -92,7 +95,7 @@ class Sizes:
             **dict.fromkeys(("x", "o"), self.E),
             "a": self.E_t,
             "u": b,
-            "z": l * self.E_t / self.E,
+            "z": l * self.E_t * self.capacity / self.E,
             **{name: getattr(self, name) for name in _OWN_NAME},
         }
 

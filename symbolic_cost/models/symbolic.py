@@ -6,10 +6,11 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.models.assembly import Run, decoder
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.traits import Run, Sparse, Traits, Window, decoder
+from symbolic_cost.models.traits import Sparse, Traits, Window
 from symbolic_cost.ops.graph import Model
 
 GEMMA_3_PERIOD = 6

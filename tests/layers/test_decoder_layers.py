@@ -1,9 +1,10 @@
 """Layers of decoders: what each declares, and what moves when its axes are split."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
-from sympy import Integer, expand
+from sympy import Integer, Rational, expand
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import PatternError
@@ -126,6 +127,13 @@ def test_experts_on_other_ranks_are_reached_by_all_to_all():
     assert same(made.total("flop") * ep, table(MixtureOfExperts()).total("flop"))
     reduced = [row.path for row in made.select("communication") if row.per_step]
     assert reduced == ["layer.router"]
+
+
+def test_padded_experts_compute_their_capacity():
+    sizes = Sizes(capacity=Fraction(5, 4)).axes(Shape(), latent=False)
+    model = Model("layer", (Part("layer", MixtureOfExperts().ops()),), sizes, means=("z",))
+    made = cost(model, RULES).select(path="layer.experts")
+    assert same(made.total("flop", phase=Phase.FORWARD), Rational(15, 2) * b * l * E_t * e * f_m)
 
 
 def test_tokens_and_logits_share_a_table():

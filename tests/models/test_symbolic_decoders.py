@@ -15,13 +15,13 @@ from symbolic_cost.errors import UnknownNameError
 from symbolic_cost.layers.attention import Core
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models import decoder_families
+from symbolic_cost.models.assembly import Run, decoder
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.models.symbolic import symbolic
-from symbolic_cost.models.traits import Run, decoder
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import (
