@@ -79,6 +79,7 @@ class Efficiencies:
         vector: share of the vector peak.
         memory: share of the memory's bandwidth.
         launch: of one kernel [s].
+        host: in which the host issues one op, while the device works on earlier ones [s].
     """
 
     matrix: Figure = ONE
@@ -86,6 +87,7 @@ class Efficiencies:
     vector: Figure = ONE
     memory: Figure = ONE
     launch: Figure = NOTHING
+    host: Figure = NOTHING
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ class Machine:
             efficiency=Curve(reached.matrix.value, reached.half.value),
             latency=self.latency.value,
             launch=reached.launch.value,
+            host=reached.host.value,
         )
 
     def network(self) -> Network:

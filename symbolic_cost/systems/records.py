@@ -110,6 +110,7 @@ class _Efficiencies(_Record):
     vector: _Share | None = None
     memory: _Share | None = None
     launch: _Figure | None = None
+    host: _Figure | None = None
 
 
 class _Machine(_Record):
@@ -143,6 +144,7 @@ class _Machine(_Record):
                 vector=_given(reached.vector, ONE),
                 memory=_given(reached.memory, ONE),
                 launch=_given(reached.launch, NOTHING),
+                host=_given(reached.host, NOTHING),
             ),
         )
 

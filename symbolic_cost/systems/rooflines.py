@@ -74,6 +74,7 @@ class Device:
         efficiency: of its matrix units.
         latency: of its memory [s].
         launch: of one kernel [s].
+        host: in which the host issues one op [s].
     """
 
     matrix: Expr
@@ -82,6 +83,7 @@ class Device:
     efficiency: Efficiency = full
     latency: Expr = Integer(0)
     launch: Expr = Integer(0)
+    host: Expr = Integer(0)
 
     def compute_time(self, kind: str, flop: Expr) -> Expr:
         """Return the time of computing [s].

@@ -63,6 +63,9 @@ class Methods:
         collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp").
         clipping: whether gradients are clipped to a norm.
+        scattered: whether tensor-parallel ranks, which hold the same activations unless these are
+            split (sp), send a part each to the next stage and gather them there (narayanan-2021,
+            section 4.1).
         conventions: answers to the counting questions.
     """
 
@@ -70,6 +73,7 @@ class Methods:
     collectives: Collectives = COLLECTIVES["hierarchical ring"]
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
     clipping: bool = True
+    scattered: bool = False
     conventions: Conventions = STANDARD
 
 
@@ -189,6 +193,8 @@ class _StepMaker:
         self.own = strategy.model(model)
         self.placement = strategy.placement(self.own)
         self.pp = strategy.degree("pp")
+        whole = methods.scattered and "sp" not in strategy
+        self.parts = strategy.degree("tp") if whole else Integer(1)
         self.timing = Timing(
             machine.device(self.units),
             machine.network(),
@@ -239,13 +245,28 @@ class _StepMaker:
             working = self.to.keep(f"{stage}.{name}.busy", Add(*busy))
             sending = self._sent(stage, name, table, phases, working)
             self.to.keep(f"{stage}.{name}.exposed", Add(*exposed, sending))
-            self.to.keep(
-                f"{stage}.{name}",
-                named(f"{stage}.{name}.busy") + named(f"{stage}.{name}.exposed"),
-            )
+        self._passes(stage, ops, counts)
         self.to.keep(f"{stage}.exposed", _sum(named(f"{stage}.{name}.exposed") for name in PASSES))
         self.to.keep(f"{stage}.microbatch", _sum(named(f"{stage}.{name}") for name in PASSES))
         return StageTimes(stage, tuple(ops), counts)
+
+    def _passes(self, stage: Stage, ops: list[OpTime], counts: Mapping[str, Expr]) -> None:
+        """Define the passes; the device idles where the host issues ops more slowly than it works.
+
+        Gradients of inputs and weights are issued together, op by op.
+        """
+        for group in (tuple(PASSES)[:1], tuple(PASSES)[1:]):
+            works = {
+                name: named(f"{stage}.{name}.busy") + named(f"{stage}.{name}.exposed")
+                for name in group
+            }
+            phases = [phase for name in group for phase in PASSES[name]]
+            issued = Add(*(counts[op.path] * op.issued for op in ops if op.phase in phases))
+            host = issued * self.timing.device.host
+            idle = Max(0, host - Add(*works.values())) if host != 0 else host
+            works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
+            for name, work in works.items():
+                self.to.keep(f"{stage}.{name}", work)
 
     def _sent(
         self, stage: Stage, name: str, table: CostTable, phases: tuple[Phase, ...], busy: Expr
@@ -256,7 +277,11 @@ class _StepMaker:
             move = row.collective
             if move is not None and not row.per_step:
                 hops = self.to.hops("neighbours", self.timing.pair("pp"))
-                took = self.timing.collectives.time(move.kind, move.message, hops)
+                took = self.timing.collectives.time(move.kind, move.message / self.parts, hops)
+                if self.parts != 1:
+                    inside = self.to.hops("tp", self.timing.hops("tp"))
+                    gather = CollectiveKind.ALL_GATHER
+                    took += self.timing.collectives.time(gather, move.message, inside)
                 time = self.to.add(f"{stage}.{name}.sent", row.count * took)
                 sent.append(self.timing.overlap(move).exposed(time, busy))
         return Add(*sent)

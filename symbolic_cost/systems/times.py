@@ -115,6 +115,11 @@ class OpTime:
         """Busy and waiting [s]."""
         return self.busy + self.exposed
 
+    @property
+    def issued(self) -> int:
+        """What the host issues: the op's work and its collectives."""
+        return int(self.busy != 0) + len(self.collectives)
+
 
 def op_times(rows: Iterable[Row], timing: Timing, definitions: Definitions) -> list[OpTime]:
     """Define the times of every op and phase; those that are defined already stay.
