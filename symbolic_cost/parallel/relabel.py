@@ -53,8 +53,10 @@ def _relabel_ops(part: Part, rule: Rule, rest: Rest, sizes: dict[str, Expr]) -> 
         names = {old: new for old, new in rule(op).items() if old in op.axes}
         sizes |= {new: sizes[old] for old, new in names.items()}
         moved = with_axes(op, names) if names else op
-        for operand in moved.inputs:
-            before = made.setdefault(operand.tensor, operand.axes)
+        for declared, operand in zip(op.inputs, moved.inputs, strict=True):
+            # What comes from outside arrives as declared; constants are wherever they are needed.
+            outside = operand.axes if declared.constant else declared.axes
+            before = made.setdefault(operand.tensor, outside)
             if before != operand.axes:
                 moved = _viewed(moved, operand, before, made, ops)
         moved, rested = _rested(moved, rest, sizes)

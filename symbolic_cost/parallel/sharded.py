@@ -16,6 +16,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
+from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.states import Optimizer, Precision
 from symbolic_cost.parallel.workspace import greatest, workspace_row
 from symbolic_cost.units import Unit
@@ -63,15 +64,18 @@ class States:
     def workspace(self) -> tuple[Row, ...]:
         """Return what gathering weights and updating them take for a while [byte].
 
-        The weights of one part are whole at a time. The optimizer converts gradients that are
-        smaller than the master weights.
+        The weights of one part are whole at a time, as far as data-parallel ranks keep shards;
+        those of a tensor grid arrive product by product (see `step_buffers`). The optimizer
+        converts gradients that are smaller than the master weights.
         """
         whole: dict[str, list[Expr]] = {}
         copies: list[Expr] = []
         for part, _, weight in self._weights():
-            size = self._counter.bytes(weight)
-            degree = self.placement.degree(self.placement.stored_over("weight", weight.axes))
-            whole.setdefault(part.path, []).append(size - size / degree)
+            shards = self.placement.stored_over("weight", weight.axes)
+            grid = self.placement.degree(mesh for mesh in shards if mesh not in DATA_AXES)
+            size = self._counter.bytes(weight) / grid
+            held = self._counter.bytes(weight) / self.placement.degree(shards)
+            whole.setdefault(part.path, []).append(size - held)
             if self.precision.master > self.precision.gradient:
                 copies.append(Mul(part.repeat, self._master(weight)))
         gathered = greatest(Add(*sizes) for sizes in whole.values())

@@ -21,8 +21,7 @@ _PANEL_KINDS = {
     CollectiveKind.REDUCE_SCATTER: CollectiveKind.REDUCE,
 }
 
-_ARRIVING = (CollectiveKind.BROADCAST, CollectiveKind.SEND_RECEIVE)
-_BUFFERS = {"ring": 2, "m1": 1, "m2": 1}  # a block of keys and one of values; a panel each
+_BUFFERS = {"ring": 2, "m1": 1, "m2": 1, "m3": 1}  # a block of keys and one of values; else one
 
 
 def send_round(row: Row, move: Collective, conventions: Conventions, _: Expr) -> Row:
@@ -63,13 +62,20 @@ def broadcast_panels(row: Row, move: Collective, _: Conventions, panels: Expr) -
 
 
 def step_buffers(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the buffers of what arrives in steps [byte], one per mesh axis."""
+    """Yield the buffers of what arrives for one step or product [byte], one per mesh axis."""
     arriving: dict[str, list[Expr]] = {}
     for row in rows:
         move = row.collective
-        if move is not None and row.phase is Phase.FORWARD and move.kind in _ARRIVING:
+        if move is not None and row.phase is Phase.FORWARD and _is_buffered(move):
             arriving.setdefault(move.mesh_axis, []).append(move.message)
     for mesh, times in _BUFFERS.items():
         if mesh in arriving:
             size = Mul(times, greatest(arriving[mesh]))
             yield workspace_row(f"{mesh}_buffers", Phase.BACKWARD_INPUT, size)
+
+
+def _is_buffered(move: Collective) -> bool:
+    """Tell whether a message is dropped after use: a step's, or the plane and weights of 3D."""
+    if move.kind is CollectiveKind.ALL_GATHER:
+        return move.axis == "b_plane" or (move.mesh_axis == "m3" and move.axis == "flat")
+    return move.kind in {CollectiveKind.BROADCAST, CollectiveKind.SEND_RECEIVE}

@@ -174,3 +174,20 @@ def test_refusals():
 def test_sources_are_known():
     for entry in (*PRECISIONS.values(), *OPTIMIZERS.values()):
         assert entry.source in REFERENCES
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        # panels of the input of fc2 and of a weight of the perceptron
+        ("2d=2x2,panels=4", {"m1": 2 * 8 * 32 * 128 // 4, "m2": 2 * 32 * 64 // 4}),
+        # planes of the inputs of fc1 and of fc2, a weight of the perceptron
+        ("3d=2x2x2", {"m1": 2 * 4 * 64 * 16, "m2": 2 * 4 * 64 * 64, "m3": 2 * 16 * 64}),
+    ],
+)
+def test_workspace_of_grids(strategy, expected):
+    numbers = {b: 8, l: 64, e: 32, h: 4, V: 64, n_layers: 2}
+    rows = table(strategy, precision="fp16-mixed").select(Quantity.WORKSPACE)
+    sizes = {row.path: row.expr.xreplace(numbers) for row in rows}
+    assert {mesh: sizes[f"{mesh}_buffers"] for mesh in expected} == expected
+    assert "gathered_weights" not in sizes

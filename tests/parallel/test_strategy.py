@@ -147,13 +147,13 @@ def test_large_model_with_all_tables_is_quick():
     model = GPT(**sizes).model()
     strategy = parse_strategy("tp=8,sp,cp=2,dp=16,pp=9,zero=1")
     strategy_table(MODEL, strategy, STANDARD)  # warm
-    start = time.perf_counter()
+    start = time.process_time()
     table = strategy_table(model, strategy, STANDARD)
     memory = memory_table(model, strategy, STANDARD)
     moments(memory), peak(memory)
     communication_rows(table)
     sent_by_cluster(model, strategy, STANDARD)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
