@@ -5,13 +5,13 @@ A builder asks for what its family needs; every problem is collected and told at
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.models.configfile import Document
+from symbolic_cost.models.keys import may_change_cost
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "n_embed", "d_model"),
@@ -33,33 +33,6 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 LARGEST_SIZE = 10**12
 """Largest size that is accepted: beyond every model, so more is a slip."""
-
-_COSTLESS = re.compile(
-    r"architectures|auto_map|model_type|_?name_or_path|(torch_)?dtype|.*version"
-    r"|.*token_ids?|.*dropout(_p(rob)?)?|.*drop|.*_pdrop|layerdrop|init.*|.*_init_.*|.*_std"
-    r"|.*_eps(ilon)?|rope_.*|rotary.*|.*_?softcapping|.*_theta|partial_rotary_factor"
-    r"|summary_.*|.*loss.*|output_.*|return_.*|use_cache|task_specific_params|pretraining_tp"
-    r"|label2id|id2label|num_labels|problem_type|quantization_config|.*fusion|.*fp32|.*upcast.*"
-    r"|gradient_checkpointing|use_flash_attn.*|_?attn_implementation|_commit_hash|_.*"
-    r"|query_pre_attn_scalar|.*_multiplier|.*_scal(e|ing)(_.*)?|scale_.*|logit.*|norm_topk_prob"
-    r"|topk_group|n_group|topk_method|scoring_func|seq_aux|aux_.*|ep_size|moe_layer_freq"
-    r"|original_max_position_embeddings|max_position_embeddings|n_positions|n_ctx|seq(_)?length"
-    r"|model_max_length"
-    r"|initial_context_length|is_decoder|is_encoder_decoder|add_cross_attention|cross_attention.*"
-    r"|chunk_size_feed_forward|pruned_heads|remove_invalid_values|bad_words_ids|.*penalty"
-    r"|cache_implementation|tokenizer_class|prefix|swiglu_.*|offset_alibi|skip_bias_.*|router_.*"
-    r"|attention_softmax_in_fp32|apply_residual_connection_post_layernorm|slow_but_exact"
-    r"|clip_qkv|rope|alibi|.*_clamp.*|unk_index|finetuning_task|torchscript|use_bfloat16"
-    r"|embd_layer_norm_eps|ln_in_parallel.*|transformers_.*|hidden_act|n_special|predict_special_tokens"
-    r"|num_beams|num_beam_groups|num_return_sequences|.*no_repeat_ngram_size"
-)
-"""Keys that change no count of the kinds offered, matched whole."""
-
-_STRUCTURAL = re.compile(
-    r"(?:^|_)(?:num|n)_|_size|_dim|_rank|_?layers?|heads?|experts?|width|hidden|inner|bias|norm|mlp|moe"
-    r"|attn|attention|window|expand|ffn|group|gated|vocab|position|conv|lora|tie|text_|vision_"
-)
-"""What the names of keys that change counts contain."""
 
 ValueT = TypeVar("ValueT")
 _MISSING: Any = object()
@@ -215,8 +188,7 @@ class Fields:
             and value is not None
             and value is not False
             and value not in ([], {})
-            and not _COSTLESS.fullmatch(key)
-            and _STRUCTURAL.search(key)
+            and may_change_cost(key)
         ]
 
 

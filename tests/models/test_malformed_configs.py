@@ -83,6 +83,8 @@ CHANGED = [
     ("misspelt key", LLAMA, {"num_hiden_layers": 4}, ["'num_hiden_layers': not understood"]),
     ("vision", LLAMA, {"vision_config": {"hidden_size": 3}}, ["'vision_config': not understood"]),
     ("experts in a dense family", LLAMA, {"num_local_experts": 8}, ["'num_local_experts'"]),
+    ("cross-attention", LLAMA, {"add_cross_attention": True}, ["'add_cross_attention': not un"]),
+    ("pruned heads", LLAMA, {"pruned_heads": {"0": [1]}}, ["'pruned_heads': not understood"]),
     ("no family", LLAMA, {"model_type": ...}, ["'model_type' is missing"]),
     ("null family", LLAMA, {"model_type": None}, ["'model_type' is missing"]),
     ("unknown family", LLAMA, {"model_type": "lama"}, ["unknown model_type 'lama'", "llama"]),
