@@ -60,6 +60,7 @@ def imported(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) ->
     made = document(source)
     name, family = _family(made)
     fields = Fields(_section(made, family), name, family.aliases, family.defaults)
+    fields.ignore(*family.ignored)
     named = _architecture(made, family)
     fields.head = named or family.heads[0]
     module, _, function = family.builder.partition(":")

@@ -178,6 +178,29 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             switches=_ATTENTION,
         ),
         "cohere": Traits(norm=Norm.LAYER_SCALE, parallel_norms=1, tied=True, switches=_ATTENTION),
+        "phi": Traits(
+            norm=Norm.LAYER,
+            parallel_norms=1,
+            qkv_bias=True,
+            output_bias=True,
+            mlp_bias=True,
+            gated=False,
+            function="gelu_new",
+            head_bias=True,
+        ),
+        "stablelm": Traits(norm=Norm.LAYER, switches={"use_qkv_bias": ("qkv_bias",)}),
+        "starcoder2": Traits(
+            norm=Norm.LAYER,
+            qkv_bias=True,
+            output_bias=True,
+            mlp_bias=True,
+            gated=False,
+            function="gelu_tanh",
+            tied=True,
+            window=Window.ALWAYS,
+            switches={"use_bias": ("qkv_bias", "output_bias", "mlp_bias")},
+        ),
+        "granite": Traits(scaled=True, switches={**_ATTENTION, "mlp_bias": ("mlp_bias",)}),
     }
 )
 """Traits by model_type."""

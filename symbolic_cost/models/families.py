@@ -20,6 +20,7 @@ class Family:
         aliases: other names of fields that only this family uses.
         defaults: sizes of fields that its configurations leave out.
         section: key of the object that holds the fields, of a model with several parts.
+        ignored: keys that say what holds for the whole family.
     """
 
     builder: str
@@ -27,6 +28,7 @@ class Family:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, int] = field(default_factory=dict)
     section: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def _decoder(prefix: str, function: str = "build") -> Family:
@@ -61,7 +63,15 @@ FAMILIES: dict[str, Family] = {
         defaults=_GEMMA_3,
         section="text_config",
     ),
+    "phi": _decoder("Phi"),
     "phi3": _decoder("Phi3"),
+    "stablelm": _decoder("StableLm"),
+    "starcoder2": Family(
+        "decoder_config:build",
+        ("Starcoder2ForCausalLM", "Starcoder2Model"),
+        ignored=("mlp_type", "norm_type"),
+    ),
+    "granite": _decoder("Granite"),
     "deepseek_v2": _decoder("DeepseekV2", "deepseek"),
     "deepseek_v3": Family(
         "decoder_config:deepseek",

@@ -11,6 +11,7 @@ from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.inference import (
     batch_that_fits,
     cache,
@@ -20,6 +21,9 @@ from symbolic_cost.models.inference import (
     weight_only,
 )
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.sizes import Sizes
+from symbolic_cost.models.symbolic import symbolic
+from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import b, e, f, h, k, l, n_layers, q
 
 RULES = preset("model-flop")
@@ -132,3 +136,20 @@ def test_a_convention_does_not_differ_from_itself():
 def test_refuses_unknown_conventions():
     with pytest.raises(UnknownNameError, match="unknown conventions 'palm': did you mean"):
         compare_conventions(models.llama(), "palm", "6nd")
+
+
+# A latent is expanded again at every step: these families do more.
+EXPANDED_ONCE = sorted(name for name, traits in TRAITS.items() if not traits.latent)
+
+
+@pytest.mark.parametrize("name", EXPANDED_ONCE)
+def test_tokens_one_by_one_do_the_products_of_a_causal_prefill(name):
+    sizes = Sizes(n_layers=12, e=8, f=8, h=4, k=2, q=4, V=8, W=5, E=4, E_t=2, f_m=4, f_s=4)
+    rules = preset("model-flop-causal")
+    tokens = 7
+
+    def forward(shape):
+        return cost(symbolic(name, shape, sizes), rules).total("flop", phase="forward")
+
+    steps = sum(forward(step(1, cached)) for cached in range(tokens))
+    assert steps == forward(Shape(Integer(1), Integer(tokens)))
