@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Lambda, Max, Mul, Piecewise, ceiling, log
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.symbols import Active, message, p
 from symbolic_cost.systems.network import Hops, Link
@@ -227,6 +227,9 @@ def hierarchical(algorithm: Algorithm) -> Collectives:
     return Collectives(f"hierarchical {algorithm.name}", meaning, algorithm.source, rule)
 
 
+_TIERS = 2
+
+
 def two_tier_rings(nics: Expr) -> Collectives:
     """Return rings on two tiers, whose members in one domain share its network interfaces.
 
@@ -247,6 +250,10 @@ def two_tier_rings(nics: Expr) -> Collectives:
 
 
 def _two_tiers(kind: CollectiveKind, size: Expr, hops: Hops, nics: Expr) -> Expr:
+    if len(hops) != _TIERS:
+        raise InputError(
+            f"two-tier rings take {_TIERS} kinds of links; the machine has {len(hops)}"
+        )
     inside, outside = hops
     fast, slow = inside.link, outside.link
     ranks = _ranks(hops)

@@ -7,6 +7,7 @@ Nothing here is derived from declarations.
 from symbolic_cost.symbols import F_m, F_v, b, e, f, h, l, m1, m2, mu, panels, s
 
 Q = e / h
+AGAIN = ("logits", "softmax", "dpr_at")
 RHO = F_m / F_v
 
 
@@ -87,6 +88,37 @@ def fused(c, *, gathered):
     return found
 
 
+def core(c, *, gathered, recompute):
+    """Rows of the attention that is not fused."""
+    g = b * h / m1
+    square, queries, keys = g * c * l, g * c * Q, g * l * Q
+    mask = mu / s
+    logits = plain(
+        square * (2 * Q - 1),
+        queries * (2 * l - 1) + keys * (2 * c - 1),
+        queries + keys + square,
+        keys + 2 * square + 3 * queries,
+        2 * queries,
+        0,
+    )
+    softmax = plain(g * c * (3 * l - 1), g * c * (4 * l - 1), 2 * square, 3 * square, square, 0)
+    attend = plain(
+        queries * (2 * l - 1),
+        square * (2 * Q - 1) + keys * (2 * c - 1),
+        square + keys + queries,
+        3 * queries + 2 * square + keys,
+        square + queries,
+        0,
+    )
+    dropout = plain(square, square, square * (2 + mask), square * (2 + mask), square * mask, 0)
+    if recompute:
+        softmax["act"], dropout["act"], attend["act"] = 0, 0, queries
+    for row in (logits, attend) if gathered else ():
+        row["comm_fwd"] = [("all-gather", keys)]
+        row["comm_bwd"] = [("all-gather", keys), ("reduce-scatter", keys)]
+    return {"logits": logits, "softmax": softmax, "dpr_at": dropout, "attend": attend}
+
+
 def summa(k, f_):
     n, ff = b * l / m2, f_ / m1
     broadcasts = [("broadcast", n * k), ("broadcast", k * ff)]
@@ -103,7 +135,7 @@ def summa(k, f_):
     }
 
 
-def layers(strategy, *, corrected):
+def layers(strategy, *, corrected, flash=True, recompute=False):
     """Every row of a strategy."""
     if strategy == "2d":
         return _two_dimensions(corrected=corrected)
@@ -123,12 +155,18 @@ def layers(strategy, *, corrected):
         "dpr2": drop(scattered * e),
         "ln1": norm(scattered, e, n * e, 2 * scattered if corrected else 0),
         "qkv": linear(n, (e, 3 * e), (e, 3 * e / m1), fwd=False, bwd=True),
-        "fusedla": fused(c, gathered=strategy == "2d-seqp"),
+        **_attention(c, gathered=strategy == "2d-seqp", flash=flash, recompute=recompute),
         "vproj": linear(n, (e, e), (e / m1, e), fwd=True, bwd=False),
         "vproj-bias": bias(vproj, widths[1]),
         "dpr_v": drop(scattered * e),
         "ln2": norm(scattered, e, n * e, 2 * scattered if corrected else 0),
     }
+
+
+def _attention(c, *, gathered, flash, recompute):
+    if flash:
+        return {"fusedla": fused(c, gathered=gathered)}
+    return core(c, gathered=gathered, recompute=recompute)
 
 
 def _two_dimensions(*, corrected):
@@ -190,7 +228,7 @@ def step(given, rows):
     sums = {"fwd": 0.0, "bwd": 0.0}
     found = {}
     for name, row in rows.items():
-        matrix = name in {"fc1", "fc2", "qkv", "vproj", "fusedla"}
+        matrix = name in {"fc1", "fc2", "qkv", "vproj", "fusedla", "logits", "attend"}
         peak = 0.8 * system["matrix_flops_fp16" if matrix else "vector_flops_fp16"]
         for one, flop in (("fwd", row["ff"]), ("bwd", row["fb"])):
             comp = 20e-6 + unit * flop / peak
@@ -209,6 +247,8 @@ def step(given, rows):
                 )
             comm = moves + max(nb * moves - max(comp, mem), 0) if summa else moves
             found[name, one] = max(comp, mem) + comm
+            if one == "bwd" and given.get("recompute_attention") and name in AGAIN:
+                found[name, one] += found[name, "fwd"]
             sums[one] += found[name, one]
     pp, dp = given["pp"], given["dp"]
     micro = given["global_batch_size"] // dp // given["micro_batch_size"]

@@ -11,6 +11,7 @@ from sympy import expand, lambdify
 from symbolic_cost.errors import InputError
 from symbolic_cost.published import contract, nersc_2024
 from symbolic_cost.published.nersc_2024.books import BOOKS, SLIPS
+from symbolic_cost.published.nersc_2024.declaration import Scheme, derived
 from symbolic_cost.published.nersc_2024.layers import handed_on, layers
 from symbolic_cost.symbols import F_m, F_v, b, e, f, h, l, m1, m2, mu, panels, s
 
@@ -20,8 +21,21 @@ _SPEC = importlib.util.spec_from_file_location(
 FORMULAS = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(FORMULAS)
 
-STRATEGIES = ("1d", "2d", "2d-seqp")
+SCHEMES = (
+    Scheme("1d"),
+    Scheme("1d", flash=False),
+    Scheme("1d", flash=False, recompute=True),
+    Scheme("2d"),
+    Scheme("2d-seqp"),
+    Scheme("2d-seqp", flash=False),
+)
 SYSTEM = nersc_2024.PUBLISHED_INPUTS["system"]
+
+
+def _closed_forms(scheme, *, corrected):
+    return FORMULAS.layers(
+        scheme.strategy, corrected=corrected, flash=scheme.flash, recompute=scheme.recompute
+    )
 
 
 def same(one, other):
@@ -29,10 +43,10 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_derived_rows_are_the_closed_forms(strategy, corrected):
-    wanted = FORMULAS.layers(strategy, corrected=corrected)
-    found = layers(strategy, corrected=corrected)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+def test_derived_rows_are_the_closed_forms(scheme, corrected):
+    wanted = _closed_forms(scheme, corrected=corrected)
+    found = layers(scheme, corrected=corrected)
     assert [layer.name for layer in found] == list(wanted)
     for layer in found:
         want = wanted[layer.name]
@@ -59,11 +73,13 @@ def test_every_departure_is_named_and_changes_something():
     assert len(names) == len(set(names))
     for departure in BOOKS + SLIPS:
         for strategy in departure.strategies:
-            rows = FORMULAS_ROWS[strategy]
-            assert any(departure.change(row, strategy) != (row,) for row in rows), departure.name
-
-
-FORMULAS_ROWS = {strategy: nersc_2024.books.derived(strategy).rows for strategy in STRATEGIES}
+            changed = [
+                departure.change(row, scheme) != (row,)
+                for scheme in SCHEMES
+                if scheme.strategy == strategy
+                for row in derived(scheme)
+            ]
+            assert any(changed), departure.name
 
 
 _SIZES = (b, l, e, f, h, m1, m2, panels, s, mu, F_m, F_v)
@@ -89,15 +105,20 @@ def _numbers(given_):
     }
     arguments = [values[symbol] for symbol in _SIZES]
     rows = {}
-    for name, row in COMPILED[given_["strategy"], given_["corrected"]].items():
+    for name, row in COMPILED[_scheme(given_), given_["corrected"]].items():
         rows[name] = {key: rule(*arguments) for key, rule in row.items() if callable(rule)}
         for key in ("comm_fwd", "comm_bwd"):
             rows[name][key] = [(k, rule(*arguments), mesh) for k, rule, mesh in row[key]]
     return rows
 
 
+def _scheme(given_):
+    names = ("strategy", "flash_attention", "recompute_attention")
+    return Scheme(*(given_[name] for name in names))
+
+
 def _mesh(strategy, name, kind, position):
-    if name == "fusedla":
+    if name in {"fusedla", "logits", "attend"}:
         return "m2"
     if strategy == "2d" and kind in {"broadcast", "reduce"}:
         return ("m1", "m2")[position % 2]
@@ -106,10 +127,10 @@ def _mesh(strategy, name, kind, position):
 
 def _compiled():
     found = {}
-    for strategy in STRATEGIES:
+    for scheme in SCHEMES:
         for corrected in (False, True):
             rows = {}
-            for name, row in FORMULAS.layers(strategy, corrected=corrected).items():
+            for name, row in _closed_forms(scheme, corrected=corrected).items():
                 rows[name] = {
                     key: lambdify(_SIZES, value)
                     for key, value in row.items()
@@ -117,10 +138,10 @@ def _compiled():
                 }
                 for key in ("comm_fwd", "comm_bwd"):
                     rows[name][key] = [
-                        (kind, lambdify(_SIZES, size), _mesh(strategy, name, kind, place))
+                        (kind, lambdify(_SIZES, size), _mesh(scheme.strategy, name, kind, place))
                         for place, (kind, size) in enumerate(row[key])
                     ]
-            found[strategy, corrected] = rows
+            found[scheme, corrected] = rows
     return found
 
 
@@ -129,7 +150,8 @@ COMPILED = _compiled()
 
 @st.composite
 def configurations(draw):
-    strategy = draw(st.sampled_from(STRATEGIES))
+    scheme = draw(st.sampled_from(SCHEMES))
+    strategy = scheme.strategy
     power = st.integers(0, 3).map(lambda n: 2**n)
     tp = [draw(power) for _ in range(1 if strategy == "1d" else 2)]
     dp, pp, mbs = draw(power), draw(power), draw(power)
@@ -163,12 +185,14 @@ def configurations(draw):
         "dp": dp,
         "pp": pp,
         "nv_assignment": inside,
+        "flash_attention": scheme.flash,
+        "recompute_attention": scheme.recompute,
         "corrected": draw(st.booleans()),
         "system": system,
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(configurations())
 def test_any_inputs_agree_with_the_closed_forms(inputs):
     found = nersc_2024.evaluate(inputs)
@@ -209,10 +233,10 @@ def test_corrected_repairs_the_slips_alone():
 
 
 def test_what_stages_hand_on():
-    assert same(handed_on("1d"), s * b * l * e / m1)
-    assert same(handed_on("2d-seqp"), s * b * l * e / (m1 * m2))
-    assert same(handed_on("2d", corrected=True), s * b * l * e / (m1 * m2))
-    assert same(handed_on("2d"), s * b * l * l / (m1 * m2))
+    assert same(handed_on(Scheme("1d")), s * b * l * e / m1)
+    assert same(handed_on(Scheme("2d-seqp")), s * b * l * e / (m1 * m2))
+    assert same(handed_on(Scheme("2d"), corrected=True), s * b * l * e / (m1 * m2))
+    assert same(handed_on(Scheme("2d")), s * b * l * l / (m1 * m2))
 
 
 def test_refusals():
@@ -234,6 +258,20 @@ def test_refusals():
         nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "2d"})
     with pytest.raises(InputError, match="3 numbers are accepted"):
         nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "nv_assignment": [1]})
+    unfused = {"strategy": "2d", "tp": [2, 2], "nv_assignment": [1] * 4}
+    with pytest.raises(InputError) as caught:
+        nersc_2024.evaluate(
+            {
+                **nersc_2024.PUBLISHED_INPUTS,
+                **unfused,
+                "flash_attention": False,
+                "recompute_attention": True,
+            }
+        )
+    assert list(caught.value.problems) == [
+        "flash_attention = False: strategy 2d has the fused attention alone",
+        "recompute_attention = True: accepted with strategy 1d and flash_attention = False",
+    ]
     bad = {**SYSTEM, "nvlink_eff": 2, "empirical": True}
     with pytest.raises(InputError) as caught:
         nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "3d", "system": bad})

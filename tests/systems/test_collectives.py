@@ -166,5 +166,8 @@ def test_three_tiers_and_symbols():
 def test_refusals():
     with pytest.raises(InputError, match="joins all ranks"):
         Network((Tier(FAST, Integer(8)),))
+    one = (Hop(SLOW, Integer(8)),)
+    with pytest.raises(InputError, match="two-tier rings take 2 kinds of links"):
+        two_tier_rings(Integer(1)).time(Kind.BROADCAST, message, one)
     with pytest.raises(UnknownNameError, match="did you mean ring"):
         collectives("rings")

@@ -18,6 +18,7 @@ from sympy import Expr
 
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import Layer, Moved
 from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
@@ -34,8 +35,9 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Compute rows and totals for any configuration.
 
     Args:
-        inputs: strategy, l, e, h, depth, global_batch_size and system; f, micro_batch_size, tp, dp,
-            pp, nv_assignment and corrected unless they are the defaults of `inputs.StepInputs`.
+        inputs: strategy, l, e, h, depth, global_batch_size and system; unless they are the
+            defaults of `inputs.StepInputs`, f, micro_batch_size, tp, dp, pp, nv_assignment,
+            flash_attention, recompute_attention and corrected.
 
     Returns:
         "layers", one record per row of one block and microbatch, and "totals" of one step.
@@ -75,7 +77,7 @@ def formulas() -> Mapping[str, Expr]:
     """Return FLOP, traffic, activation and weights of every row and strategy as expressions."""
     found: dict[str, Expr] = {}
     for strategy in ("1d", "2d", "2d-seqp"):
-        for layer in symbolic_layers(strategy):
+        for layer in symbolic_layers(Scheme(strategy)):
             key = f"{strategy}.{layer.name}"
             found[f"{key}.activation_buffer"] = layer.activation
             found[f"{key}.weights_mem"] = layer.weights

@@ -15,6 +15,8 @@ from symbolic_cost.published.nersc_2024.declaration import (
     FUSED,
     LINEARS,
     NORMS,
+    PRODUCTS,
+    Scheme,
     derived,
 )
 from symbolic_cost.symbols import e, l, m1, m2, panels, s
@@ -37,20 +39,20 @@ class Departure:
     name: str
     meaning: str
     strategies: tuple[str, ...]
-    change: Callable[[Row, str], tuple[Row, ...]]
+    change: Callable[[Row, Scheme], tuple[Row, ...]]
 
 
-def counted(strategy: str, *, corrected: bool) -> tuple[Row, ...]:
+def counted(scheme: Scheme, *, corrected: bool) -> tuple[Row, ...]:
     """Return the rows that the model counts.
 
     Args:
-        strategy: "1d", "2d" or "2d-seqp".
+        scheme: how the block runs.
         corrected: whether the slips are repaired.
     """
-    rows = derived(strategy).rows
+    rows = derived(scheme).rows
     for departure in BOOKS if corrected else BOOKS + SLIPS:
-        if strategy in departure.strategies:
-            rows = tuple(new for row in rows for new in departure.change(row, strategy))
+        if scheme.strategy in departure.strategies:
+            rows = tuple(new for row in rows for new in departure.change(row, scheme))
     return rows
 
 
@@ -63,7 +65,7 @@ def _is_gradient(row: Row) -> bool:
     return row.tensor.startswith("d")
 
 
-def _add_in_place(row: Row, _: str) -> tuple[Row, ...]:
+def _add_in_place(row: Row, _: Scheme) -> tuple[Row, ...]:
     if op_of(row) not in BIASES:
         return (row,)
     written = row.quantity is Quantity.WRITE and not row.tensor.endswith(".bias")
@@ -71,7 +73,7 @@ def _add_in_place(row: Row, _: str) -> tuple[Row, ...]:
     return () if written or reread else (row,)
 
 
-def _three_products(row: Row, _: str) -> tuple[Row, ...]:
+def _three_products(row: Row, _: Scheme) -> tuple[Row, ...]:
     if op_of(row) not in NORMS or row.phase not in BACKWARD or row.quantity is not Quantity.READ:
         return (row,)
     if _is_gradient(row):
@@ -79,24 +81,30 @@ def _three_products(row: Row, _: str) -> tuple[Row, ...]:
     return () if row.tensor.endswith(".scale") else (row,)
 
 
-def _fused_traffic(row: Row, strategy: str) -> tuple[Row, ...]:
-    if op_of(row) != FUSED:
+def _core_traffic(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    if op_of(row) not in {FUSED, *PRODUCTS}:
         return (row,)
     if row.tensor == "seeds" and row.quantity is Quantity.WRITE:
         return ()
     read_again = row.quantity is Quantity.READ and row.phase in BACKWARD
-    if read_again and row.tensor in {"keys", "values"} and strategy != "1d":
+    if read_again and row.tensor in {"keys", "values"} and scheme.strategy != "1d":
         return (replace(row, expr=row.expr / m2),)
     return (row,)
 
 
-def _context_twice(row: Row, _: str) -> tuple[Row, ...]:
-    if row.quantity is Quantity.SAVED and row.tensor == "context":
+def _context_twice(row: Row, _: Scheme) -> tuple[Row, ...]:
+    if row.quantity is Quantity.SAVED and row.tensor == "context" and op_of(row) == FUSED:
         return (row, replace(row, path="block.vproj"))
     return (row,)
 
 
-def _panels(row: Row, _: str) -> tuple[Row, ...]:
+def _recomputed(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    made_again = row.tensor in {"p", "masked", "masked.mask"}
+    dropped = scheme.recompute and made_again and row.quantity is Quantity.SAVED
+    return () if dropped else (row,)
+
+
+def _panels(row: Row, _: Scheme) -> tuple[Row, ...]:
     result = row.quantity is Quantity.WRITE and row.phase is Phase.FORWARD
     gradient = row.quantity is Quantity.READ and row.phase in BACKWARD and _is_gradient(row)
     if op_of(row) in LINEARS and (result or gradient):
@@ -104,7 +112,7 @@ def _panels(row: Row, _: str) -> tuple[Row, ...]:
     return (row,)
 
 
-def _whole_vectors(row: Row, _: str) -> tuple[Row, ...]:
+def _whole_vectors(row: Row, _: Scheme) -> tuple[Row, ...]:
     if op_of(row) not in _VECTORS:
         return (row,)
     if row.quantity in {*STATES, Quantity.PARAMETER}:
@@ -113,7 +121,7 @@ def _whole_vectors(row: Row, _: str) -> tuple[Row, ...]:
     return () if moved else (row,)
 
 
-def _norm_gradients(row: Row, _: str) -> tuple[Row, ...]:
+def _norm_gradients(row: Row, _: Scheme) -> tuple[Row, ...]:
     move = row.collective
     if op_of(row) not in NORMS or move is None or row.phase is not Phase.BACKWARD_INPUT:
         return (row,)
@@ -121,44 +129,37 @@ def _norm_gradients(row: Row, _: str) -> tuple[Row, ...]:
     return (replace(row, expr=both, collective=replace(move, message=both)),)
 
 
-_CHARGED_TO = {
-    "x": "ln1",
-    "normed": "ln2",
-    "dbranch": "ln1",
-    "dattended": "ln2",
-    "k": FUSED,
-    "v": FUSED,
-}
-_CHARGED_TO_2D = {"full": "qkv", "context": "vproj", "wide": "fc1", "kept": "fc2", "k": FUSED}
-_CHARGED_TO_2D["v"] = FUSED
+_CHARGED_TO = {"x": "ln1", "normed": "ln2", "dbranch": "ln1", "dattended": "ln2"}
+_CHARGED_TO_2D = {"full": "qkv", "context": "vproj", "wide": "fc1", "kept": "fc2"}
 
 
-def _charge(row: Row, strategy: str) -> tuple[Row, ...]:
-    charged = _CHARGED_TO_2D if strategy == "2d" else _CHARGED_TO
+def _charge(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    charged = dict(_CHARGED_TO_2D if scheme.strategy == "2d" else _CHARGED_TO)
+    charged |= {"k": FUSED, "v": FUSED} if scheme.flash else {"k": "logits", "v": "attend"}
     if row.collective is None or row.tensor not in charged:
         return (row,)
     return (replace(row, path=f"block.{charged[row.tensor]}"),)
 
 
-def _other_width(row: Row, _: str) -> tuple[Row, ...]:
+def _other_width(row: Row, _: Scheme) -> tuple[Row, ...]:
     if op_of(row) not in NORMS or row.collective is not None:
         return (row,)
     return (replace(row, expr=row.expr.xreplace({e: l})),)
 
 
-def _no_statistics(row: Row, _: str) -> tuple[Row, ...]:
+def _no_statistics(row: Row, _: Scheme) -> tuple[Row, ...]:
     kept = row.quantity is Quantity.SAVED or (
         row.quantity is Quantity.READ and row.phase in BACKWARD
     )
     return () if kept and row.tensor.endswith(".statistics") else (row,)
 
 
-def _whole_bias(row: Row, _: str) -> tuple[Row, ...]:
+def _whole_bias(row: Row, _: Scheme) -> tuple[Row, ...]:
     scattered = op_of(row) in {"fc2-bias", "vproj-bias"} and not row.tensor.endswith(".bias")
     return (replace(row, expr=m1 * row.expr),) if scattered else (row,)
 
 
-def _narrow_bias(row: Row, _: str) -> tuple[Row, ...]:
+def _narrow_bias(row: Row, _: Scheme) -> tuple[Row, ...]:
     vector = op_of(row) == "vproj-bias" and row.tensor.endswith(".bias")
     return (replace(row, expr=row.expr / m1),) if vector else (row,)
 
@@ -180,17 +181,23 @@ BOOKS: tuple[Departure, ...] = (
         _three_products,
     ),
     Departure(
-        "fused traffic",
+        "traffic of the core",
         "the states of the random numbers are kept but not written; backward reads keys and "
         "values before they are gathered",
         _ALL,
-        _fused_traffic,
+        _core_traffic,
     ),
     Departure(
         "context twice",
         "the fused attention and the projection after it both keep the context",
         _ALL,
         _context_twice,
+    ),
+    Departure(
+        "recomputation",
+        "what is recomputed is not kept; its FLOP are not counted again, but its time",
+        ("1d",),
+        _recomputed,
     ),
     Departure(
         "panels",

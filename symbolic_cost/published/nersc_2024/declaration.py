@@ -7,7 +7,7 @@ half; biases are ops of their own.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from sympy import Expr, Integer
@@ -61,12 +61,36 @@ LINEARS = ("fc1", "fc2", "qkv", "vproj")
 BIASES = ("fc1-bias", "fc2-bias", "vproj-bias")
 NORMS = ("ln1", "ln2")
 FUSED = "fusedla"
+PRODUCTS = ("logits", "attend")
 
-ROWS = {
-    "mlp": ("fc1", "fc1-bias", "act1", "dpr1", "fc2", "fc2-bias", "dpr2", "ln1"),
-    "sa": ("qkv", FUSED, "vproj", "vproj-bias", "dpr_v", "ln2"),
-}
-"""Rows of both halves, in printed order."""
+_MLP = ("fc1", "fc1-bias", "act1", "dpr1", "fc2", "fc2-bias", "dpr2", "ln1")
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How a block runs.
+
+    Args:
+        strategy: a key of STRATEGIES.
+        flash: whether the attention is fused.
+        recompute: whether backward computes scores, softmax and dropout again.
+    """
+
+    strategy: str
+    flash: bool = True
+    recompute: bool = False
+
+    @property
+    def rows(self) -> dict[str, tuple[str, ...]]:
+        """Rows of both halves, in printed order."""
+        core = (FUSED,) if self.flash else ("logits", "softmax", "dpr_at", "attend")
+        return {"mlp": _MLP, "sa": ("qkv", *core, "vproj", "vproj-bias", "dpr_v", "ln2")}
+
+    @property
+    def conventions(self) -> Conventions:
+        """How it counts."""
+        return replace(CONVENTIONS, saved=Saved.SHARD) if self.strategy == "2d" else CONVENTIONS
+
 
 _SIZES: dict[str, Expr] = {
     "b": symbols.b,
@@ -80,13 +104,14 @@ _SIZES: dict[str, Expr] = {
 
 
 @cache
-def derived(strategy: str) -> CostTable:
+def derived(scheme: Scheme) -> CostTable:
     """Derive every cost of one rank, block and microbatch."""
-    table = _table(strategy, _conventions(strategy))
-    if strategy != "2d":
+    conventions = scheme.conventions
+    table = _table(scheme, conventions)
+    if scheme.strategy != "2d":
         return table
     # Panels are added to the result, so that no first term goes without an addition.
-    added = _table(strategy, replace(_conventions(strategy), contraction=MULTIPLY_ADD_PAIR))
+    added = _table(scheme, replace(conventions, contraction=MULTIPLY_ADD_PAIR))
     rows = (
         other if row.kind == "einsum" and row.phase == "forward" else row
         for row, other in zip(table, added, strict=True)
@@ -95,22 +120,19 @@ def derived(strategy: str) -> CostTable:
 
 
 @cache
-def matrix_flop(strategy: str) -> CostTable:
+def matrix_flop(scheme: Scheme) -> CostTable:
     """Derive the same with matrix products alone."""
-    return _table(strategy, replace(_conventions(strategy), elementwise=MATMUL_ALONE))
+    return _table(scheme, replace(scheme.conventions, elementwise=MATMUL_ALONE))
 
 
-def _conventions(strategy: str) -> Conventions:
-    return replace(CONVENTIONS, saved=Saved.SHARD) if strategy == "2d" else CONVENTIONS
-
-
-def _table(strategy: str, conventions: Conventions) -> CostTable:
-    model = Model("nersc-2024", (Part("block", _attention() + _mlp()),), _SIZES)
-    table = strategy_table(model, STRATEGIES[strategy], conventions)
+def _table(scheme: Scheme, conventions: Conventions) -> CostTable:
+    ops = _attention(flash=scheme.flash) + _mlp()
+    model = Model("nersc-2024", (Part("block", ops),), _SIZES)
+    table = strategy_table(model, STRATEGIES[scheme.strategy], conventions)
     return table.select(where=lambda row: not row.per_step)
 
 
-def _attention() -> tuple[Op, ...]:
+def _attention(*, flash: bool) -> tuple[Op, ...]:
     return (
         view("gather_1", "x[b r e] -> full[b l e]"),
         einsum("qkv", "full[b l e], *w[c e h d] -> qkv[c b l h d]"),
@@ -119,7 +141,7 @@ def _attention() -> tuple[Op, ...]:
             replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), regathered=True)
             for taken, made in (("k", "keys"), ("v", "values"))
         ),
-        _core(),
+        *((_fused(),) if flash else _core()),
         einsum("vproj", "context[b l h d], *w[h d e] -> projected[b l e]"),
         view("scatter_1", "projected[b l e] -> attended[b r e]"),
         _bias("vproj-bias", "attended", "shifted", "b r e"),
@@ -128,19 +150,23 @@ def _attention() -> tuple[Op, ...]:
     )
 
 
-def _core() -> Fused:
+def _core() -> tuple[Op, ...]:
+    return (
+        einsum("logits", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
+        softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
+        dropout("dpr_at", "p[b h l t] -> masked[b h l t]"),
+        einsum("attend", "masked[b h l t], values[b t h d] -> context[b l h d]"),
+    )
+
+
+def _fused() -> Fused:
     border = "q[b l h d], keys[b t h d], values[b t h d]"
     return fused(
         FUSED,
         f"{border} -> context[b l h d]",
-        (
-            einsum("logits", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
-            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
-            dropout("dropout", "p[b h l t] -> dropped[b h l t]"),
-            einsum("attend", "dropped[b h l t], values[b t h d] -> context[b l h d]"),
-        ),
+        _core(),
         saves=f"{border}, context[b l h d], logsumexp[b l h], seeds[b l h]",
-        recompute=("logits", "softmax", "dropout"),
+        recompute=("logits", "softmax", "dpr_at"),
     )
 
 

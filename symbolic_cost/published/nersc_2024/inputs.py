@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 from sympy import Expr, Integer
 
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
+from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.network import Hop, Hops, Link
 
@@ -67,8 +68,9 @@ class SystemInputs(Inputs):
 class StepInputs(Inputs):
     """One configuration.
 
-    tp is [m1], or [m1, m2] of the strategies with two degrees. nv_assignment says how many ranks of
-    each group share a fast domain, in the order tp, dp, pp; one each unless given.
+    f is 4 e unless given. tp is [m1], or [m1, m2] of the strategies with two degrees.
+    nv_assignment says how many ranks of each group share a fast domain, in the order tp, dp, pp;
+    one each unless given.
     """
 
     strategy: Name
@@ -84,7 +86,14 @@ class StepInputs(Inputs):
     dp: Count = 1
     pp: Count = 1
     nv_assignment: list[Count] | None = None
+    flash_attention: bool = True
+    recompute_attention: bool = False
     corrected: bool = False
+
+    @property
+    def scheme(self) -> Scheme:
+        """How a block runs."""
+        return Scheme(self.strategy, self.flash_attention, self.recompute_attention)
 
     @property
     def width(self) -> int:
@@ -133,7 +142,7 @@ class StepInputs(Inputs):
         groups = expected + 2
         if self.nv_assignment is not None and len(self.nv_assignment) != groups:
             return [f"nv_assignment = {self.nv_assignment}: {groups} numbers are accepted"]
-        return [*self._uneven(), *self._unfit()]
+        return [*self._uneven(), *self._unfit(), *self._unknown_attention()]
 
     def _uneven(self) -> list[str]:
         m1, m2 = self.degrees["m1"], self.degrees["m2"]
@@ -154,6 +163,16 @@ class StepInputs(Inputs):
         if self.strategy == "2d":
             checks += [("e", self.e, "m2", m2), ("f", self.width, "m2", m2)]
         return [problem for check in checks for problem in indivisible(*check)]
+
+    def _unknown_attention(self) -> list[str]:
+        problems = []
+        if self.strategy == "2d" and not self.flash_attention:
+            problems.append("flash_attention = False: strategy 2d has the fused attention alone")
+        if self.recompute_attention and (self.strategy != "1d" or self.flash_attention):
+            problems.append(
+                "recompute_attention = True: accepted with strategy 1d and flash_attention = False"
+            )
+        return problems
 
     def _unfit(self) -> list[str]:
         inside, size = self.inside, self.system.nvlink_size

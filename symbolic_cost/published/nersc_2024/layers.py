@@ -14,7 +14,8 @@ from symbolic_cost.published.nersc_2024.declaration import (
     FUSED,
     LINEARS,
     MESHES,
-    ROWS,
+    PRODUCTS,
+    Scheme,
     matrix_flop,
 )
 from symbolic_cost.systems.times import TRAFFIC
@@ -94,53 +95,53 @@ class Layer:
 
 
 @cache
-def layers(strategy: str, *, corrected: bool = False) -> tuple[Layer, ...]:
-    """Return the rows of a strategy, for one microbatch and block.
+def layers(scheme: Scheme, *, corrected: bool = False) -> tuple[Layer, ...]:
+    """Return the rows of a scheme, for one microbatch and block.
 
     Args:
-        strategy: "1d", "2d" or "2d-seqp".
+        scheme: how the block runs.
         corrected: whether the slips are repaired.
     """
-    rows = counted(strategy, corrected=corrected)
+    rows = counted(scheme, corrected=corrected)
     return tuple(
-        _layer(name, block, [row for row in rows if op_of(row) == name], strategy)
-        for block, names in ROWS.items()
+        _layer(name, block, [row for row in rows if op_of(row) == name], scheme)
+        for block, names in scheme.rows.items()
         for name in names
     )
 
 
 @cache
-def handed_on(strategy: str, *, corrected: bool = False) -> Expr:
+def handed_on(scheme: Scheme, *, corrected: bool = False) -> Expr:
     """Return what a stage of the pipeline sends on, in units of the element size.
 
     It is the input that the last norm keeps, not what it hands on, though both are as large.
 
     Args:
-        strategy: as of `layers`.
+        scheme: as of `layers`.
         corrected: as of `layers`.
     """
-    rows = (row for row in counted(strategy, corrected=corrected) if op_of(row) == "ln1")
+    rows = (row for row in counted(scheme, corrected=corrected) if op_of(row) == "ln1")
     kept = [row for row in rows if not row.tensor.endswith(".statistics")]
     return _sum(kept, (Quantity.SAVED,))
 
 
-def _layer(name: str, block: str, rows: list[Row], strategy: str) -> Layer:
+def _layer(name: str, block: str, rows: list[Row], scheme: Scheme) -> Layer:
     return Layer(
         name,
         block,
-        name in {*LINEARS, FUSED},
-        {one: _pass(name, rows, phases, strategy) for one, phases in PASSES.items()},
+        name in {*LINEARS, *PRODUCTS, FUSED},
+        {one: _pass(name, rows, phases, scheme) for one, phases in PASSES.items()},
         _sum(rows, (Quantity.SAVED,)),
         _sum(rows, (Quantity.WEIGHT,)),
     )
 
 
-def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], strategy: str) -> Pass:
+def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], scheme: Scheme) -> Pass:
     mine = [row for row in rows if row.phase in phases]
     flop = _sum(mine, (Quantity.FLOP,))
-    matrix = flop if name in LINEARS else Add()
+    matrix = flop if name in {*LINEARS, *PRODUCTS} else Add()
     if name == FUSED:
-        matrix = matrix_flop(strategy).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
+        matrix = matrix_flop(scheme).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
     messages: dict[tuple[CollectiveKind, str], list[Expr]] = {}
     for row in mine:
         move = row.collective

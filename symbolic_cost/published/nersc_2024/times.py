@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sympy import Add, Expr, Integer, Max, Min, Rational
@@ -26,6 +26,7 @@ LAUNCH = Rational(20, 10**6)
 
 _OPTIMIZER_BYTES = 12  # single-precision weights and two moments
 _ROOFLINE = roofline("launched maximum")
+_RECOMPUTED = ("logits", "softmax", "dpr_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,9 @@ class Timed:
         self._numbers = numbers
         self.layers = tuple(
             layer.map(lambda expr: expr.xreplace(numbers))
-            for layer in layers(given.strategy, corrected=given.corrected)
+            for layer in layers(given.scheme, corrected=given.corrected)
         )
-        self.times = {
-            layer.name: {name: self._pass(layer, one) for name, one in layer.passes.items()}
-            for layer in self.layers
-        }
+        self.times = {layer.name: self._passes_of(layer) for layer in self.layers}
         self.forward = Add(*(times["fwd"].total for times in self.times.values()))
         self.backward = Add(*(times["bwd"].total for times in self.times.values()))
 
@@ -79,6 +77,13 @@ class Timed:
             memory=exact(self.system.hbm_bandwidth),
             launch=LAUNCH,
         )
+
+    def _passes_of(self, layer: Layer) -> dict[str, PassTime]:
+        times = {name: self._pass(layer, one) for name, one in layer.passes.items()}
+        if self.given.recompute_attention and layer.name in _RECOMPUTED:
+            backward = times["bwd"]
+            times["bwd"] = replace(backward, total=backward.total + times["fwd"].total)
+        return times
 
     def _pass(self, layer: Layer, one: Pass) -> PassTime:
         unit, device = exact(self.system.flops_units), self.device
@@ -141,7 +146,7 @@ class Timed:
         stages, inside = self.given.pp, self.given.inside["pp"]
         if stages == 1:
             return Integer(0)
-        sent = handed_on(self.given.strategy, corrected=self.given.corrected)
+        sent = handed_on(self.given.scheme, corrected=self.given.corrected)
         message = sent.xreplace(self._numbers)
         fast, slow = (
             self.collective(CollectiveKind.SEND_RECEIVE, message, self.system.hops(2, near))
