@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sympy import Expr, Integer, Mul
 
@@ -27,10 +28,11 @@ _EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
 
 @dataclass(frozen=True)
 class Strategy:
-    """Degrees by strategy name, one per mesh axis of the name; see `STRATEGIES`.
+    """Degrees by strategy name; see `STRATEGIES`.
 
     Args:
-        degrees: positive integers or symbols; an empty tuple for a name without mesh axes (sp).
+        degrees: a positive integer or a symbol, or a tuple of one per mesh axis of the name; an
+            empty tuple for a name without mesh axes (sp).
         zero: 0, or what data-parallel ranks keep in shards: 1 optimizer states, 2 gradients as
             well, 3 weights as well.
         panels: steps in which 2D and 2.5D products move their operands.
@@ -39,29 +41,30 @@ class Strategy:
         InputError: every name, degree and combination that is refused.
     """
 
-    degrees: Mapping[str, Degrees] = field(default_factory=dict)
+    degrees: Mapping[str, Any] = field(default_factory=dict)
     zero: int = 0
     panels: Expr | int = 1
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""
+        given = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
         problems = [
-            unknown("strategy", name, STRATEGIES) for name in self.degrees if name not in STRATEGIES
+            unknown("strategy", name, STRATEGIES) for name in given if name not in STRATEGIES
         ]
-        known = {name: STRATEGIES[name] for name in STRATEGIES if name in self.degrees}
+        known = {name: STRATEGIES[name] for name in STRATEGIES if name in given}
         for name, entry in known.items():
-            problems += _degree_problems(name, self.degrees[name], entry)
-            problems += _combination_problems(name, entry, self.degrees)
-        problems += _expert_problems(self.degrees)
+            problems += _degree_problems(name, given[name], entry)
+            problems += _combination_problems(name, entry, given)
         if self.zero not in _LEVELS or isinstance(self.zero, bool):
             problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
         elif self.zero and not any(mesh in known for mesh in DATA_AXES):
             problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
         if not _is_degree(self.panels):
             problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
+        problems = problems or _expert_problems(given)
         if problems:
             raise InputError(problems)
-        ordered = {name: tuple(map(exact, self.degrees[name])) for name in known}
+        ordered = {name: tuple(map(exact, given[name])) for name in known}
         object.__setattr__(self, "degrees", ordered)
 
     def __contains__(self, name: str) -> bool:
@@ -105,8 +108,7 @@ class Strategy:
         """Return a model whose ops have axes of their own where the strategy needs them.
 
         Raises:
-            PlacementError: the model has axes that a strategy cannot place, or heads that the
-                degree of a strategy does not divide.
+            PlacementError: the model has axes that a strategy cannot place.
         """
         problems = [
             f"{name}: model {model.name!r} has axis {axis}: {reason}"
@@ -221,11 +223,11 @@ def _is_degree(degree: object) -> bool:
 
 
 def _expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
-    """Refuse experts over more ranks than there are, or over ranks that do not come out whole."""
-    experts, data = degrees.get("ep", (1,))[0], degrees.get("dp", (1,))[0]
-    if "dp" not in degrees or not all(exact(d).is_Integer for d in (experts, data)):
+    """Refuse experts over data-parallel ranks that do not come out whole."""
+    if "ep" not in degrees:
         return []
-    if experts < 1 or data % experts == 0:
+    experts, data = exact(degrees["ep"][0]), exact(degrees["dp"][0])
+    if not (experts.is_Integer and data.is_Integer) or data % experts == 0:
         return []
     return [f"ep={experts} does not divide dp={data}: experts are placed on data-parallel ranks"]
 

@@ -38,7 +38,13 @@ def test_reads_and_prints():
     assert parse_strategy("").mesh == {}
     assert parse_strategy(" tp = 2 , dp ").degree("tp") == 2
     assert parse_strategy("tp=2,dp=3,pp=5").ranks == 30
-    assert Strategy({"tp": (2,)}) == parse_strategy("tp=2")
+    assert Strategy({"tp": (2,)}) == Strategy({"tp": 2}) == parse_strategy("tp=2")
+    assert parse_strategy("3d=2x3x4").mesh == {"m1": 2, "m2": 3, "m3": 4}
+    assert parse_strategy("ep=4,dp=8").mesh == {"ep": 4, "dp": 2}
+    assert parse_strategy("ep,dp").ranks == dp
+    assert parse_strategy("ep=4,dp=8,tp").bindings() == {"ep": 4, "dp": 8}
+    for text in ("2d=2x3,panels=4", "2.5d=1x2x3", "ulysses=2,ring=3", "ep=2,dp=4,replicas=2"):
+        assert str(parse_strategy(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -66,6 +72,14 @@ def test_refuses(text, problem):
     with pytest.raises(InputError) as caught:
         parse_strategy(text)
     assert problem in str(caught.value)
+
+
+def test_refuses_degrees_that_are_no_numbers():
+    for degree in ("2", 2.0, True, None, (2, 2), ("x",)):
+        with pytest.raises(InputError, match="tp="):
+            Strategy({"tp": degree})
+    with pytest.raises(InputError, match="ep=x"):
+        Strategy({"ep": "x", "dp": 4})
 
 
 def test_lists_all_problems():
