@@ -22,6 +22,7 @@ class GroupedCore:
 
     Args:
         core: how it runs.
+        heads: axis of the key/value heads; empty where all heads share keys and values.
         repeated: whether keys and values are copied to every query head first.
         shared: whether keys and values have no group axis otherwise; else they have one already.
         sinks: whether every query head has a learned logit besides the keys'.
@@ -34,6 +35,7 @@ class GroupedCore:
     """
 
     core: Core = Core.EAGER
+    heads: str = "k"
     repeated: bool = True
     shared: bool = True
     sinks: bool = False
@@ -47,7 +49,7 @@ class GroupedCore:
     def ops(self) -> tuple[Op, ...]:
         """Declare the core from q[b l k g d], keys[b t k d] and values[b t k value]."""
         copied = self.repeated and self.shared and self.core is Core.EAGER
-        heads = "k g" if copied or not self.shared else "k"
+        heads = "k g" if copied or not self.shared else self.heads
         keys, values = ("many_keys", "many_values") if copied else ("keys", "values")
         context = f"context[b l k g {self.value}]"
         operands = (

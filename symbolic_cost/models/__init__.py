@@ -13,7 +13,6 @@ from typing import Any
 _HOME = {
     "from_config": "config",
     "imported": "config",
-    "count": "count",
     "model": "catalog",
     "compare_conventions": "compare",
     "BERT": "bert",

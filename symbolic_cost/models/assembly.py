@@ -69,7 +69,7 @@ def decoder(
     width = "w" if traits.projected else "e"
     return Decoder(
         name,
-        sizes.axes(shape, latent=traits.latent),
+        sizes.axes(shape, latent=traits.latent, absorbed=traits.absorbed),
         Tokens(
             width,
             learned=traits.positions is Positions.LEARNED,
@@ -109,7 +109,7 @@ def _attention(traits: Traits, run: Run, *, repeated: bool) -> Layer:
         precise=traits.precise,
     )
     if traits.latent:
-        return LatentAttention(query_latent=traits.query_latent, core=core)
+        return LatentAttention(traits.query_latent, traits.absorbed, core)
     return GroupedAttention(
         qkv_bias=traits.qkv_bias,
         output_bias=traits.output_bias,

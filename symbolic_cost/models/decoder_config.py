@@ -36,6 +36,9 @@ CORES = {"eager": Core.EAGER, "sdpa": Core.FLASH, "flash_attention_2": Core.FLAS
 PRECISE = "sdpa_math"
 """How PyTorch runs it on a CPU where probabilities are dropped out: in single precision."""
 
+ABSORBED = "absorbed"
+"""How servers run latent attention: on the latents, whose keys and values are never expanded."""
+
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a decoder of a family without peculiarities."""
@@ -115,7 +118,8 @@ def _traits(fields: Fields) -> Traits:
         if fields.source.values.get(key) is not None
     }
     traits = switched(traits, switches)
-    attention = fields.text("attn_implementation", "eager", (*CORES, PRECISE))
+    accepted = (*CORES, PRECISE, *((ABSORBED,) if traits.latent else ()))
+    attention = fields.text("attn_implementation", "eager", accepted)
     name = fields.text("hidden_act", _name_of(traits.function), tuple(ACTIVATIONS))
     return replace(
         traits,
@@ -126,6 +130,7 @@ def _traits(fields: Fields) -> Traits:
         embedding_dropout=fields.drops("embd_pdrop", default=traits.embedding_dropout),
         core=CORES.get(attention, Core.EAGER),
         precise=attention == PRECISE,
+        absorbed=attention == ABSORBED,
     )
 
 

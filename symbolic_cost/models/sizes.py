@@ -65,15 +65,17 @@ class Sizes:
         for item in fields(self):
             object.__setattr__(self, item.name, exact(getattr(self, item.name)))
 
-    def axes(self, shape: Shape, *, latent: bool) -> dict[str, Expr]:
+    def axes(self, shape: Shape, *, latent: bool, absorbed: bool = False) -> dict[str, Expr]:
         """Return the size of every axis that a decoder may have.
 
         Args:
             shape: what the model runs on.
             latent: whether attention is latent: heads of one group, of width d_n + d_r.
+            absorbed: whether it stays on the latents, whose width is r_kv + d_r.
         """
         b, l, c = shape.b, shape.l, shape.c
-        width = self.d_n + self.d_r if latent else self.q
+        plain = self.r_kv if absorbed else self.d_n
+        width = plain + self.d_r if latent else self.q
         heads, group = (self.h, Integer(1)) if latent else (self.k, self.h / self.k)
         return {
             "b": b,

@@ -73,6 +73,7 @@ class Traits:
         precise: whether an eager core runs in single precision throughout.
         latent: whether attention is latent.
         query_latent: whether its queries are, too.
+        absorbed: whether its keys and values are never expanded.
         shared: whether an expert sees every token.
         router_bias: of the router.
         expert_bias: of the experts.
@@ -114,6 +115,7 @@ class Traits:
     precise: bool = False
     latent: bool = False
     query_latent: bool = False
+    absorbed: bool = False
     shared: bool = False
     router_bias: bool = False
     expert_bias: bool = False

@@ -17,6 +17,7 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.models import decoder_families
 from symbolic_cost.models.assembly import Run, decoder
 from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.count import count
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
@@ -92,6 +93,19 @@ def test_a_latent_is_what_is_cached_and_expanded_again():
     expansion = 2 * b * r_kv * h * (d_n + d_v) * n_layers
     scores = 2 * b * h * (d_n + d_r + d_v) * n_layers
     assert same(step.diff(c), expansion + scores)
+
+
+def test_attention_to_latents_expands_nothing():
+    traits = replace(TRAITS["deepseek_v3"], absorbed=True)
+    absorbed, expanded = (table(symbolic("deepseek_v3", DECODE, traits=t)) for t in (traits, None))
+    for quantity in ("parameter", "cached"):
+        assert same(absorbed.total(quantity), expanded.total(quantity))
+    step = absorbed.total("flop", phase=Phase.FORWARD)
+    assert same(step.diff(c), 2 * b * h * (2 * r_kv + d_r) * n_layers)
+    config = next(entry for entry in TRUTH if entry["id"] == "deepseek-v3")["config"]
+    served = count({**config, "attn_implementation": "absorbed"}, 1, 4096)
+    assert served["params"] == 671026404352
+    assert served["flops_decode"] * 50 < count(config, 1, 4096)["flops_decode"]
 
 
 def test_a_sliding_layer_keeps_the_window_less_one():
