@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (
@@ -93,10 +94,27 @@ def run(mesh, sp):
     return {"forward": counts(forward), "backward": counts(backward)}
 
 
+def sharded(mesh):
+    """ZeRO 3: every product keeps shards of its weight."""
+    torch.manual_seed(0)
+    model = Transformer()
+    for module in list(model.modules()):
+        if isinstance(module, nn.Linear):
+            fully_shard(module, mesh=mesh, reshard_after_forward=True)
+    x = torch.randn(B, L, E, requires_grad=True)
+    forward, backward = CommDebugMode(), CommDebugMode()
+    with forward:
+        y = model(x)
+    with backward:
+        y.sum().backward()
+    return {"forward": counts(forward), "backward": counts(backward)}
+
+
 def main():
     dist.init_process_group("gloo")
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     found = {name: run(mesh, sp) for name, sp in (("tp", False), ("tp,sp", True))}
+    found["dp,zero=3"] = sharded(mesh)
     if dist.get_rank() == 0:
         sys.stdout.write(json.dumps(found))
     dist.destroy_process_group()
