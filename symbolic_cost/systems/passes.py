@@ -1,0 +1,116 @@
+"""Passes of one pipeline stage and microbatch, as definitions of a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sympy import Add, Expr, Max
+
+from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
+from symbolic_cost.parallel.stages import Stage, stage_model
+from symbolic_cost.symbols import named
+from symbolic_cost.systems.setting import Setting
+from symbolic_cost.systems.times import Definitions, OpTime, op_times
+
+PASSES: Mapping[str, tuple[Phase, ...]] = {
+    "forward": (Phase.FORWARD,),
+    "backward": (Phase.RECOMPUTE, Phase.BACKWARD_INPUT),
+    "weight gradients": (Phase.BACKWARD_WEIGHT,),
+}
+"""What the three passes of a schedule run; recomputation comes before backward."""
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """What one pipeline stage takes.
+
+    Args:
+        stage: which one.
+        ops: times of its ops, once.
+        counts: how often each op runs per microbatch, by path.
+    """
+
+    stage: Stage
+    ops: tuple[OpTime, ...]
+    counts: Mapping[str, Expr]
+
+
+class StagePasses:
+    """Writes the passes of stages.
+
+    Args:
+        given: what the step rests on.
+        to: where the definitions go.
+    """
+
+    def __init__(self, given: Setting, to: Definitions) -> None:
+        self.given, self.to = given, to
+
+    def of(self, stage: Stage, table: CostTable) -> StageTimes:
+        """Define the passes of one stage and microbatch."""
+        ops = op_times(table, self.given.timing, self.to)
+        parts = stage_model(self.given.own, self.given.pp, stage, self.given.plan).parts
+        counts = {
+            op.path: part.repeat
+            for part in parts
+            for op in ops
+            if op.path.startswith(f"{part.path}.")
+        }
+        for name, phases in PASSES.items():
+            busy, exposed = [], []
+            for part in parts:
+                mine = [o for o in ops if o.phase in phases and o.path.startswith(f"{part.path}.")]
+                label = f"{part.path}.{name}"
+                busy.append(part.repeat * self.to.add(f"{label}.busy", _sum(o.busy for o in mine)))
+                waits = self.to.add(f"{label}.exposed", _sum(o.exposed for o in mine))
+                exposed.append(part.repeat * waits)
+            working = self.to.keep(f"{stage}.{name}.busy", Add(*busy))
+            sending = self._sent(stage, name, table, phases, working)
+            self.to.keep(f"{stage}.{name}.exposed", Add(*exposed, sending))
+        self._passes(stage, ops, counts)
+        self.to.keep(f"{stage}.exposed", _sum(named(f"{stage}.{name}.exposed") for name in PASSES))
+        self.to.keep(f"{stage}.microbatch", _sum(named(f"{stage}.{name}") for name in PASSES))
+        return StageTimes(stage, tuple(ops), counts)
+
+    def _passes(self, stage: Stage, ops: list[OpTime], counts: Mapping[str, Expr]) -> None:
+        """Define the passes; the device idles where the host issues ops more slowly than it works.
+
+        Gradients of inputs and weights are issued together, op by op.
+        """
+        for group in (tuple(PASSES)[:1], tuple(PASSES)[1:]):
+            works = {
+                name: named(f"{stage}.{name}.busy") + named(f"{stage}.{name}.exposed")
+                for name in group
+            }
+            phases = [phase for name in group for phase in PASSES[name]]
+            issued = Add(*(counts[op.path] * op.issued for op in ops if op.phase in phases))
+            host = issued * self.given.timing.device.host
+            idle = Max(0, host - Add(*works.values())) if host != 0 else host
+            works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
+            for name, work in works.items():
+                self.to.keep(f"{stage}.{name}", work)
+
+    def _sent(
+        self, stage: Stage, name: str, table: CostTable, phases: tuple[Phase, ...], busy: Expr
+    ) -> Expr:
+        """Define what a stage waits for its neighbours in one pass."""
+        sent = []
+        for row in table.select(Quantity.COMMUNICATION, kind="pipeline", phase=phases):
+            move = row.collective
+            if move is not None and not row.per_step:
+                hops = self.to.hops("neighbours", self.given.timing.pair("pp"))
+                took = self.given.timing.collectives.time(
+                    move.kind, move.message / self.given.parts, hops
+                )
+                if self.given.parts != 1:
+                    inside = self.to.hops("tp", self.given.timing.hops("tp"))
+                    gather = CollectiveKind.ALL_GATHER
+                    took += self.given.timing.collectives.time(gather, move.message, inside)
+                time = self.to.add(f"{stage}.{name}.sent", row.count * took)
+                sent.append(self.given.timing.overlap(move).exposed(time, busy))
+        return Add(*sent)
+
+
+def _sum(terms: Iterable[Expr]) -> Expr:
+    return Add(*terms)

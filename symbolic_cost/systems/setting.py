@@ -1,0 +1,118 @@
+"""What a step rests on: model, strategy, machine, and the named answers to how work takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sympy import Expr, Integer
+
+from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.placement import Placement
+from symbolic_cost.parallel.memory import Training
+from symbolic_cost.parallel.schedules import Schedule, schedule
+from symbolic_cost.parallel.states import Precision, precision
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
+from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.overlap import Overlap
+from symbolic_cost.systems.rooflines import MAXIMUM, Roofline
+from symbolic_cost.systems.times import Timing
+
+
+@dataclass(frozen=True)
+class Methods:
+    """Named answers to how work takes time.
+
+    Args:
+        roofline: how computing and memory make one time.
+        collectives: how long a collective takes.
+        overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp").
+        clipping: whether gradients are clipped to a norm.
+        scattered: whether tensor-parallel ranks, which hold the same activations unless these are
+            split (sp), send a part each to the next stage and gather them there (narayanan-2021,
+            section 4.1).
+        conventions: answers to the counting questions.
+    """
+
+    roofline: Roofline = MAXIMUM
+    collectives: Collectives = COLLECTIVES["hierarchical ring"]
+    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
+    clipping: bool = True
+    scattered: bool = False
+    conventions: Conventions = STANDARD
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that a step is derived from.
+
+    Args:
+        model: parts and sizes.
+        strategy: degrees of the mesh.
+        machine: its rates and links.
+        training: precision, optimizer, recomputation, schedule and microbatches.
+        methods: roofline, algorithms of collectives, overlap.
+    """
+
+    model: Model
+    strategy: Strategy
+    machine: Machine
+    training: Training
+    methods: Methods
+
+    @cached_property
+    def policy(self) -> Precision:
+        """Bytes per element."""
+        return precision(self.training.precision)
+
+    @cached_property
+    def plan(self) -> Schedule:
+        """Schedule of the pipeline."""
+        return schedule(self.training.schedule)
+
+    @property
+    def units(self) -> str:
+        """Precision in which the device computes."""
+        return self.training.precision.partition("-")[0]
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """Answers to the counting questions, with the bytes of the precision."""
+        return self.policy.applied(self.methods.conventions)
+
+    @cached_property
+    def own(self) -> Model:
+        """The model with the axes of the strategy."""
+        return self.strategy.model(self.model)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Which axes are split."""
+        return self.strategy.placement(self.own)
+
+    @property
+    def pp(self) -> Expr:
+        """Stages of the pipeline."""
+        return self.strategy.degree("pp")
+
+    @property
+    def parts(self) -> Expr:
+        """Parts in which activations are sent to the next stage."""
+        whole = self.methods.scattered and "sp" not in self.strategy
+        return self.strategy.degree("tp") if whole else Integer(1)
+
+    @cached_property
+    def timing(self) -> Timing:
+        """How work takes time."""
+        return Timing(
+            self.machine.device(self.units),
+            self.machine.network(),
+            self.strategy.mesh,
+            self.methods.roofline,
+            self.methods.collectives,
+            self.methods.overlaps,
+        )
