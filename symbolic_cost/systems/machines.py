@@ -13,7 +13,7 @@ from sympy import Expr, Integer, oo
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.systems.network import Link, Network, Tier
-from symbolic_cost.systems.rooflines import Curve, Device
+from symbolic_cost.systems.rooflines import Curve, Device, Efficiency, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class Efficiencies:
         memory: share of the memory's bandwidth.
         launch: of one kernel [s].
         host: in which the host issues one op, while the device works on earlier ones [s].
+        products: instead of matrix and half, pairs of size [FLOP] and share of the matrix peak.
     """
 
     matrix: Figure = ONE
@@ -88,6 +89,14 @@ class Efficiencies:
     memory: Figure = ONE
     launch: Figure = NOTHING
     host: Figure = NOTHING
+    products: tuple[tuple[Figure, Figure], ...] = ()
+
+    @property
+    def of_products(self) -> Efficiency:
+        """Share of the matrix peak by size."""
+        if self.products:
+            return Table(tuple((flop.value, share.value) for flop, share in self.products))
+        return Curve(self.matrix.value, self.half.value)
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class Machine:
             matrix=self.peak(precision),
             vector=vector * reached.vector.value,
             memory=self.bandwidth.value * reached.memory.value,
-            efficiency=Curve(reached.matrix.value, reached.half.value),
+            efficiency=reached.of_products,
             latency=self.latency.value,
             launch=reached.launch.value,
             host=reached.host.value,
@@ -177,6 +186,9 @@ class Machine:
         for link in self.links:
             yield from _fields(f"links.{link.name}", link)
         yield from _fields("efficiencies", self.efficiencies)
+        for place, pair in enumerate(self.efficiencies.products):
+            for name, figure in zip(("flop", "share"), pair, strict=True):
+                yield f"efficiencies.products.{place}.{name}", figure
 
 
 def _fields(place: str, record: Cache | MachineLink | Efficiencies) -> Iterator[tuple[str, Figure]]:

@@ -104,6 +104,11 @@ class _Link(_Record):
     efficiency: _Share | None = None
 
 
+class _Product(_Record):
+    flop: _Positive
+    share: _Share
+
+
 class _Efficiencies(_Record):
     matrix: _Share | None = None
     half: _Figure | None = None
@@ -111,6 +116,7 @@ class _Efficiencies(_Record):
     memory: _Share | None = None
     launch: _Figure | None = None
     host: _Figure | None = None
+    products: list[_Product] = Field(default_factory=list)
 
 
 class _Machine(_Record):
@@ -145,6 +151,7 @@ class _Machine(_Record):
                 memory=_given(reached.memory, ONE),
                 launch=_given(reached.launch, NOTHING),
                 host=_given(reached.host, NOTHING),
+                products=tuple((p.flop.figure(), p.share.figure()) for p in reached.products),
             ),
         )
 
@@ -260,6 +267,12 @@ def _contradictions(made: Machine) -> list[str]:
     ]
     if made.usable.value > made.capacity.value:
         problems.append("memory.usable is more than memory.capacity")
+    reached = made.efficiencies
+    if reached.products and (reached.matrix, reached.half) != (ONE, NOTHING):
+        problems.append("efficiencies: give products, or matrix and half")
+    sizes_of_products = [flop.value for flop, _ in reached.products]
+    if sizes_of_products != sorted(set(sizes_of_products)):
+        problems.append("efficiencies.products: sizes grow from one to the next")
     *inner, outer = made.links
     if outer.ranks is not None:
         problems.append(f"links.{outer.name}.ranks: the last link joins all ranks; leave it out")

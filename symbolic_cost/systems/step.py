@@ -26,6 +26,8 @@ from symbolic_cost.systems.setting import Methods, Setting
 from symbolic_cost.systems.times import Definitions
 from symbolic_cost.units import Unit
 
+__all__ = ["RESULTS", "STEP_PARTS", "Methods", "StageTimes", "StepTime", "step_time"]
+
 STEP_PARTS = ("microbatches", "bubble", *ENDS)
 """Definitions that add up to the step."""
 

@@ -87,6 +87,32 @@ def test_efficiencies_and_vector_fallback_reach_the_device():
     assert device.memory_time(Rational(10**12)) == 1
 
 
+PRODUCTS = """
+[[efficiencies.products]]
+flop = { value = 1e9, source = "sheet" }
+share = { value = 0.25, source = "sheet" }
+[[efficiencies.products]]
+flop = { value = 1e12, source = "sheet" }
+share = { value = 0.5, source = "sheet" }
+"""
+
+
+def test_efficiencies_by_size():
+    device = machine_of(RECORD + PRODUCTS).device("bf16")
+    times = [device.compute_time("einsum", Rational(10) ** n) for n in (9, 11, 12)]
+    assert times == [Rational(4, 1000), Rational(4, 10), 2]
+
+
+def test_efficiencies_by_size_in_order_and_alone():
+    matrix = '[efficiencies]\nmatrix = { value = 0.5, source = "sheet" }\n'
+    with pytest.raises(InputError) as caught:
+        machine_of(RECORD + matrix + PRODUCTS.replace("1e9", "1e13"), "mine")
+    assert list(caught.value.problems) == [
+        "mine: efficiencies: give products, or matrix and half",
+        "mine: efficiencies.products: sizes grow from one to the next",
+    ]
+
+
 def test_symbolic_machine_has_symbols_for_rates():
     device = machine("symbolic").device("bf16")
     assert machine("symbolic") is SYMBOLIC
