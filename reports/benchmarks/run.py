@@ -13,6 +13,11 @@ import time
 from collections.abc import Callable
 
 import symbolic_cost as sc
+from symbolic_cost.parallel.communication import communication_rows
+from symbolic_cost.parallel.memory import memory_table, moments
+from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.systems.records import machine
+from symbolic_cost.systems.step import step_time
 
 REPEATS = 15
 
@@ -46,6 +51,25 @@ def build(n_layers: int) -> Callable[[], object]:
     return action
 
 
+def tables() -> object:
+    """Derive all tables of a model of 400 billion parameters on five mesh axes."""
+    sizes = {"e": 16384, "f": 65536, "h": 128, "V": 128256, "l": 8192, "b": 64, "n_layers": 126}
+    model = sc.GPT(**sizes).model()
+    strategy = sc.parse_strategy("tp=8,sp,cp=2,dp=16,pp=9,zero=1")
+    table = strategy_table(model, strategy, sc.preset("standard"))
+    memory = memory_table(model, strategy, sc.preset("standard"))
+    return moments(memory), communication_rows(table)
+
+
+def timed_step() -> Callable[[], object]:
+    """Return an action that evaluates the chain of a training step exactly."""
+    model = sc.model("gpt3-175b")
+    strategy = sc.parse_strategy("tp=8,sp,pp=8,dp=2,zero=1")
+    step = step_time(model, strategy, machine("h100"))
+    values = {**model.bindings, "b": 2, "M": 32}
+    return lambda: step.chain.evaluate(values)
+
+
 def main() -> None:
     """Measure and print."""
     bare = seconds(process("-c", "pass"))
@@ -68,6 +92,16 @@ def main() -> None:
     print("| n_layers | ms | times 2 layers |\n|---|---|---|")
     for count, taken in layers.items():
         print(f"| {count} | {1000 * taken:.1f} | {taken / layers[2]:.2f} |")
+    whole = layers[96]
+    actions = {
+        "all tables, 400B parameters, tp x cp x dp x pp with sp and ZeRO-1": tables,
+        "exact evaluation of the chain of a training step": timed_step(),
+    }
+    print("\n## Larger work, warm\n")
+    print("| action | ms | times building a GPT |\n|---|---|---|")
+    for name, action in actions.items():
+        taken = seconds(action, 5)
+        print(f"| {name} | {1000 * taken:.0f} | {taken / whole:.1f} |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Strategies as text, their refusals, and the tables they make."""
 
-import time
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -155,19 +154,17 @@ def test_rows_count_microbatches():
         )
 
 
-def test_large_model_with_all_tables_is_quick():
-    """Five mesh axes, a model of 400 billion parameters: below half a second."""
+def test_all_tables_of_a_large_model_on_five_mesh_axes():
     sizes = {"e": 16384, "f": 65536, "h": 128, "V": 128256, "l": 8192, "b": 64, "n_layers": 126}
     model = GPT(**sizes).model()
     strategy = parse_strategy("tp=8,sp,cp=2,dp=16,pp=9,zero=1")
-    strategy_table(MODEL, strategy, STANDARD)  # warm
-    start = time.process_time()
     table = strategy_table(model, strategy, STANDARD)
     memory = memory_table(model, strategy, STANDARD)
-    moments(memory), peak(memory)
-    communication_rows(table)
-    sent_by_cluster(model, strategy, STANDARD)
-    assert time.process_time() - start < 0.5
+    numbers = [moment.xreplace({M: Integer(32)}) for moment in moments(memory).values()]
+    assert peak(memory).xreplace({M: Integer(32)}) == max(numbers)
+    meshes = {entry.mesh_axis for entry in communication_rows(table)}
+    assert {"tp", "cp", "dp", "pp"} <= {mesh for group in meshes for mesh in group.split("+")}
+    assert sent_by_cluster(model, strategy, STANDARD).keys() >= {"tp", "pp"}
 
 
 @pytest.mark.parametrize(

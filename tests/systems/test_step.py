@@ -1,6 +1,5 @@
 """The step: sums by hand, limits, derivatives and independent counts."""
 
-import time
 from dataclasses import replace
 from functools import cache
 
@@ -190,14 +189,12 @@ def test_derivatives_agree_with_differences(by):
     assert float(found[f"d step/d {by}"]) == pytest.approx(float(difference), rel=1e-5)
 
 
-def test_exact_evaluation_is_quick():
+def test_exact_and_compiled_evaluation_agree():
     step = step_time(
         model("gpt3-175b"), parse_strategy("tp=8,sp,pp=8,dp=2,zero=1"), machine("h100")
     )
     values = {**model("gpt3-175b").bindings, "b": 2, "M": 32}
-    start = time.perf_counter()
     found = step.chain.evaluate(values)
-    assert time.perf_counter() - start < 0.5
     assert found["step"].is_Rational
     compiled = step.chain.compiled("step", "mfu")(values)
     assert float(compiled["step"]) == pytest.approx(float(found["step"]), rel=1e-12)
