@@ -270,6 +270,12 @@ REFERENCES: dict[str, Reference] = {
             "Efficient Sparsity",
             "arXiv:2101.03961",
         ),
+        Reference(
+            "vtrain-2024",
+            "vTrain: A Simulation Framework for Evaluating Cost-effective and Compute-optimal "
+            "Large Language Model Training",
+            "arXiv:2312.12391; github.com/VIA-Research/vTrain, commit f8dda84",
+        ),
     )
 }
 """Every source by its key."""

@@ -29,6 +29,7 @@ MODULES = {
     "zero-bubble-2024": "zero_bubble_2024",
     "llama3-2024": "llama3_2024",
     "lstm-roofline": "lstm_roofline",
+    "vtrain-2024": "vtrain_2024",
     "nersc-2024": "nersc_2024",
 }
 """Module by the name of the publication."""

@@ -1,0 +1,118 @@
+"""Step times of Megatron-DeepSpeed runs on A100 clusters, predicted from declared costs.
+
+FLOP, bytes and collectives are derived from the declared GPT under the run's placement, times from
+the machine's rates, links and fitted efficiencies, the bubble from the schedule. The measured runs
+are not part of this library; its efficiencies were fitted to one half of them (see
+`systems.calibration`), and `reports/accuracy` says how well they do.
+
+Source: vtrain-2024, tables of measured step times; full recomputation, 1F1B, fp16, f = 4 e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from sympy import Integer
+
+from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.inputs import Count, Inputs
+from symbolic_cost.systems.machines import Figure, Machine
+from symbolic_cost.systems.records import machine
+from symbolic_cost.systems.runs import Run, rates, step_seconds
+
+PUBLISHED_INPUTS: Mapping[str, Any] = {
+    "gpus": 512,
+    "global_batch": 1536,
+    "micro_batch": 2,
+    "e": 12288,
+    "h": 96,
+    "n_layers": 96,
+    "l": 2048,
+    "tp": 8,
+    "dp": 4,
+    "pp": 16,
+}
+"""A run of 175 billion parameters."""
+
+VOCABULARY = 50257
+NODE_BANDWIDTH = Integer(100 * 10**9)
+"""Of the network interfaces of one node, one direction [byte/s]."""
+
+
+class Measurement(Inputs):
+    """One run.
+
+    Attributes:
+        gpus: ranks.
+        global_batch: of a step [sequences].
+        micro_batch: of one rank [sequences].
+        e: embedding width.
+        h: attention heads.
+        n_layers: blocks.
+        l: sequence length [tokens].
+        tp: tensor-parallel degree.
+        dp: data-parallel degree.
+        pp: pipeline-parallel degree.
+        V: vocabulary before it is padded.
+    """
+
+    gpus: Count
+    global_batch: Count
+    micro_batch: Count
+    e: Count
+    h: Count
+    n_layers: Count
+    l: Count
+    tp: Count
+    dp: Count
+    pp: Count
+    V: Count = VOCABULARY
+
+    def run(self) -> Run:
+        """Return the run without its number of ranks."""
+        return Run(**{name: size for name, size in self if name != "gpus"})
+
+    def contradictions(self) -> list[str]:
+        """Say which sizes and degrees do not go together."""
+        problems = list(self.run().problems())
+        ranks = self.tp * self.dp * self.pp
+        if ranks != self.gpus:
+            problems.append(f"gpus = {self.gpus}, but tp dp pp = {ranks}")
+        return problems
+
+
+@cache
+def cluster() -> Machine:
+    """Return the machine: nodes of eight A100, 800 Gbit/s between nodes."""
+    node = machine("a100-80gb")
+    inside, outside = node.links
+    ranks = Integer(1) if inside.ranks is None else inside.ranks.value
+    bandwidth = Figure(NODE_BANDWIDTH / ranks, "vtrain-2024", "one rank's part of the node's")
+    return replace(node, links=(inside, replace(outside, bandwidth=bandwidth)))
+
+
+def evaluate(inputs: Mapping[str, Any]) -> dict[str, float]:
+    """Predict the time of one training step [ms].
+
+    Args:
+        inputs: gpus, global_batch, micro_batch, e, h, n_layers, l, tp, dp and pp; V unless 50257.
+
+    Returns:
+        "iteration_time_ms".
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    run = Measurement.accepted(inputs).run()
+    (seconds,) = step_seconds([run], rates(cluster()))
+    return {"iteration_time_ms": 1000 * float(seconds)}
+
+
+def reproduce() -> Sequence[Comparison]:
+    """Predict one run; measured times are not compared, since none is printed in the paper."""
+    found = evaluate(PUBLISHED_INPUTS)["iteration_time_ms"]
+    note = "measured runs are not part of the library; reports/accuracy holds the errors"
+    return (Comparison("iteration_time_ms", None, f"{found:.0f}", None, note),)
