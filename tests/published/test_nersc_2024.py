@@ -10,7 +10,7 @@ from sympy import expand, lambdify
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.published import contract, nersc_2024
-from symbolic_cost.published.nersc_2024.books import BOOKS, SLIPS
+from symbolic_cost.published.nersc_2024.books import ALL_SLIPS, BOOKS, SLIPS
 from symbolic_cost.published.nersc_2024.declaration import Scheme, derived
 from symbolic_cost.published.nersc_2024.layers import handed_on, layers
 from symbolic_cost.symbols import F_m, F_v, b, e, f, h, l, m1, m2, mu, panels, s
@@ -46,7 +46,7 @@ def same(one, other):
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
 def test_derived_rows_are_the_closed_forms(scheme, corrected):
     wanted = _closed_forms(scheme, corrected=corrected)
-    found = layers(scheme, corrected=corrected)
+    found = layers(scheme, frozenset(ALL_SLIPS if corrected else ()))
     assert [layer.name for layer in found] == list(wanted)
     for layer in found:
         want = wanted[layer.name]
@@ -232,10 +232,36 @@ def test_corrected_repairs_the_slips_alone():
     assert fused[0]["t_fwd"] == pytest.approx(fused[1]["t_fwd"], rel=1e-12)
 
 
+BUSY = {
+    **nersc_2024.PUBLISHED_INPUTS,
+    "dp": 8,
+    "pp": 8,
+    "l": 4096,
+    "global_batch_size": 64,
+    "f": 4 * 25600,
+    "system": {**SYSTEM, "nvlink_size": 64, "element_size": 4e-9},
+}
+
+
+@pytest.mark.parametrize("slip", ALL_SLIPS)
+def test_every_slip_is_repaired_alone(slip):
+    """Each changes some number of some strategy, and nothing else is repaired with it."""
+    changed = []
+    for strategy, tp in (("1d", [4]), ("2d", [4, 2]), ("2d-seqp", [4, 2])):
+        inside = [*tp, 1, 2]
+        inputs = {**BUSY, "strategy": strategy, "tp": tp, "nv_assignment": inside}
+        one = nersc_2024.evaluate({**inputs, "corrected": [slip]})
+        changed.append(one != nersc_2024.evaluate(inputs))
+        every = nersc_2024.evaluate({**inputs, "corrected": list(ALL_SLIPS)})
+        assert every == nersc_2024.evaluate({**inputs, "corrected": True})
+        assert every != one
+    assert any(changed)
+
+
 def test_what_stages_hand_on():
     assert same(handed_on(Scheme("1d")), s * b * l * e / m1)
     assert same(handed_on(Scheme("2d-seqp")), s * b * l * e / (m1 * m2))
-    assert same(handed_on(Scheme("2d"), corrected=True), s * b * l * e / (m1 * m2))
+    assert same(handed_on(Scheme("2d"), frozenset({"norm width"})), s * b * l * e / (m1 * m2))
     assert same(handed_on(Scheme("2d")), s * b * l * l / (m1 * m2))
 
 
@@ -272,6 +298,8 @@ def test_refusals():
         "flash_attention = False: strategy 2d has the fused attention alone",
         "recompute_attention = True: accepted with strategy 1d and flash_attention = False",
     ]
+    with pytest.raises(InputError, match="unknown slip 'free lnks': did you mean free links"):
+        nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "corrected": ["free lnks"]})
     bad = {**SYSTEM, "nvlink_eff": 2, "empirical": True}
     with pytest.raises(InputError) as caught:
         nersc_2024.evaluate({**nersc_2024.PUBLISHED_INPUTS, "strategy": "3d", "system": bad})

@@ -2,8 +2,9 @@
 
 The block is declared once (`declaration`); FLOP, traffic, weights, activations and collectives are
 derived under the placement of each strategy. `books` names every place where the model counts
-otherwise, and its slips. Times are in seconds, memory and messages in the units of element_size
-(GB), FLOP in those of flops_units (Tera-operations).
+otherwise, and its slips, which "corrected" repairs together or one by one. Times are in seconds,
+memory and messages in the units of element_size (GB), FLOP in those of flops_units
+(Tera-operations).
 
 Source: subramanian-2024-head.
 """

@@ -1,12 +1,12 @@
 """Where the published model counts otherwise than its declaration implies.
 
 `BOOKS` is how it keeps its books: what kernels it has in mind and which row a collective is
-charged to. `SLIPS` are departures that a corrected mode repairs; those of the times are in `times`.
+charged to. `SLIPS` and `TIME_SLIPS` are departures that a corrected mode repairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity, Row
@@ -42,16 +42,16 @@ class Departure:
     change: Callable[[Row, Scheme], tuple[Row, ...]]
 
 
-def counted(scheme: Scheme, *, corrected: bool) -> tuple[Row, ...]:
+def counted(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> tuple[Row, ...]:
     """Return the rows that the model counts.
 
     Args:
         scheme: how the block runs.
-        corrected: whether the slips are repaired.
+        repaired: names of the slips that are left out.
     """
     rows = derived(scheme).rows
-    for departure in BOOKS if corrected else BOOKS + SLIPS:
-        if scheme.strategy in departure.strategies:
+    for departure in BOOKS + SLIPS:
+        if scheme.strategy in departure.strategies and departure.name not in repaired:
             rows = tuple(new for row in rows for new in departure.change(row, scheme))
     return rows
 
@@ -253,4 +253,16 @@ SLIPS: tuple[Departure, ...] = (
         _narrow_bias,
     ),
 )
-"""Slips of the counts, as printed; a corrected mode leaves them out."""
+"""Slips of the counts."""
+
+TIME_SLIPS = {
+    "one tier": "an all-reduce in one tier takes the time of a reduce-scatter; across two, twice",
+    "free links": "sending between domains is free where neighbours of the pipeline share one",
+    "inflated FLOP": "vector operations of the fused attention are counted as the matrix "
+    "operations that would take as long",
+    "two-byte weights": "the optimizer keeps six times the weights, whatever their size",
+}
+"""Slips of times and totals, by name; see `times`."""
+
+ALL_SLIPS: Mapping[str, str] = {slip.name: slip.meaning for slip in SLIPS} | TIME_SLIPS
+"""Every slip by name. As printed they are there, a corrected mode leaves them out."""

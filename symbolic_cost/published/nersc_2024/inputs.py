@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from sympy import Expr, Integer
 
+from symbolic_cost.errors import unknown
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
+from symbolic_cost.published.nersc_2024.books import ALL_SLIPS
 from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.network import Hop, Hops, Link
@@ -70,7 +72,7 @@ class StepInputs(Inputs):
 
     f is 4 e unless given. tp is [m1], or [m1, m2] of the strategies with two degrees.
     nv_assignment says how many ranks of each group share a fast domain, in the order tp, dp, pp;
-    one each unless given.
+    one each unless given. corrected may be true, or a list of the slips that are repaired.
     """
 
     strategy: Name
@@ -88,7 +90,14 @@ class StepInputs(Inputs):
     nv_assignment: list[Count] | None = None
     flash_attention: bool = True
     recompute_attention: bool = False
-    corrected: bool = False
+    corrected: bool | list[str] = False
+
+    @property
+    def repaired(self) -> frozenset[str]:
+        """Names of the slips that are left out."""
+        if isinstance(self.corrected, bool):
+            return frozenset(ALL_SLIPS if self.corrected else ())
+        return frozenset(self.corrected)
 
     @property
     def scheme(self) -> Scheme:
@@ -142,7 +151,9 @@ class StepInputs(Inputs):
         groups = expected + 2
         if self.nv_assignment is not None and len(self.nv_assignment) != groups:
             return [f"nv_assignment = {self.nv_assignment}: {groups} numbers are accepted"]
-        return [*self._uneven(), *self._unfit(), *self._unknown_attention()]
+        strange = sorted(self.repaired - ALL_SLIPS.keys())
+        problems = [unknown("slip", name, ALL_SLIPS) for name in strange]
+        return [*self._uneven(), *self._unfit(), *self._unknown_attention(), *problems]
 
     def _uneven(self) -> list[str]:
         m1, m2 = self.degrees["m1"], self.degrees["m2"]

@@ -95,14 +95,14 @@ class Layer:
 
 
 @cache
-def layers(scheme: Scheme, *, corrected: bool = False) -> tuple[Layer, ...]:
+def layers(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> tuple[Layer, ...]:
     """Return the rows of a scheme, for one microbatch and block.
 
     Args:
         scheme: how the block runs.
-        corrected: whether the slips are repaired.
+        repaired: names of the slips that are left out.
     """
-    rows = counted(scheme, corrected=corrected)
+    rows = counted(scheme, repaired)
     return tuple(
         _layer(name, block, [row for row in rows if op_of(row) == name], scheme)
         for block, names in scheme.rows.items()
@@ -111,16 +111,16 @@ def layers(scheme: Scheme, *, corrected: bool = False) -> tuple[Layer, ...]:
 
 
 @cache
-def handed_on(scheme: Scheme, *, corrected: bool = False) -> Expr:
+def handed_on(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> Expr:
     """Return what a stage of the pipeline sends on, in units of the element size.
 
     It is the input that the last norm keeps, not what it hands on, though both are as large.
 
     Args:
         scheme: as of `layers`.
-        corrected: as of `layers`.
+        repaired: as of `layers`.
     """
-    rows = (row for row in counted(scheme, corrected=corrected) if op_of(row) == "ln1")
+    rows = (row for row in counted(scheme, repaired) if op_of(row) == "ln1")
     kept = [row for row in rows if not row.tensor.endswith(".statistics")]
     return _sum(kept, (Quantity.SAVED,))
 

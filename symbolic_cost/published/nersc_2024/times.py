@@ -56,13 +56,14 @@ class Timed:
 
     def __init__(self, given: StepInputs) -> None:
         self.given, self.system = given, given.system
+        self._repaired = given.repaired
         self.stages_layers = Integer(given.depth) / given.pp
         self.microbatches = Integer(given.microbatches)
         numbers = {symbol(name): exact(number) for name, number in given.numbers().items()}
         self._numbers = numbers
         self.layers = tuple(
             layer.map(lambda expr: expr.xreplace(numbers))
-            for layer in layers(given.scheme, corrected=given.corrected)
+            for layer in layers(given.scheme, given.repaired)
         )
         self.times = {layer.name: self._passes_of(layer) for layer in self.layers}
         self.forward = Add(*(times["fwd"].total for times in self.times.values()))
@@ -112,7 +113,7 @@ class Timed:
         As printed, an all-reduce in one tier takes the time of a reduce-scatter.
         """
         one_tier = any(hop.ranks == 1 for hop in hops)
-        if kind is CollectiveKind.ALL_REDUCE and one_tier and not self.given.corrected:
+        if kind is CollectiveKind.ALL_REDUCE and one_tier and "one tier" not in self._repaired:
             kind = CollectiveKind.REDUCE_SCATTER
         return two_tier_rings(exact(self.system.nic_factor)).time(kind, message, hops)
 
@@ -146,7 +147,7 @@ class Timed:
         stages, inside = self.given.pp, self.given.inside["pp"]
         if stages == 1:
             return Integer(0)
-        sent = handed_on(self.given.scheme, corrected=self.given.corrected)
+        sent = handed_on(self.given.scheme, self.given.repaired)
         message = sent.xreplace(self._numbers)
         fast, slow = (
             self.collective(CollectiveKind.SEND_RECEIVE, message, self.system.hops(2, near))
@@ -156,7 +157,7 @@ class Timed:
         if inside == 1:
             mean = slow
         else:
-            crossing = apart * slow if self.given.corrected else Integer(0)
+            crossing = apart * slow if "free links" in self._repaired else Integer(0)
             mean = ((stages - 1 - apart) * fast + crossing) / (stages - 1)
         return 2 * self.microbatches * mean
 
@@ -196,7 +197,7 @@ class Timed:
         As printed, vector operations of the fused attention are multiplied by the ratio of rates.
         """
         layer, one = row
-        inflated = layer.on_matrix_units and not self.given.corrected
+        inflated = layer.on_matrix_units and "inflated FLOP" not in self._repaired
         factor = self.device.matrix / self.device.vector if inflated else Integer(1)
         return exact(self.system.flops_units) * (one.matrix + factor * one.vector)
 
@@ -205,7 +206,7 @@ class Timed:
         weights = self.weights * self.stages_layers
         shards = given.dp * (given.degrees["m2"] if given.strategy == "2d-seqp" else 1)
         per_weight = Integer(6)
-        if given.corrected:
+        if "two-byte weights" in self._repaired:
             # Bytes per element over the element's size, which is in 10**9 bytes.
             per_weight = _OPTIMIZER_BYTES / (exact(self.system.element_size) * 10**9)
         optimizer = per_weight * weights / shards
