@@ -6,7 +6,10 @@ Names are loaded when first used, so that `import symbolic_cost` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # typing itself would cost more than all of this
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOMES = {
     "symbolic_cost.conventions.presets": ("preset",),

@@ -10,27 +10,28 @@ from keyword import iskeyword
 
 import click
 
-from symbolic_cost.errors import SymbolicCostError
+from symbolic_cost.errors import SymbolicCostError, unknown
 
-_COMMANDS = (
-    "models",
-    "table",
-    "formula",
-    "tree",
-    "memory",
-    "comm",
-    "count",
-    "import",
-    "compare-conventions",
-    "profile",
-    "scale",
-    "systems",
-    "time",
-    "roofline",
-    "reproduce",
-    "schedule",
-    "report",
-)
+_COMMANDS = {
+    "models": "the named models, their sizes and sources",
+    "table": "costs per op: formulas and values",
+    "formula": "one total as a formula, or a sheet of all formulas",
+    "tree": "nested totals with shares",
+    "scale": "derivative, elasticity and leading term of a cost",
+    "memory": "what one rank holds, and the peak of a step",
+    "comm": "collectives of one step, and who talks to whom",
+    "schedule": "a pipeline schedule, as formulas and drawn",
+    "systems": "machines, with the source of every number",
+    "time": "how long a step takes, MFU and HFU",
+    "roofline": "ops below the roofs of a machine",
+    "count": "exact counts of a config.json",
+    "import": "model and strategy from launch files",
+    "profile": "a module profile, as profilers print it",
+    "compare-conventions": "what one preset counts more than another, as a formula",
+    "reproduce": "published numbers beside computed ones",
+    "report": "a published report, as text",
+}
+"""Every command in the order in which a new user meets them; modules load when they are run."""
 
 
 class Refusal(click.ClickException):
@@ -43,8 +44,13 @@ class LazyGroup(click.Group):
     """Commands imported from their modules when they are named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List the commands in the order in which a new user meets them."""
+        """List the commands."""
         return list(_COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import a command."""
@@ -60,8 +66,6 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command, or offer the closest."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from symbolic_cost.errors import unknown
-
             raise Refusal(unknown("command", args[0], _COMMANDS))
         return super().resolve_command(ctx, args)
 

@@ -224,3 +224,12 @@ def test_import_says_where_values_come_from(tmp_path):
     printed = run(f"import {script}")
     assert "run.sh: line 2, key '--num-layers'" in printed
     assert "strategy: tp=8,sp" in printed
+
+
+def test_every_command_is_listed_and_loads():
+    from symbolic_cost.cli import _COMMANDS
+
+    group = main
+    for name in _COMMANDS:
+        assert group.get_command(None, name).name == name
+    assert group.get_command(None, "frobnicate") is None
