@@ -7,6 +7,7 @@ Nothing here is derived from declarations.
 from symbolic_cost.symbols import F_m, F_v, b, e, f, h, l, m1, m2, mu, panels, s
 
 Q = e / h
+PANELS = ("fc1", "fc2", "qkv", "vproj", "logits", "attend")
 AGAIN = ("logits", "softmax", "dpr_at")
 RHO = F_m / F_v
 
@@ -119,6 +120,39 @@ def core(c, *, gathered, recompute):
     return {"logits": logits, "softmax": softmax, "dpr_at": dropout, "attend": attend}
 
 
+def squares():
+    """Attention in panels: heads whole, their width and the columns of scores over m1."""
+    g, c, width = b * h, l / m2, Q / m1
+    square, stays, keys = g * c * l, g * c * width, g * l * width
+    part, mask = square / m1, mu / s
+    logits = plain(
+        square * (2 * width - 1),
+        stays * (2 * l - 1) + keys * (2 * c - 1),
+        keys + panels * stays + square,
+        2 * (square + keys + panels * stays),
+        2 * stays,
+        0,
+    )
+    logits["comm_fwd"] = [("broadcast", keys), ("reduce", square)]
+    logits["comm_bwd"] = [("broadcast", square), ("broadcast", keys)]
+    logits["comm_bwd"] += [("broadcast", square), ("reduce", keys)]
+    softmax = plain(g * c * (3 * l / m1 - 1), g * c * (4 * l / m1 - 1), 2 * part, 3 * part, part, 0)
+    softmax["comm_fwd"] = softmax["comm_bwd"] = [("all-reduce", g * c)]
+    attend = plain(
+        2 * stays * l,
+        square * (2 * width - 1) + keys * (2 * c - 1),
+        square + keys + panels * stays,
+        2 * (square + keys + panels * stays),
+        part + stays,
+        0,
+    )
+    attend["comm_fwd"] = [("broadcast", square), ("broadcast", keys)]
+    attend["comm_bwd"] = [("broadcast", keys), ("reduce", square)]
+    attend["comm_bwd"] += [("broadcast", square), ("reduce", keys)]
+    dropout = plain(part, part, part * (2 + mask), part * (2 + mask), part * mask, 0)
+    return {"logits": logits, "softmax": softmax, "dpr_at": dropout, "attend": attend}
+
+
 def summa(k, f_):
     n, ff = b * l / m2, f_ / m1
     broadcasts = [("broadcast", n * k), ("broadcast", k * ff)]
@@ -138,7 +172,7 @@ def summa(k, f_):
 def layers(strategy, *, corrected, flash=True, recompute=False):
     """Every row of a strategy."""
     if strategy == "2d":
-        return _two_dimensions(corrected=corrected)
+        return _two_dimensions(corrected=corrected, flash=flash)
     c = l if strategy == "1d" else l / m2
     n, scattered = b * c, b * c / m1
     fc2 = vproj = scattered * e if corrected else n * e
@@ -169,7 +203,7 @@ def _attention(c, *, gathered, flash, recompute):
     return core(c, gathered=gathered, recompute=recompute)
 
 
-def _two_dimensions(*, corrected):
+def _two_dimensions(*, corrected, flash):
     n = b * l / m2
     width = e / m1 if corrected else l / m1
     return {
@@ -182,7 +216,7 @@ def _two_dimensions(*, corrected):
         "dpr2": drop(n * e / m1),
         "ln1": norm_2d(width, 2 * n if corrected else 0),
         "qkv": summa(e, 3 * e),
-        "fusedla": fused(l / m2, gathered=True),
+        **({"fusedla": fused(l / m2, gathered=True)} if flash else squares()),
         "vproj": summa(e, e),
         "vproj-bias": bias(n * e / m1, e / m1),
         "dpr_v": drop(n * e / m1),
@@ -233,7 +267,7 @@ def step(given, rows):
         for one, flop in (("fwd", row["ff"]), ("bwd", row["fb"])):
             comp = 20e-6 + unit * flop / peak
             mem = size * row[f"mem_{one}"] / system["hbm_bandwidth"]
-            summa = given["strategy"] == "2d" and name in {"fc1", "fc2", "qkv", "vproj"}
+            summa = given["strategy"] == "2d" and name in PANELS
             panels = nb if summa else 1
             moves = 0.0
             for kind, message, mesh in row[f"comm_{one}"]:

@@ -13,13 +13,12 @@ from symbolic_cost.ledger import BACKWARD, Phase, Quantity, Row
 from symbolic_cost.published.nersc_2024.declaration import (
     BIASES,
     FUSED,
-    LINEARS,
     NORMS,
     PRODUCTS,
     Scheme,
     derived,
 )
-from symbolic_cost.symbols import e, l, m1, m2, panels, s
+from symbolic_cost.symbols import b, e, h, l, m1, m2, panels, s
 
 STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT)
 _VECTORS = (*BIASES, *NORMS)
@@ -87,7 +86,8 @@ def _core_traffic(row: Row, scheme: Scheme) -> tuple[Row, ...]:
     if row.tensor == "seeds" and row.quantity is Quantity.WRITE:
         return ()
     read_again = row.quantity is Quantity.READ and row.phase in BACKWARD
-    if read_again and row.tensor in {"keys", "values"} and scheme.strategy != "1d":
+    gathered = scheme.strategy != "1d" and not scheme.in_squares
+    if read_again and row.tensor in {"keys", "values"} and gathered:
         return (replace(row, expr=row.expr / m2),)
     return (row,)
 
@@ -104,12 +104,27 @@ def _recomputed(row: Row, scheme: Scheme) -> tuple[Row, ...]:
     return () if dropped else (row,)
 
 
-def _panels(row: Row, _: Scheme) -> tuple[Row, ...]:
+def _panels(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    if op_of(row) not in scheme.in_panels:
+        return (row,)
     result = row.quantity is Quantity.WRITE and row.phase is Phase.FORWARD
     gradient = row.quantity is Quantity.READ and row.phase in BACKWARD and _is_gradient(row)
-    if op_of(row) in LINEARS and (result or gradient):
-        return (replace(row, expr=panels * row.expr),)
-    return (row,)
+    queries = row.quantity in {Quantity.READ, Quantity.WRITE} and row.tensor in {"q", "dq"}
+    stays = queries if op_of(row) == "logits" else result or gradient
+    return (replace(row, expr=panels * row.expr),) if stays else (row,)
+
+
+def _one_statistic(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    move = row.collective
+    if not scheme.in_squares or move is None or row.tensor != "scores.statistics":
+        return (row,)
+    one = s * b * h * l / m2
+    return (replace(row, expr=one, collective=replace(move, message=one)),)
+
+
+def _scores_twice(row: Row, scheme: Scheme) -> tuple[Row, ...]:
+    twice = scheme.in_squares and row.collective is not None and row.tensor == "dscores"
+    return (row, row) if twice else (row,)
 
 
 def _whole_vectors(row: Row, _: Scheme) -> tuple[Row, ...]:
@@ -136,6 +151,7 @@ _CHARGED_TO_2D = {"full": "qkv", "context": "vproj", "wide": "fc1", "kept": "fc2
 def _charge(row: Row, scheme: Scheme) -> tuple[Row, ...]:
     charged = dict(_CHARGED_TO_2D if scheme.strategy == "2d" else _CHARGED_TO)
     charged |= {"k": FUSED, "v": FUSED} if scheme.flash else {"k": "logits", "v": "attend"}
+    charged |= {"masked": "attend", "dscores": "logits"}
     if row.collective is None or row.tensor not in charged:
         return (row,)
     return (replace(row, path=f"block.{charged[row.tensor]}"),)
@@ -201,9 +217,21 @@ BOOKS: tuple[Departure, ...] = (
     ),
     Departure(
         "panels",
-        "a product in panels moves its result once per panel, and its operands once",
+        "a product in panels moves what stays in place once per panel, and the rest once",
         ("2d",),
         _panels,
+    ),
+    Departure(
+        "one statistic",
+        "a softmax in shards reduces one value per row, forward as backward",
+        ("2d",),
+        _one_statistic,
+    ),
+    Departure(
+        "scores twice",
+        "the gradient of the scores is broadcast for each of the gradients made of it",
+        ("2d",),
+        _scores_twice,
     ),
     Departure(
         "whole vectors",

@@ -16,13 +16,16 @@ from symbolic_cost import symbols
 from symbolic_cost.conventions.answers import MATMUL_ALONE, MULTIPLY_ADD_PAIR, elementwise_flop
 from symbolic_cost.conventions.presets import TRANSFORMER_TABLES_AS_PRINTED
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Elementwise, Saved
-from symbolic_cost.ledger import CostTable
+from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Row
+from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise, softmax
 from symbolic_cost.ops.fused import Fused, fused
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.ops.view import split, view
+from symbolic_cost.parallel.rules import two_dimensions
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import m1, m2, n, s
@@ -87,6 +90,18 @@ class Scheme:
         return {"mlp": _MLP, "sa": ("qkv", *core, "vproj", "vproj-bias", "dpr_v", "ln2")}
 
     @property
+    def in_squares(self) -> bool:
+        """Whether the attention is in panels too, and splits no heads."""
+        return self.strategy == "2d" and not self.flash
+
+    @property
+    def in_panels(self) -> tuple[str, ...]:
+        """Rows that run in panels."""
+        if self.strategy != "2d":
+            return ()
+        return LINEARS if self.flash else LINEARS + PRODUCTS
+
+    @property
     def conventions(self) -> Conventions:
         """How it counts."""
         return replace(CONVENTIONS, saved=Saved.SHARD) if self.strategy == "2d" else CONVENTIONS
@@ -94,7 +109,7 @@ class Scheme:
 
 _SIZES: dict[str, Expr] = {
     "b": symbols.b,
-    **dict.fromkeys(("r", "l", "t"), symbols.l),
+    **dict.fromkeys(("r", "l", "t", "w"), symbols.l),
     "e": symbols.e,
     "f": symbols.f,
     "h": symbols.h,
@@ -112,8 +127,9 @@ def derived(scheme: Scheme) -> CostTable:
         return table
     # Panels are added to the result, so that no first term goes without an addition.
     added = _table(scheme, replace(conventions, contraction=MULTIPLY_ADD_PAIR))
+    in_panels = {f"block.{name}" for name in scheme.in_panels if name != "logits"}
     rows = (
-        other if row.kind == "einsum" and row.phase == "forward" else row
+        other if row.path in in_panels and row.phase is Phase.FORWARD else row
         for row, other in zip(table, added, strict=True)
     )
     return replace(table, rows=tuple(rows))
@@ -126,13 +142,40 @@ def matrix_flop(scheme: Scheme) -> CostTable:
 
 
 def _table(scheme: Scheme, conventions: Conventions) -> CostTable:
-    ops = _attention(flash=scheme.flash) + _mlp()
-    model = Model("nersc-2024", (Part("block", ops),), _SIZES)
+    core = (_fused(),) if scheme.flash else _squares() if scheme.in_squares else _core()
+    model = Model("nersc-2024", (Part("block", _attention(core) + _mlp()),), _SIZES)
+    if scheme.in_squares:
+        return _in_squares(model, conventions)
     table = strategy_table(model, STRATEGIES[scheme.strategy], conventions)
     return table.select(where=lambda row: not row.per_step)
 
 
-def _attention(*, flash: bool) -> tuple[Op, ...]:
+_SQUARES = Placement(
+    {"m1": m1, "m2": m2},
+    {**dict.fromkeys(("e", "f", "d", "w"), ("m1",)), **dict.fromkeys(("r", "l"), ("m2",))},
+    dict.fromkeys(STORED, ("m2",)),
+)
+_PANELS = {
+    CollectiveKind.ALL_GATHER: CollectiveKind.BROADCAST,
+    CollectiveKind.REDUCE_SCATTER: CollectiveKind.REDUCE,
+}
+
+
+def _in_squares(model: Model, conventions: Conventions) -> CostTable:
+    """Derive SUMMA throughout: the core splits head width and key positions over m1."""
+    table = cost(two_dimensions(model), conventions, _SQUARES)
+
+    def in_panels(row: Row) -> Row:
+        move = row.collective
+        if move is None:
+            return row
+        return replace(row, collective=replace(move, kind=_PANELS.get(move.kind, move.kind)))
+
+    kept = table.select(where=lambda row: not row.per_step)
+    return replace(kept, rows=tuple(map(in_panels, kept)))
+
+
+def _attention(core: tuple[Op, ...]) -> tuple[Op, ...]:
     return (
         view("gather_1", "x[b r e] -> full[b l e]"),
         einsum("qkv", "full[b l e], *w[c e h d] -> qkv[c b l h d]"),
@@ -141,7 +184,7 @@ def _attention(*, flash: bool) -> tuple[Op, ...]:
             replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), regathered=True)
             for taken, made in (("k", "keys"), ("v", "values"))
         ),
-        *((_fused(),) if flash else _core()),
+        *core,
         einsum("vproj", "context[b l h d], *w[h d e] -> projected[b l e]"),
         view("scatter_1", "projected[b l e] -> attended[b r e]"),
         _bias("vproj-bias", "attended", "shifted", "b r e"),
@@ -156,6 +199,17 @@ def _core() -> tuple[Op, ...]:
         softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t"),
         dropout("dpr_at", "p[b h l t] -> masked[b h l t]"),
         einsum("attend", "masked[b h l t], values[b t h d] -> context[b l h d]"),
+    )
+
+
+def _squares() -> tuple[Op, ...]:
+    return (
+        einsum("logits", "q[b l h d], keys[b t h d] -> whole_scores[b h l t]"),
+        view("spread", "whole_scores[b h l t] -> scores[b h l w]"),
+        softmax("softmax", "scores[b h l w] -> p[b h l w]", row="w"),
+        dropout("dpr_at", "p[b h l w] -> masked[b h l w]"),
+        view("gather", "masked[b h l w] -> whole_masked[b h l t]"),
+        einsum("attend", "whole_masked[b h l t], values[b t h d] -> context[b l h d]"),
     )
 
 

@@ -161,7 +161,7 @@ class StepInputs(Inputs):
         tokens = self.micro_batch_size * self.l
         local = self.global_batch_size // self.dp
         checks = [
-            ("h", self.h, "m1", m1),
+            *([] if self.scheme.in_squares else [("h", self.h, "m1", m1)]),
             ("e", self.e, "m1", m1),
             ("e", self.e, "h", self.h),
             ("f", self.width, "m1", m1),
@@ -171,19 +171,16 @@ class StepInputs(Inputs):
             ("global_batch_size", self.global_batch_size, "dp", self.dp),
             ("global_batch_size / dp", local, "micro_batch_size", self.micro_batch_size),
         ]
+        if self.scheme.in_squares:
+            checks += [("e / h", self.e // self.h, "m1", m1), ("l", self.l, "m1", m1)]
         if self.strategy == "2d":
             checks += [("e", self.e, "m2", m2), ("f", self.width, "m2", m2)]
         return [problem for check in checks for problem in indivisible(*check)]
 
     def _unknown_attention(self) -> list[str]:
-        problems = []
-        if self.strategy == "2d" and not self.flash_attention:
-            problems.append("flash_attention = False: strategy 2d has the fused attention alone")
         if self.recompute_attention and (self.strategy != "1d" or self.flash_attention):
-            problems.append(
-                "recompute_attention = True: accepted with strategy 1d and flash_attention = False"
-            )
-        return problems
+            return ["recompute_attention: accepted with strategy 1d and flash_attention = False"]
+        return []
 
     def _unfit(self) -> list[str]:
         inside, size = self.inside, self.system.nvlink_size

@@ -142,14 +142,22 @@ def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], scheme: Scheme)
     matrix = flop if name in {*LINEARS, *PRODUCTS} else Add()
     if name == FUSED:
         matrix = matrix_flop(scheme).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
-    messages: dict[tuple[CollectiveKind, str], list[Expr]] = {}
-    for row in mine:
-        move = row.collective
-        if row.quantity is Quantity.COMMUNICATION and move is not None:
-            group = (move.kind, MESHES[move.mesh_axis])
-            messages.setdefault(group, []).append(move.calls * move.message)
-    moves = tuple(Moved(kind, mesh, Add(*sizes)) for (kind, mesh), sizes in messages.items())
-    return Pass(matrix, flop - matrix, _sum(mine, TRAFFIC), moves)
+    moves = [
+        Moved(move.kind, MESHES[move.mesh_axis], move.calls * move.message)
+        for row in mine
+        if row.quantity is Quantity.COMMUNICATION and (move := row.collective) is not None
+    ]
+    if name == FUSED:
+        moves = _together(moves)
+    return Pass(matrix, flop - matrix, _sum(mine, TRAFFIC), tuple(moves))
+
+
+def _together(moves: list[Moved]) -> list[Moved]:
+    """Return one collective for keys and values."""
+    groups: dict[tuple[CollectiveKind, str], list[Expr]] = {}
+    for move in moves:
+        groups.setdefault((move.kind, move.mesh), []).append(move.message)
+    return [Moved(kind, mesh, Add(*sizes)) for (kind, mesh), sizes in groups.items()]
 
 
 def _sum(rows: list[Row], quantities: tuple[Quantity, ...]) -> Expr:

@@ -9,7 +9,6 @@ from functools import cached_property
 from sympy import Add, Expr, Integer, Max, Min, Rational
 
 from symbolic_cost.ledger import CollectiveKind
-from symbolic_cost.published.nersc_2024.declaration import LINEARS
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Pass, handed_on, layers
 from symbolic_cost.symbols import exact, symbol
@@ -96,7 +95,7 @@ class Timed:
 
     def _waited(self, layer: Layer, one: Pass, busy: Expr) -> Expr:
         panels, policy = Integer(1), NONE
-        if self.given.strategy == "2d" and layer.name in LINEARS:
+        if layer.name in self.given.scheme.in_panels:
             panels = Integer(self.system.summa_nb)
             policy = pipelined(panels)
         once = Add(*(self._moved(move, panels) for move in one.moves))
