@@ -37,6 +37,9 @@ _START = {"n_half": 1e10, "t_h": 5e-5}
 _NEAR = 0.03
 """Logarithmic errors below this count squared, above it as they are: outliers do not decide."""
 
+_REACH = np.log(1000)
+"""How far the search goes from its start, for numbers that the runs do not determine."""
+
 _ITERATIONS = 60
 _STEP = 1e-4
 _SMALL_GAIN = 1e-7
@@ -106,9 +109,10 @@ def calibrate(
         found = start | dict(zip(FITTED, np.exp(logs), strict=True))
         return np.asarray(np.log(step_seconds(runs, found, way)) - measured)
 
+    first = np.log([start[name] for name in FITTED])
     bounds = np.log([top[name] if name in _BOUNDED else np.inf for name in FITTED])
-    first = np.minimum(np.log([start[name] for name in FITTED]), bounds)
-    best = np.exp(_descent(errors, first, bounds, weights))
+    reach = first - _REACH, np.minimum(first + _REACH, bounds)
+    best = np.exp(_descent(errors, np.minimum(first, bounds), reach, weights))
     return _with(machine, dict(zip(FITTED, map(float, best), strict=True)), count)
 
 
@@ -135,9 +139,16 @@ def errors_of(predicted: Iterable[float], measured: Iterable[float]) -> Errors:
 
 
 def _descent(
-    errors: Callable[[Array], Array], start: Array, bounds: Array, weights: Array
+    errors: Callable[[Array], Array], start: Array, reach: tuple[Array, Array], weights: Array
 ) -> Array:
-    """Minimise a weighted sum of near-absolute errors: reweighted, damped least squares."""
+    """Minimise a weighted sum of near-absolute errors: reweighted, damped least squares.
+
+    Args:
+        errors: of all runs, by the logarithms of what is fitted.
+        start: logarithms to begin with.
+        reach: the lowest and highest of each.
+        weights: of the runs.
+    """
     at, damping = start, 1e-2
     now = errors(at)
     for _ in range(_ITERATIONS):
@@ -149,7 +160,7 @@ def _descent(
         gain = 0.0
         for _ in range(12):
             ridge = damping * np.diag(np.diag(normal) + 1e-9)
-            tried = np.minimum(at - np.linalg.solve(normal + ridge, downhill), bounds)
+            tried = np.clip(at - np.linalg.solve(normal + ridge, downhill), *reach)
             then = errors(tried)
             gain = _sum(now, weights) - _sum(then, weights)
             if gain > 0:
