@@ -6,24 +6,24 @@ from collections.abc import Iterable
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.emit.printers import LaTeX, Plain
+from symbolic_cost.emit.printers import BreakableLaTeX, LaTeX, Plain
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 
 
-def latex(expr: Expr) -> str:
+def latex(expr: Expr, *, breakable: bool = False) -> str:
     r"""Return a formula as LaTeX for math mode.
+
+    Args:
+        expr: the formula.
+        breakable: whether TeX may break it into lines, in narrow columns and long displays.
 
     >>> from symbolic_cost.symbols import b, e, l, m1
     >>> latex(24 * e**2 * b * l / m1 - b)
     '\\frac{24 b l e^{2}}{m_1} - b'
     """
-    text: str = LaTeX().doprint(expr)
+    printer = BreakableLaTeX() if breakable else LaTeX()
+    text: str = printer.doprint(expr)
     return text
-
-
-def latex_terms(expr: Expr) -> list[str]:
-    """Return the terms of a sum as LaTeX, each but a positive first one led by its sign."""
-    return LaTeX().terms(expr)
 
 
 def plain(expr: Expr) -> str:

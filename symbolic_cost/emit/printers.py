@@ -140,6 +140,21 @@ class LaTeX(_Ordered, LatexPrinter):
         return rf"\min\left({self._arguments(expr)}\right)"
 
 
+class BreakableLaTeX(LaTeX):
+    """Prints LaTeX that TeX can break into lines: brackets are plain, sums stand beside bars."""
+
+    def group(self, text: str) -> str:
+        """Return a text in brackets inside which a line may end."""
+        return f"({text})"
+
+    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
+        """Return the fraction of all but the sums, times the sums."""
+        sums = [factor for factor in top if isinstance(factor, Add)]
+        others = [factor for factor in top if factor not in sums]
+        fraction = super().quotient(others or [Integer(1)], bottom)
+        return f"{fraction} {self.product(sums)}" if sums else fraction
+
+
 class Plain(_Ordered, StrPrinter):
     """Prints text: a space multiplies, `^` is a power, `/` divides a whole product."""
 
