@@ -171,6 +171,10 @@ class Run:
         self.branch += ">=" if Cb >= R else "<"
         return base + time + back
 
+    def parameters(self):
+        D, G, V, P, L = self.D, self.G, self.V, self.P, self.L
+        return V * D + (2 * D + 1) * G * D * L + D * P + (D + 1) * V
+
     def shard(self, spread):
         b, D, G, S, V, P, L = self.b, self.D, self.G, self.S, self.V, self.P, self.L
 

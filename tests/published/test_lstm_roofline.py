@@ -69,6 +69,7 @@ def test_other_runs(run, mode):
     oracle = Run(run, corrected=mode == "corrected")
     found = lstm_roofline.evaluate(run | {"mode": mode})
     assert found["time.total"] == oracle.total()
+    assert found["params.billion"] * 10**9 == oracle.parameters()
     assert found["mem.data_shard.total"] == oracle.shard(spread=False)
     assert found["mem.model_shard.total"] == oracle.shard(spread=True)
 

@@ -20,7 +20,7 @@ Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Kind = Literal[-1, 1, 2]
 """Kernel parallelism of a part: none, column-row (CR), row-column (RC)."""
 
-CR, RC = 1, 2
+NONE, CR, RC = -1, 1, 2
 
 
 class Model(Inputs):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from sympy import Expr, Piecewise, Rational, ceiling
+from sympy import Add, Expr, Mul, Piecewise, Rational, ceiling
 
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.einsum import Einsum, einsum
+from symbolic_cost.ops.op import Contraction
 from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions, Sizes, W
-from symbolic_cost.published.lstm_roofline.inputs import CR, RC, term
+from symbolic_cost.published.lstm_roofline.inputs import CR, NONE, RC, term
 from symbolic_cost.symbols import B, V, alpha, alpha_m, dp, e, l, named, s, t_k
 
 b = named("batch")
@@ -26,17 +29,15 @@ class Part:
 
     Args:
         name: of the part.
-        forward: name of its product.
-        by_weight: name of the product of the weight's gradient.
-        by_input: name of the product of the input's gradient.
-        turned: whether the product of the weight's gradient is n m by m k.
+        products: names of the products: forward, gradient of the input, gradient of the weight.
+        op: declares them over the axes m, k and n.
+        sizes: of these axes.
     """
 
     name: str
-    forward: str
-    by_weight: str
-    by_input: str
-    turned: bool = False
+    products: Mapping[Phase, str]
+    op: Einsum
+    sizes: Mapping[str, Expr]
 
     @property
     def nodes(self) -> tuple[Expr, Expr]:
@@ -44,39 +45,82 @@ class Part:
         first, second = (term("schedule", f"kp_{self.name}_dim{place}") for place in (1, 2))
         return first, second
 
+    @property
+    def weights(self) -> Expr:
+        """Elements of the weights."""
+        return Add(*(Mul(*(self.sizes[axis] for axis in w.axes)) for w in self.op.weights))
 
-HIDDEN = Part("hidden", "Cf", "Cb_wt", "Cb_act")
-SOFTMAX = Part("softmax", "softmax_f", "softmax_b_wt", "softmax_b_act")
-PROJECTION = Part("projection", "projection", "projection_b_wt", "projection_b_act", turned=True)
+    def summing(self, width: Expr) -> Part:
+        """Return the part with another length of the sum."""
+        return replace(self, sizes={**self.sizes, "k": width})
+
+    def product(self, phase: Phase, kind: int) -> Sizes:
+        """Return rows, length of the sum and columns of a product on one node.
+
+        Args:
+            phase: whose product.
+            kind: of the part's kernel parallelism.
+        """
+        kernel = next(kernel for kernel in self.op.kernels() if kernel.phase is phase)
+        contraction = next(work for work in kernel.work if isinstance(work, Contraction))
+        (rows, columns), (summed,) = contraction.result, contraction.summed
+        split = {axis: self.nodes[place] for axis, place in _SPLIT[kind][phase].items()}
+        m, k, n = (self.sizes[axis] / split.get(axis, 1) for axis in (rows, summed, columns))
+        return m, k, n
+
+
+_PHASES = (Phase.FORWARD, Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT)
+_SPLIT: Mapping[int, Mapping[Phase, Mapping[str, int]]] = {
+    NONE: {phase: {} for phase in _PHASES},
+    CR: {phase: {"k": 0} for phase in _PHASES},
+    RC: {
+        Phase.FORWARD: {"m": 0, "n": 1},
+        Phase.BACKWARD_INPUT: {"m": 0, "k": 1},
+        Phase.BACKWARD_WEIGHT: {"k": 0, "n": 1},
+    },
+}
+"""Which dimension of the nodes splits an axis, by kind and product."""
+
+
+def _part(name: str, products: str, pattern: str, *sizes: Expr) -> Part:
+    names = dict(zip(_PHASES, products.split(), strict=True))
+    return Part(name, names, einsum(name, pattern), dict(zip("mkn", sizes, strict=True)))
+
+
+_BIASED = "x[m k], *w[k n] + *bias[n] -> y[m n]"
+HIDDEN = _part("hidden", "Cf Cb_act Cb_wt", _BIASED, b, 2 * e, WIDTH)
+SOFTMAX = _part("softmax", "softmax_f softmax_b_act softmax_b_wt", _BIASED, TOKENS, e, V)
+PROJECTION = _part(
+    "projection",
+    "projection projection_b_act projection_b_wt",
+    "x[m k], *w[n k] -> y[m n]",
+    *(TOKENS, e, P),
+)
 
 
 def parts(found: Definitions) -> None:
     """Define the times of all parts [s]."""
     found.define("batch", ceiling(B / dp))
-    found.define("sum.Cf", _forward(found, HIDDEN, (b, 2 * e, WIDTH)) + _cell(found, "f"))
-    found.define("sum.Cb", _backward(found, HIDDEN, (b, 2 * e, WIDTH)) + _cell(found, "b"))
+    found.define("sum.Cf", _forward(found, HIDDEN) + _cell(found, "f"))
+    found.define("sum.Cb", _backward(found, HIDDEN) + _cell(found, "b"))
     exchanged = found.reduction("exchange.R", (2 * e, WIDTH), dp, partial=False)
     found.define("sum.R", exchanged + _gradient(found, "Hidden", 2 * e * WIDTH))
-    forward, backward = _summed_width(found)
-    found.define(
-        "sum.softmax_f", _forward(found, SOFTMAX, (TOKENS, forward, V)) + _words(found, "f")
-    )
-    found.define(
-        "sum.softmax_b", _backward(found, SOFTMAX, (TOKENS, backward, V)) + _words(found, "b")
-    )
+    forward, backward = map(SOFTMAX.summing, _summed_widths(found))
+    found.define("sum.softmax_f", _forward(found, forward) + _words(found, "f"))
+    found.define("sum.softmax_b", _backward(found, backward) + _words(found, "b"))
     _gradient(found, "Softmax", e * V)
     _embedding(found)
-    forward = found.define("sum.projection_f", _forward(found, PROJECTION, (TOKENS, e, P)))
-    backward = _backward(found, PROJECTION, (TOKENS, e, P))
+    once = found.define("sum.projection_f", _forward(found, PROJECTION))
+    again = _backward(found, PROJECTION)
     repeats = found.structure.kind("projection") == RC and found.keeps("projection as forward")
-    found.define("sum.projection_b", forward if repeats else backward)
+    found.define("sum.projection_b", once if repeats else again)
     _gradient(found, "Projection", e * P)
 
 
-def _summed_width(found: Definitions) -> tuple[Expr, Expr]:
+def _summed_widths(found: Definitions) -> tuple[Expr, Expr]:
     """Return the length of the softmax's sum, forward and backward."""
     kind = found.structure.kind("softmax")
-    if not found.keeps("sum of the softmax") or kind not in {CR, RC}:
+    if kind == NONE or not found.keeps("sum of the softmax"):
         return e, e
     return P, P if kind == CR else e
 
@@ -84,45 +128,43 @@ def _summed_width(found: Definitions) -> tuple[Expr, Expr]:
 # ---------------------------------------------------------------------- products over nodes
 
 
-def _forward(found: Definitions, part: Part, sizes: Sizes) -> Expr:
-    m, k, n = sizes
+def _gemm(found: Definitions, part: Part, phase: Phase) -> Expr:
+    sizes = part.product(phase, found.structure.kind(part.name))
+    return found.gemm(part.products[phase], sizes)
+
+
+def _forward(found: Definitions, part: Part) -> Expr:
+    took = _gemm(found, part, Phase.FORWARD)
+    m, n = part.sizes["m"], part.sizes["n"]
     first, second = part.nodes
-    name = f"exchange.{part.forward}"
+    name = f"exchange.{part.products[Phase.FORWARD]}"
     kind = found.structure.kind(part.name)
     if kind == CR:
-        took = found.gemm(part.forward, (m, k / first, n))
-        return took + found.reduction(name, (m, n), first, partial=True)
+        took += found.reduction(name, (m, n), first, partial=True)
     if kind == RC:
-        took = found.gemm(part.forward, (m / first, k, n / second))
-        return took + found.gather(name, (m / first, n), second, partial=False)
-    return found.gemm(part.forward, sizes)
+        took += found.gather(name, (m / first, n), second, partial=False)
+    return took
 
 
-def _backward(found: Definitions, part: Part, sizes: Sizes) -> Expr:
-    m, k, n = sizes
-    first, second = part.nodes
+def _backward(found: Definitions, part: Part) -> Expr:
+    took = _gemm(found, part, Phase.BACKWARD_INPUT) + _gemm(found, part, Phase.BACKWARD_WEIGHT)
     kind = found.structure.kind(part.name)
     if kind == CR:
-        products = _gradients(found, part, (k / first, m, n), (m, n, k / first))
-        gathered = found.gather(f"exchange.{part.by_input}", (m, n), first, partial=False)
-        return products + gathered * (2 if found.keeps("gather counted twice") else 1)
+        name = f"exchange.{part.products[Phase.BACKWARD_INPUT]}"
+        whole = part.sizes["m"], part.sizes["n"]
+        gathered = found.gather(name, whole, part.nodes[0], partial=False)
+        took += gathered * (2 if found.keeps("gather counted twice") else 1)
     if kind == RC:
-        by_weight = (k / first, m, n / second)
-        products = _gradients(found, part, by_weight, (m / first, n, k / second))
-        return products + sum(_gathers(found, part, sizes), ZERO)
-    by_weight = (n, m, k) if part.turned else (k, m, n)
-    return _gradients(found, part, by_weight, (m, n, k))
+        took += Add(*_gathers(found, part))
+    return took
 
 
-def _gradients(found: Definitions, part: Part, by_weight: Sizes, by_input: Sizes) -> Expr:
-    return found.gemm(part.by_input, by_input) + found.gemm(part.by_weight, by_weight)
-
-
-def _gathers(found: Definitions, part: Part, sizes: Sizes) -> Iterator[Expr]:
+def _gathers(found: Definitions, part: Part) -> Iterator[Expr]:
     """Yield the times of what the gradients of a row-column product gather."""
-    m, k, n = sizes
+    m, k, n = part.sizes.values()
     first, second = part.nodes
-    wt, act = f"exchange.{part.by_weight}", f"exchange.{part.by_input}"
+    wt = f"exchange.{part.products[Phase.BACKWARD_WEIGHT]}"
+    act = f"exchange.{part.products[Phase.BACKWARD_INPUT]}"
     yield found.gather(f"{wt}.input", (k, m), first, partial=True)
     yield 2 * found.gather(f"{wt}.result", (m, n / second), first, partial=False)
     yield found.gather(f"{act}.result", (m / first, n), second, partial=False)
@@ -136,7 +178,7 @@ def _gathers(found: Definitions, part: Part, sizes: Sizes) -> Iterator[Expr]:
 def _cell(found: Definitions, way: str) -> Expr:
     """Define the elementwise work of the cell, one layer and step."""
     name, kind = f"point.Hidden.{way}", found.structure.kind("hidden")
-    if kind in {CR, RC}:
+    if kind != NONE:
         return _spread_cell(found, name, kind, way)
     gates = GATES if way == "f" or not found.keeps("gates of the backward cell") else 1
     flop = b * e * gates * (1 + NONLINEAR + 1)
@@ -162,7 +204,7 @@ def _words(found: Definitions, way: str) -> Expr:
     name, kind = f"point.Softmax.{way}", found.structure.kind("softmax")
     first, second = SOFTMAX.nodes
     forward = way == "f"
-    if kind not in {CR, RC}:
+    if kind == NONE:
         flop = TOKENS * (3 * V - 1) if forward else 5 * TOKENS * V
         return found.work(name, flop, (7 if forward else 11) * s * TOKENS * V, launches=4)
     rows, columns = (TOKENS, V / first) if kind == CR else (TOKENS / first, V / second)

@@ -9,7 +9,7 @@ from sympy import And, Expr, Integer, Piecewise, floor
 from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions
 from symbolic_cost.published.lstm_roofline.hardware import GIB
 from symbolic_cost.published.lstm_roofline.inputs import CR, RC, term
-from symbolic_cost.published.lstm_roofline.parts import WIDTH, P, b
+from symbolic_cost.published.lstm_roofline.parts import HIDDEN, PROJECTION, SOFTMAX, WIDTH, P, b
 from symbolic_cost.symbols import B, V, e, l, n_layers, named, s
 
 SECONDS_PER_DAY = Integer(86400)
@@ -61,8 +61,8 @@ def total_time(found: Definitions) -> None:
 
 def parameters(found: Definitions) -> None:
     """Define the number of parameters, in billions."""
-    width = _Shard(n_layers).cell_weights
-    found.define("params.billion", (V * e + width + e * P + (e + 1) * V) / BILLION)
+    weights = V * e + n_layers * HIDDEN.weights + PROJECTION.weights + SOFTMAX.weights
+    found.define("params.billion", weights / BILLION)
 
 
 def step_limit(found: Definitions) -> None:
@@ -88,14 +88,9 @@ class _Shard:
     projection: tuple[Expr, Expr, Expr] = (b, e, P)
     lookup: tuple[Expr, Expr] = (b, V * e)
 
-    @property
-    def cell_weights(self) -> Expr:
-        _, inputs, width = self.hidden
-        return (inputs + 1) * width * self.layers
-
     def elements(self) -> dict[str, tuple[Expr, Expr, Expr]]:
         """Return weights, activations and elementwise memory of each part [element]."""
-        rows, inputs, _ = self.hidden
+        rows, inputs, width = self.hidden
         steps = l * self.layers
         cell = rows * inputs * steps
         words, summed, vocabulary = self.softmax
@@ -103,7 +98,7 @@ class _Shard:
         looked_up, table = self.lookup
         return {
             "embedding": (table, looked_up * l * e, ZERO),
-            "hidden": (self.cell_weights, cell, cell / 2 * 9),
+            "hidden": ((inputs + 1) * width * self.layers, cell, cell / 2 * 9),
             "softmax": (
                 (summed + 1) * vocabulary,
                 words * l * vocabulary,
