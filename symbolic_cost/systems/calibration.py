@@ -85,7 +85,8 @@ def calibrate(
     Args:
         sets: of runs; every set counts as much as any other, however many runs it has.
         machine: where the runs were made; its rates and links bound what may be reached. Launches
-            of kernels are no longer counted: the host's time per op takes their place.
+            of kernels are no longer counted: the host's time per op takes their place. So does a
+            curve for a table of matmul efficiencies.
         way: how the runs trained.
 
     Raises:
@@ -96,6 +97,7 @@ def calibrate(
         raise InputError(
             f"{count} runs are given; at least {len(FITTED)} are needed, in every set one"
         )
+    machine = replace(machine, efficiencies=replace(machine.efficiencies, products=()))
     top = rates(_at_peak(machine))
     start = {
         name: _START.get(name, 0) if value == 0 else value for name, value in rates(machine).items()

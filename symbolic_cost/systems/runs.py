@@ -121,11 +121,18 @@ def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
         precision: of its matrix units.
 
     Raises:
-        InputError: the machine has another number of tiers than two.
+        InputError: the machine has another number of tiers than two, or a table of efficiencies.
     """
+    problems = []
     if len(machine.links) != 2:  # noqa: PLR2004 - the tiers that there are symbols for
         names = ", ".join(link.name for link in machine.links)
-        raise InputError(f"machine {machine.name!r} has links {names}; two tiers are accepted")
+        problems.append(f"machine {machine.name!r} has links {names}; two tiers are accepted")
+    if machine.efficiencies.products:
+        problems.append(
+            f"machine {machine.name!r} has a table of matmul efficiencies; a curve is accepted"
+        )
+    if problems:
+        raise InputError(problems)
     device, (inside, outside) = machine.device(precision), machine.network().tiers
     reached = machine.efficiencies
     found = {

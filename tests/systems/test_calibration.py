@@ -149,3 +149,10 @@ def test_refusals(tmp_path):
         calibrate([[one]], A100)
     with pytest.raises(InputError, match="two tiers are accepted"):
         rates(replace(A100, links=A100.links[1:]))
+    table = ((Figure(Rational(1)), Figure(Rational(1, 2))),)
+    tabled = replace(A100, efficiencies=replace(A100.efficiencies, products=table))
+    with pytest.raises(InputError, match="has a table of matmul efficiencies"):
+        rates(tabled)
+    times = step_seconds(runs(), rates(A100))
+    measured = [Measured(run, s) for run, s in zip(runs(), times, strict=True)]
+    assert calibrate([measured], tabled) == calibrate([measured], A100)
