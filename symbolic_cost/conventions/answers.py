@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Lambda, Min
+from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.conventions.questions import Charge, ElementSizes, Elementwise, ElementwiseFlop
+from symbolic_cost.extrema import Min
 from symbolic_cost.symbols import W, l, message, n, p, t
 
 # Answers: FLOP of a contraction of n terms.
@@ -16,6 +17,9 @@ SUM_ROUNDED = Lambda(n, n)
 NOT_COUNTED = Lambda(n, Integer(0))
 
 # Answers: pairs of the attention mask.
+NO_PAIRS = Lambda((l, t), Integer(0))
+"""Products of activations with activations are not counted."""
+
 CAUSAL = Lambda((l, t), l * (2 * t - l + 1) / 2)
 """Query i of l sees the keys up to its own position, counted from the end of t keys."""
 
@@ -96,7 +100,10 @@ OPERATIONS = Elementwise(
 )
 """One per addition, multiplication, comparison or transcendental function."""
 
-MATMUL_ALONE = Elementwise({}, default=elementwise_flop(0, 0))
+FREE = elementwise_flop(0, 0)
+"""Ops that a tool does not see, or a paper neglects."""
+
+MATMUL_ALONE = Elementwise({}, default=FREE)
 """Elementwise ops are left out of the count."""
 
 TABLES = Elementwise(

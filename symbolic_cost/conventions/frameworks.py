@@ -7,21 +7,24 @@ from dataclasses import replace
 from sympy import Integer, Lambda
 
 from symbolic_cost.conventions.answers import (
+    FREE,
     MATMUL_ALONE,
     MULTIPLY_ACCUMULATE,
     MULTIPLY_ADD_PAIR,
     NO_ADDITIONS,
+    NO_PAIRS,
     NOT_COUNTED,
     RING,
     elementwise_flop,
 )
 from symbolic_cost.conventions.questions import (
     FULL_SQUARE,
+    WITHIN_GROUPS,
     Conventions,
     ElementSizes,
     Elementwise,
 )
-from symbolic_cost.symbols import l, n, t
+from symbolic_cost.symbols import n
 
 _BACKWARD_OF_TORCH = {
     "rms_norm": "rms_norm_single",
@@ -29,8 +32,6 @@ _BACKWARD_OF_TORCH = {
     "cross_entropy_values": "cross_entropy_values_targets",
 }
 """Functions of which PyTorch saves more than a fused kernel would."""
-
-_BFLOAT16 = ElementSizes(value=Integer(2), moment=Integer(2))
 
 TORCH_FLOP_COUNTER = Conventions(
     name="torch-flop-counter",
@@ -43,7 +44,7 @@ TORCH_FLOP_COUNTER = Conventions(
     attention_pairs=FULL_SQUARE,
     charge=RING,
     reduction_additions=NO_ADDITIONS,
-    sizes=_BFLOAT16,
+    sizes=ElementSizes(value=Integer(2), moment=Integer(2)),
     kept_as=_BACKWARD_OF_TORCH,
     fused_recompute=False,
     # The weight gradient of a convolution of n groups is charged as if every group met all others.
@@ -55,7 +56,6 @@ TORCH_AUTOGRAD = replace(
     name="torch-autograd",
     meaning="what PyTorch keeps for backward, in bfloat16; norms keep their moments as values",
     source="torch-autograd",
-    sizes=_BFLOAT16,
 )
 
 TORCH_AUTOGRAD_SINGLE = replace(
@@ -78,9 +78,9 @@ FVCORE = replace(
     contraction=MULTIPLY_ACCUMULATE,
     elementwise=Elementwise(
         {"layer_norm": elementwise_flop(5 * n, 0), "batch_norm": elementwise_flop(2 * n, 0)},
-        default=elementwise_flop(0, 0),
+        default=FREE,
     ),
-    grouped_gradient=Lambda(n, Integer(1)),
+    grouped_gradient=WITHIN_GROUPS,
 )
 
 PALM_MFU = replace(
@@ -88,7 +88,7 @@ PALM_MFU = replace(
     name="palm-mfu",
     meaning="6 FLOP per parameter of a matrix product and token, and the full attention square",
     source="chowdhery-2022",
-    grouped_gradient=Lambda(n, Integer(1)),
+    grouped_gradient=WITHIN_GROUPS,
 )
 
 SIX_ND = replace(
@@ -96,8 +96,8 @@ SIX_ND = replace(
     name="6nd",
     meaning="6 FLOP per parameter of a matrix product and token; attention scores are left out",
     source="kaplan-2020",
-    attention_pairs=Lambda((l, t), Integer(0)),
-    unmasked_pairs=Lambda((l, t), Integer(0)),
+    attention_pairs=NO_PAIRS,
+    unmasked_pairs=NO_PAIRS,
 )
 
 FRAMEWORKS = (TORCH_FLOP_COUNTER, TORCH_AUTOGRAD, TORCH_AUTOGRAD_SINGLE, FVCORE, PALM_MFU, SIX_ND)

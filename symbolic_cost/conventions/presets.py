@@ -88,19 +88,12 @@ MODEL_FLOP_CAUSAL = replace(
     window_pairs=CAUSAL_WINDOW,
 )
 
-MEGATRON_2022 = Conventions(
+MEGATRON_2022 = replace(
+    MODEL_FLOP,
     name="megatron-2022",
     meaning="16-bit activations, 1-byte masks, statistics neglected, matrix products alone",
     source="korthikanti-2022",
-    contraction=MULTIPLY_ADD_PAIR,
-    summation=NOT_COUNTED,
-    addition=Integer(0),
-    elementwise=MATMUL_ALONE,
-    attention_pairs=FULL_SQUARE,
-    charge=RING,
-    reduction_additions=NO_ADDITIONS,
-    sizes=ElementSizes(value=Integer(2), statistic=Integer(0), index=Integer(0)),
-    saved=Saved.SHARD,
+    sizes=replace(MIXED, statistic=Integer(0), index=Integer(0)),
 )
 
 _TABLE_SIZES = ElementSizes(
@@ -139,20 +132,13 @@ TRANSFORMER_TABLES_AS_MEANT = replace(
     sizes=replace(_TABLE_SIZES, statistic=s),
 )
 
-MEGATRON_REPORT = Conventions(
+MEGATRON_REPORT = replace(
+    MODEL_FLOP,
     name="megatron-report",
     meaning="words of one size, masks of half a word, whole messages",
     source="megatron-report",
-    contraction=MULTIPLY_ADD_PAIR,
-    summation=NOT_COUNTED,
-    addition=Integer(0),
-    elementwise=MATMUL_ALONE,
-    attention_pairs=FULL_SQUARE,
     charge=WHOLE_MESSAGE,
-    reduction_additions=NO_ADDITIONS,
-    sizes=ElementSizes(
-        value=s, mask=s / 2, statistic=Integer(0), single=s, weight=s, weight_gradient=s
-    ),
+    sizes=replace(_TABLE_SIZES, mask=s / 2),
 )
 
 _PRESETS = (

@@ -12,10 +12,12 @@ from dataclasses import replace
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.conventions.answers import (
+    FREE,
     MATMUL_ALONE,
     MULTIPLY_ACCUMULATE,
     MULTIPLY_ADD_PAIR,
     NO_ADDITIONS,
+    NO_PAIRS,
     NOT_COUNTED,
     RING,
     elementwise_flop,
@@ -27,10 +29,7 @@ from symbolic_cost.conventions.questions import (
     Elementwise,
     ElementwiseFlop,
 )
-from symbolic_cost.symbols import l, n, t
-
-NO_PAIRS = Lambda((l, t), Integer(0))
-"""Products of activations with activations are not counted."""
+from symbolic_cost.symbols import n
 
 
 def _seen(forward: Expr) -> ElementwiseFlop:
@@ -55,7 +54,7 @@ FLOPS_PROFILER = Conventions(
             "lstm_cell": _seen(10 * n),
             **dict.fromkeys(_PER_ELEMENT, _seen(n)),
         },
-        default=elementwise_flop(0, 0),
+        default=FREE,
     ),
     attention_pairs=FULL_SQUARE,
     charge=RING,
@@ -82,7 +81,7 @@ FLOPS_PROFILER_2021 = replace(
     FLOPS_PROFILER,
     name="flops-profiler-megatron-2021",
     meaning="twice the multiply-accumulates of 2021: softmax is some, attention products are none",
-    elementwise=Elementwise(_FLOP_2021, default=elementwise_flop(0, 0)),
+    elementwise=Elementwise(_FLOP_2021, default=FREE),
     attention_pairs=NO_PAIRS,
     unmasked_pairs=NO_PAIRS,
     contraction_kinds={"conv": Lambda(n, 2 * n + 2)},
@@ -94,7 +93,7 @@ FLOPS_PROFILER_2021_MACS = replace(
     name="flops-profiler-megatron-2021-macs",
     meaning="multiply-accumulates as the Flops Profiler of 2021 counted them",
     contraction=MULTIPLY_ACCUMULATE,
-    elementwise=Elementwise(_MACS_2021, default=elementwise_flop(0, 0)),
+    elementwise=Elementwise(_MACS_2021, default=FREE),
     contraction_kinds={"conv": Lambda(n, n + 1)},
 )
 
