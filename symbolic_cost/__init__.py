@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "symbolic_cost.conventions.presets": ("preset",),
     "symbolic_cost.conventions.questions": ("Conventions",),
+    "symbolic_cost.costs": ("named_cost",),
     "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
     "symbolic_cost.ops.derive": ("cost",),
     "symbolic_cost.ops.graph": ("Model", "Part", "scope"),
@@ -41,7 +42,7 @@ _HOMES = {
     ),
     "symbolic_cost.numeric.binding": ("bind", "value"),
     "symbolic_cost.numeric.compiled": ("compiled",),
-    "symbolic_cost.numeric.frames": ("frame",),
+    "symbolic_cost.numeric.frames": ("frame", "pivot"),
     "symbolic_cost.emit.formulas": ("latex", "plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -5,28 +5,16 @@ Numbers are Python integers and Fractions in columns of objects: int64 would ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
+from symbolic_cost.costs import NamedCost
+from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.numeric.binding import bind, value
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What one column of a pivot sums.
-
-    Args:
-        quantity: of the rows.
-        phases: of the rows; all unless given.
-    """
-
-    quantity: Quantity
-    phases: tuple[Phase, ...] | None = None
 
 
 def frame(table: CostTable, values: Mapping[str, object] | None = None) -> pd.DataFrame:
@@ -60,14 +48,14 @@ def frame(table: CostTable, values: Mapping[str, object] | None = None) -> pd.Da
 
 def pivot(
     table: CostTable,
-    columns: Mapping[str, Column],
+    costs: Iterable[NamedCost],
     values: Mapping[str, object] | None = None,
 ) -> pd.DataFrame:
-    """Return one line per op and one column per cost, in the unit of the column's quantity.
+    """Return one line per op and one column per cost, in the cost's unit.
 
     Args:
         table: rows of costs.
-        columns: what is summed, by heading.
+        costs: what is summed, each under its name.
         values: number by symbol name; with it cells are exact numbers, without it formulas.
 
     Raises:
@@ -76,16 +64,11 @@ def pivot(
     """
     import pandas as pd
 
-    bound = table if values is None else bind(table, values)
-    ops = _by_op(bound)
-    cells = {
-        heading: [op.total(column.quantity, phase=column.phases) for op in ops.values()]
-        for heading, column in columns.items()
-    }
+    ops = _by_op(table if values is None else bind(table, values))
+    cells = {cost.name: [cost.total(rows) for rows in ops.values()] for cost in costs}
     if values is not None:
-        cells = {heading: [value(cell) for cell in column] for heading, column in cells.items()}
-    index = pd.Index(list(ops), name="op")
-    return pd.DataFrame(cells, index=index, columns=list(columns), dtype=object)
+        cells = {name: [value(cell) for cell in column] for name, column in cells.items()}
+    return pd.DataFrame(cells, index=pd.Index(list(ops), name="op"), dtype=object)
 
 
 def _by_op(table: CostTable) -> dict[str, CostTable]:
