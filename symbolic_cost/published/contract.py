@@ -157,11 +157,19 @@ def compared(key: str, published: str, value: float | Fraction) -> Comparison:
 def rounded_like(printed: str, value: float | Fraction) -> str:
     """Round a value to the last digit of a printed number."""
     exact = Fraction(value)
-    quantum = Decimal((0, (1,), cast("int", Decimal(printed).as_tuple().exponent)))
     with localcontext() as context:
         context.prec = 60
         quotient = Decimal(exact.numerator) / Decimal(exact.denominator)
-        return str(quotient.quantize(quantum, rounding=ROUND_HALF_EVEN))
+        return str(quotient.quantize(last_digit(printed), rounding=ROUND_HALF_EVEN))
+
+
+def last_digit(printed: str) -> Decimal:
+    """Return one unit of the last digit of a printed number.
+
+    >>> str(last_digit("1.10")), str(last_digit("2.5e-05"))
+    ('0.01', '0.000001')
+    """
+    return Decimal((0, (1,), cast("int", Decimal(printed).as_tuple().exponent)))
 
 
 def flattened(value: Any, key: str = "") -> dict[str, Any]:  # noqa: ANN401 - nested plain data

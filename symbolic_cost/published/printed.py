@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,8 +19,12 @@ def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 def printed_rows(name: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of data/NAME.json by their columns, numbers as text."""
-    table = printed_data(name)
+    """Return the rows of data/NAME.json by their columns, numbers as text."""
+    return records(printed_data(name))
+
+
+def records(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a printed table by its columns."""
     for row in table["rows"]:
         yield dict(zip(table["columns"], row, strict=True))
 

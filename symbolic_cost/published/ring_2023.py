@@ -36,7 +36,6 @@ BLOCKS_HELD = 6
 """Blocks that a rank holds: queries, the result, keys and values in use and arriving."""
 
 _INFINIBAND = "A100 InfiniBand"
-_UNEXPLAINED = "does not follow from the printed rates: F/B is 24.96 and six of it are 149.76"
 
 
 class Host(Inputs):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -11,7 +10,7 @@ from sympy import Expr
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
 
 
 def interval(printed: str) -> tuple[Fraction, Fraction]:
@@ -20,7 +19,7 @@ def interval(printed: str) -> tuple[Fraction, Fraction]:
     >>> [str(end) for end in interval("1.10")]
     ['219/200', '221/200']
     """
-    unit = Fraction(Decimal((0, (1,), int(Decimal(printed).as_tuple().exponent))))
+    unit = Fraction(last_digit(printed))
     return Fraction(printed) - unit / 2, Fraction(printed) + unit / 2
 
 

@@ -25,9 +25,9 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.parallel.memory import STATES, Training, memory_table
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import Comparison, compared, last_digit
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_data
+from symbolic_cost.published.printed import not_recomputed, printed_data, records
 from symbolic_cost.symbols import dp, exact
 from symbolic_cost.units import SI
 
@@ -131,10 +131,9 @@ def _table_1() -> Iterator[Comparison]:
 
 
 def _rounded_or_truncated(key: str, printed: str, states: Fraction) -> Comparison:
-    last_digit = Decimal((0, (1,), int(Decimal(printed).as_tuple().exponent)))
     exactly = Decimal(states.numerator) / states.denominator
     for how, note in ((ROUND_HALF_UP, ""), (ROUND_DOWN, "truncated in print")):
-        computed = exactly.quantize(last_digit, how)
+        computed = exactly.quantize(last_digit(printed), how)
         if computed == Decimal(printed):
             return Comparison(key, printed, str(computed), match=True, note=note)
     return compared(key, printed, states)
@@ -143,8 +142,7 @@ def _rounded_or_truncated(key: str, printed: str, states: Fraction) -> Compariso
 def _table_2() -> Iterator[Comparison]:
     """Compare the largest models; those on several devices are multiples of the first row."""
     table = printed_data("zero_2019")["table 2"]
-    for cells in table["rows"]:
-        row = dict(zip(table["columns"], cells, strict=True))
+    for row in records(table):
         run = Run(psi=1, nd=row["gpus"] // row["mp"])
         for name in table["columns"][2:]:
             key = f"table 2.mp={row['mp']}.{name}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.module_profile.figures import Figure
 from symbolic_cost.published.module_profile.numbers import printed
+from symbolic_cost.published.printed import printed_data
 
 _BARS = 3
 _PASSES = {"fwd latency": "fwd", "bwd latency": "bwd", "step latency": "step"}
@@ -62,8 +61,7 @@ def _compared(key: str, text: str, check: str, figure: Figure) -> Comparison:
 
 def read_printed(name: str) -> Printed:
     """Read the printed numbers of a profile."""
-    place = files("symbolic_cost.published") / "data" / f"{name}_profile.json"
-    data = json.loads(place.read_text("utf-8"))
+    data = printed_data(f"{name}_profile")
     numbers = {key: text for key, text, _ in data["numbers"]}
     checks = {key: check for key, _, check in data["numbers"]}
     return Printed(data["inputs"], numbers, checks)

@@ -12,7 +12,7 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.naming import in_our_names
 from symbolic_cost.published.narayanan_2021.inputs import NAMES, TERA, Budget, Run
 from symbolic_cost.published.narayanan_2021.rules import computed
-from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.printed import printed_data, records
 from symbolic_cost.symbols import X, exact
 
 _PRINTED = printed_data("narayanan_2021")
@@ -32,22 +32,17 @@ class Cell(NamedTuple):
 
 def cells() -> Iterator[Cell]:
     """Yield every printed number."""
-    for row in _rows("table1"):
+    for row in records(_PRINTED["table1"]):
         key, numbers, rates = f"table1.{row['params_billion']}B", _numbers(row), (row[_RATE],)
         yield Cell(f"{key}.params_billion", "params_billion", row["params_billion"], numbers)
         for name in ("percent_peak", "aggregate_pflops"):
             yield Cell(f"{key}.{name}", name, row[name], numbers, rates)
-    for row in _rows("table2"):
+    for row in records(_PRINTED["table2"]):
         key, name = f"table2.{row['scheme']}.{row['h']}.{row['n_gpus']}", "days_for_300B_tokens"
         yield Cell(f"{key}.{name}", name, row[name], _numbers(row), (row[_RATE],))
     for example in _PRINTED["eq4"]:
         numbers = Budget.accepted({name: example[name] for name in "PTnX"}).numbers()
         yield Cell(f"eq4.{example['n']}.days", "eq4_days", example["days"], numbers)
-
-
-def _rows(table: str) -> Iterator[dict[str, str]]:
-    for texts in _PRINTED[table]["rows"]:
-        yield dict(zip(_PRINTED[table]["columns"], texts, strict=True))
 
 
 def _numbers(row: Mapping[str, str]) -> dict[Expr, Expr]:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from math import ulp
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.printed import printed_data
 
 _DATA = files("symbolic_cost.published") / "data"
 _TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
+_TOTALS = "transformer_totals"
 _BLANK = "NaN"
 _DIGITS_OF_A_DOUBLE = 16
 
 
 def configuration() -> dict[str, Any]:
     """Return the inputs for which the tables were printed."""
-    record = _totals()
+    record = printed_data(_TOTALS)
     return {**record["config"], "system": record["system"], "variant": "A"}
 
 
@@ -29,7 +30,7 @@ def comparisons(values: Mapping[str, Any]) -> Iterator[Comparison]:
         for printed, computed in zip(_rows(name), values[block], strict=True):
             for column, text in printed.items():
                 yield _cell(f"{block}.{printed['layer']}.{column}", text, computed[column])
-    for block, totals in _totals()["depth_summed_totals"].items():
+    for block, totals in printed_data(_TOTALS)["depth_summed_totals"].items():
         for column, text in totals.items():
             yield _cell(f"totals.{block}.{column}", text, values["totals"][block][column])
 
@@ -38,11 +39,6 @@ def _rows(name: str) -> Sequence[dict[str, str]]:
     with (_DATA / name).open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     return [{key: cell for key, cell in row.items() if key != "Unnamed: 0"} for row in rows]
-
-
-def _totals() -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((_DATA / "transformer_totals.json").read_text("utf-8"))
-    return record
 
 
 def _cell(key: str, printed: str, computed: float | str | None) -> Comparison:
