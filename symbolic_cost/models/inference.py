@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sympy import Add, Expr, Integer, Max, Min, Rational, floor
+from sympy import Add, Expr, Integer, Rational, floor
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape

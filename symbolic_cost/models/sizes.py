@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
-from sympy import Expr, Integer, Min
+from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.extrema import Min
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.symbols import exact
 

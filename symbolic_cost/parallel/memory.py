@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer, Max, Mul
+from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sympy import Expr, Integer, Max, Min
+from sympy import Expr, Integer
 
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.parallel import orders
 from symbolic_cost.parallel.order_dual import dual_pipe
 from symbolic_cost.parallel.order_v import zero_bubble_v

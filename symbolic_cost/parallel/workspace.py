@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sympy import Add, Expr, Integer, Max, expand
+from sympy import Add, Expr, Integer, expand
 
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.units import Unit
 

@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from pydantic import Field
-from sympy import Expr, Max
+from sympy import Expr
 
+from symbolic_cost.extrema import Max
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published.contract import Comparison, compared

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Integer, Lambda, Max, Mul, Piecewise, ceiling, log
+from sympy import Add, Expr, Integer, Lambda, Mul, Piecewise, ceiling, log
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.symbols import Active, message, p
 from symbolic_cost.systems.network import Hops, Link

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Add, Expr, Integer, Max, Mul
+from sympy import Add, Expr, Integer, Mul
 
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
 from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.sharded import States

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sympy import Expr, Integer, Max, Min, Mul, log, oo
+from sympy import Expr, Integer, Mul, log, oo
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.extrema import Max, Min
 
 
 @dataclass(frozen=True, slots=True)

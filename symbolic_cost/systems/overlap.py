@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from sympy import Expr, Integer, Max, Min
+from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.symbols import exact
 
 

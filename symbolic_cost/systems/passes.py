@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Max
+from sympy import Add, Expr
 
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
 from symbolic_cost.parallel.stages import Stage, stage_model
 from symbolic_cost.symbols import named

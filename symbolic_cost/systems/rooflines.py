@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sympy import Add, Expr, Integer, Max, Min, Piecewise
+from sympy import Add, Expr, Integer, Piecewise
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.extrema import Max, Min
 
 MATRIX_KINDS = frozenset({"einsum", "fused", "conv"})
 """Kinds of ops that run on matrix units; all others run on vector units."""

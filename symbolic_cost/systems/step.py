@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer, Max
+from sympy import Add, Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.presets import MODEL_FLOP
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import TRAINING, CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Eq, Expr, Integer, Max, Or, Piecewise, ceiling, floor, log
+from sympy import Eq, Expr, Integer, Or, Piecewise, ceiling, floor, log
+
+from symbolic_cost.extrema import Max
 
 ONE = Integer(1)
 TWO = Integer(2)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Add, Integer, Max, Mul, Piecewise, Rational, ceiling, expand, floor, sqrt
+from sympy import Add, Integer, Mul, Piecewise, Rational, ceiling, expand, floor, sqrt
 
 from symbolic_cost.analysis.forms import (
     coefficients,
@@ -14,6 +14,7 @@ from symbolic_cost.analysis.forms import (
     smoothed,
 )
 from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.extrema import Max
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import Active, V, b, e, f, h, l, m1

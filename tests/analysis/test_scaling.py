@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Float, Integer, Max, Mul, Piecewise, Rational, ceiling, log, sqrt
+from sympy import Float, Integer, Mul, Piecewise, Rational, ceiling, log, sqrt
 
 from symbolic_cost.analysis.scaling import (
     crossover,
@@ -15,6 +15,7 @@ from symbolic_cost.analysis.scaling import (
     leading_term,
 )
 from symbolic_cost.errors import InputError
+from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, V, b, e, f, h, l, m1, message
 from tests.numeric.expressions import NAMES, SYMBOLS, laurent, values
 

@@ -6,8 +6,9 @@ from fractions import Fraction
 from math import ceil, prod
 
 from hypothesis import strategies as st
-from sympy import Expr, Integer, Max, Min, Mul, Rational, ceiling
+from sympy import Expr, Integer, Mul, Rational, ceiling
 
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.symbols import Active, V, b, e, l, m1
 
 SYMBOLS = (b, l, e, V, m1)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Function, Integer, Max, Min, Piecewise, Symbol, ceiling, exp, floor, log
+from sympy import Function, Integer, Piecewise, Symbol, ceiling, exp, floor, log
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.numeric.compiled import CHUNK, compiled
 from symbolic_cost.symbols import Active, V, b, e, l, m1, s
 

@@ -1,10 +1,11 @@
 """Memory per rank against published closed forms."""
 
 import pytest
-from sympy import Integer, Max, Rational, ceiling, expand, oo
+from sympy import Integer, Rational, ceiling, expand, oo
 
 from symbolic_cost.conventions.presets import MEGATRON_2022, STANDARD
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy

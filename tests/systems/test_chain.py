@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import Integer, Max, Piecewise, Rational, ceiling
+from sympy import Integer, Piecewise, Rational, ceiling
 
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, V, b, beta, e, l, m1, named
 from symbolic_cost.systems.chain import Chain
 

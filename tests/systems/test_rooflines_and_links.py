@@ -1,8 +1,9 @@
 """Times of a device and of a link."""
 
 import pytest
-from sympy import Integer, Max, Rational, log, oo
+from sympy import Integer, Rational, log, oo
 
+from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import F_m, F_v, alpha, beta, beta_m, e, l, m1
 from symbolic_cost.systems.network import Link, TwoLinks
 from symbolic_cost.systems.rooflines import MAXIMUM, Device

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Expr, Integer, Min, Piecewise, ceiling
+from sympy import Expr, Integer, Piecewise, ceiling
 
+from symbolic_cost.extrema import Min
 from symbolic_cost.published.lstm_roofline.inputs import Structure, term
 from symbolic_cost.symbols import alpha, alpha_m, named, s, t_k
 from symbolic_cost.systems.rooflines import ROOFLINES

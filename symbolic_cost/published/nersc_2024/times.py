@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Integer, Max, Min, Rational
+from sympy import Add, Expr, Integer, Rational
 
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Pass, handed_on, layers
