@@ -28,4 +28,4 @@ def command(
     if groups:
         out.sheet(groups_sheet(work, node_size))
     else:
-        out.sheet(communication_sheet(work, choices, per_op=per_op))
+        out.sheet(communication_sheet(work, per_op=per_op))

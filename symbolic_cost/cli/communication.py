@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from sympy import Add
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session
 from symbolic_cost.cli.sheets import number
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.catalog import model as named_model
-from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.communication import (
     Traffic,
     communication_rows,
@@ -28,21 +25,20 @@ _SHOWN = 8
 """Groups of one mesh axis that are listed; the rest are counted."""
 
 
-def communication_sheet(work: Session, choices: Choices, *, per_op: bool) -> Sheet:
+def communication_sheet(work: Session, *, per_op: bool) -> Sheet:
     """Tabulate what one rank sends in a step, then what rank and cluster send in all.
 
     Args:
         work: the costed model.
-        choices: as typed.
         per_op: one row per op and message, or one per group, collective and pass.
     """
     work.bound  # noqa: B018 - refuses numbers that do not fit
     strategy = work.strategy.symbolic()
     cluster = sent_by_cluster(
-        on_every_rank(named_model(work.name), strategy),
+        on_every_rank(work.declared, strategy),
         strategy,
         work.table.conventions,
-        recompute_policy(choices.recompute),
+        work.recompute,
     )
     totals = {"sent by one rank": sent_by_rank(work.table), "sent by the cluster": cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]

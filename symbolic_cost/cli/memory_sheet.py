@@ -11,11 +11,9 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session, session, stage_of
-from symbolic_cost.conventions.presets import preset
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems
 from symbolic_cost.ledger import CostTable, Quantity, Row
-from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import HOST, MOMENTS, Training, memory_table, moments
@@ -48,9 +46,9 @@ def memory_sheet(name: str, choices: Choices, kept: Kept) -> Sheet:
     problems.refuse()
     strategy = work.strategy.symbolic()
     table = memory_table(
-        on_every_rank(named_model(name), strategy),
+        on_every_rank(work.declared, strategy),
         strategy,
-        preset(choices.conventions),
+        work.table.conventions,
         training,
         stage=stage_of(choices.stage),
     )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from symbolic_cost.emit import FORMATS
+
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
 
-FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
 Command = Callable[..., Any]
 
 

@@ -15,7 +15,7 @@ from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import schedule
@@ -30,15 +30,19 @@ class Session:
 
     Args:
         name: of the model.
-        model: as declared; the share of one stage, if it has several.
+        declared: the model, all of its stages.
+        model: the share of one stage.
         strategy: as parsed.
+        recompute: what backward computes again.
         table: formulas, degrees as symbols.
         values: numbers by symbol name: of the preset, of the strategy, of --set.
     """
 
     name: str
+    declared: Model
     model: Model
     strategy: Strategy
+    recompute: Recompute
     table: CostTable
     values: Mapping[str, int]
 
@@ -107,8 +111,10 @@ def session(
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
         name=name,
+        declared=model,
         model=stage_model(spread, symbolic.degree("pp"), part, schedule("1f1b")),
         strategy=chosen,
+        recompute=policy,
         table=strategy_table(
             on_every_rank(model, symbolic), symbolic, counting, policy, stage=part
         ),

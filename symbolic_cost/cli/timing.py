@@ -10,11 +10,8 @@ from sympy import Expr, Integer, Symbol
 from symbolic_cost.cli.machines import found_machine
 from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session, session
-from symbolic_cost.conventions.presets import preset
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.models.catalog import model as named_model
-from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
@@ -127,10 +124,9 @@ def timed(name: str, choices: Choices, run: Run) -> Timed:
     work.bound  # noqa: B018 - refuses numbers that do not fit
     strategy = numbered(work.strategy, work.values)
     microbatches = _microbatches(run.global_batch, strategy, work.values)
-    policy = recompute_policy(choices.recompute)
-    training = Training(run.precision, run.optimizer, policy, run.schedule, microbatches)
-    methods = Methods(roofline=roofline, overlaps=overlaps, conventions=preset(choices.conventions))
-    model = on_every_rank(named_model(name), strategy)
+    training = Training(run.precision, run.optimizer, work.recompute, run.schedule, microbatches)
+    methods = Methods(roofline=roofline, overlaps=overlaps, conventions=work.table.conventions)
+    model = on_every_rank(work.declared, strategy)
     made = step_time(model, strategy, machine, training, methods)
     values = _values(made.chain.symbols, work)
     said = f"{machine.name}, precision {run.precision}, schedule {run.schedule}"

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from sympy import Expr
 
+from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.units import Unit, human
@@ -168,10 +169,6 @@ def exact(cell: Cell) -> str | int | float | None:
     except OverflowError:
         return str(cell)
     return decimal if Fraction(repr(decimal)) == cell else str(cell)
-
-
-FORMATS = ("table", "json", "csv", "markdown", "latex", "html")
-"""The formats that a sheet is written in; each is a module with a function `write`."""
 
 
 def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's word
