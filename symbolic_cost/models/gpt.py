@@ -8,10 +8,9 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.embedding import Embedding
-from symbolic_cost.layers.head import Head
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
+from symbolic_cost.layers.tokens import Logits, Tokens
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
@@ -57,7 +56,7 @@ class GPT:
         return Model(
             self.name,
             (
-                Part("embedding", Embedding(dropout=self.dropout).ops()),
+                Part("embedding", Tokens(learned=True, dropout=self.dropout).ops()),
                 Part("block", self.block(), exact(self.n_layers)),
                 Part("head", self._head()),
             ),
@@ -103,5 +102,5 @@ class GPT:
     def _head(self) -> tuple[Op, ...]:
         return (
             *scope("norm", (layer_norm("norm"),), x="x", y="normed"),
-            *scope("output", Head().ops(), x="normed"),
+            *scope("output", Logits().ops(), x="normed"),
         )
