@@ -91,7 +91,7 @@ def unknown(kind: str, name: str, accepted: Iterable[str]) -> str:
     """Say that a name is unknown, with the closest accepted names or all of them.
 
     >>> unknown("model", "gpt33", ["gpt", "gpt2", "gpt3-13b"])
-    "unknown model 'gpt33': did you mean gpt3-13b, gpt2 or gpt?"
+    "unknown model 'gpt33': did you mean gpt3-13b, gpt or gpt2?"
     """
     names = sorted(accepted)
     folded = {candidate.lower(): candidate for candidate in names}
