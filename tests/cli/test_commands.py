@@ -233,3 +233,23 @@ def test_every_command_is_listed_and_loads():
     for name in _COMMANDS:
         assert group.get_command(None, name).name == name
     assert group.get_command(None, "frobnicate") is None
+
+
+def test_calibrate_writes_a_machine_that_time_takes(tmp_path):
+    from symbolic_cost.published.vtrain_2024 import evaluate
+
+    names = ("gpus", "global_batch", "micro_batch", "e", "h", "n_layers", "l", "tp", "dp", "pp")
+    runs = [
+        (8, 16, 1, 1024, 16, 24, 1024, tp, 8 // tp // pp, pp) for tp in (1, 2, 4) for pp in (1, 2)
+    ] + [(8, 32, 4, 2048, 16, 24, 1024, tp, 8 // tp, 1) for tp in (1, 2, 4, 8)]
+    lines = [",".join([*names, "iteration_time_ms"])]
+    for run_sizes in runs:
+        took = evaluate(dict(zip(names, run_sizes, strict=True)))["iteration_time_ms"]
+        lines.append(",".join(map(str, [*run_sizes, took])))
+    rows, record = tmp_path / "rows.csv", tmp_path / "mine.toml"
+    rows.write_text("\n".join(lines) + "\n")
+    (found,) = json.loads(run(f"calibrate --rows {rows} --format json"))["records"]
+    assert found["runs"] == len(runs)
+    assert found["mean"] < 1
+    assert run(f"calibrate --rows {rows} -o {record}") == ""
+    assert "mfu" in run(f"time gpt2 --system {record} --strategy tp=2 --global-batch 8")
