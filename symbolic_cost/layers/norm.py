@@ -45,8 +45,3 @@ class Norm(StrEnum):
 def layer_norm(name: str) -> Op:
     """Declare a layer norm from x[b r e] to y[b r e], with scale and shift."""
     return Norm.LAYER.op(name, "x[b r e]", "y[b r e]")
-
-
-def rms_norm(name: str) -> Op:
-    """Declare a root-mean-square norm from x[b r e] to y[b r e], with a scale."""
-    return Norm.RMS.op(name, "x[b r e]", "y[b r e]")
