@@ -9,14 +9,12 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.cache import book_cache
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
-from symbolic_cost.ops.view import View
 from symbolic_cost.ops.weights import book_weights, tied_sums
 
 
@@ -68,32 +66,17 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
     for part in model.parts:
         for op in part.ops:
             where = f"{part.path}.{op.path}"
-            problems += [
-                f"{where}: axis {axis!r} cannot be split: the {op.kind} runs along it"
-                for axis in op.whole_axes
-                if placement.meshes(axis)
-            ]
-            if isinstance(op, View):
-                problems += [f"{where}: {text}" for text in op.crossings(placement)]
+            problems += [f"{where}: {text}" for text in op.misplaced(placement)]
             try:
-                for space in _spaces(op):
+                for space in op.index_spaces:
                     for mesh in placement.degrees:
                         placement.split_axis(mesh, space, where)
                 for axis in op.axes:
                     counter.local(axis, where)
-                if isinstance(op, Fused):
-                    problems += [f"{where}: {text}" for text in op.sums_inside(placement)]
             except InputError as error:
                 problems += error.problems
     if problems:
         raise PlacementError(dict.fromkeys(problems))
-
-
-def _spaces(op: Op) -> tuple[tuple[str, ...], ...]:
-    """Return the index spaces of an op; the two sides of a view are split independently."""
-    if isinstance(op, View):
-        return tuple(operand.axes for operand in (*op.inputs, *op.outputs))
-    return (op.axes,)
 
 
 def _book_kernels(book: Book, op: Op) -> None:

@@ -12,7 +12,7 @@ from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.op import Kernel, Op, Work, scoped
 from symbolic_cost.ops.pattern import Operand, parse
-from symbolic_cost.ops.placement import Partial, Placement
+from symbolic_cost.ops.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,17 @@ class Fused(Op):
         """Its ops."""
         return self.ops
 
-    def sums_inside(self, placement: Placement) -> list[str]:
-        """Say which sums over ranks the kernel would have to make before it goes on."""
+    def misplaced(self, placement: Placement) -> list[str]:
+        """Say also which sums over ranks the kernel would have to make before it goes on."""
         border = {operand.tensor for operand in self.outputs}
-        return [
+        return super().misplaced(placement) + [
             f"mesh axis {mesh!r} splits the sum of {operand.tensor!r}, which the kernel uses inside"
             for op in self.ops
             for operand in op.outputs
             if operand.tensor not in border
-            for mesh, state in placement.states(operand.axes, op.summing_space(operand)).items()
-            if isinstance(state, Partial)
+            for axis in op.summing_space(operand)
+            if axis not in operand.axes
+            for mesh in placement.meshes(axis)
         ]
 
     def kernels(self) -> tuple[Kernel, ...]:

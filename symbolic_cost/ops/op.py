@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.pattern import Operand, Pattern
+from symbolic_cost.ops.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,19 @@ class Op:
     def whole_axes(self) -> tuple[str, ...]:
         """Axes that no mesh axis may split, since neighbours would have to exchange elements."""
         return ()
+
+    @property
+    def index_spaces(self) -> tuple[tuple[str, ...], ...]:
+        """Spaces of which a mesh axis may split one axis each: one space, or one per side."""
+        return (self.axes,)
+
+    def misplaced(self, placement: Placement) -> list[str]:
+        """Say why a placement does not suit the op, whatever the spaces that it splits."""
+        return [
+            f"axis {axis!r} cannot be split: the {self.kind} runs along it"
+            for axis in self.whole_axes
+            if placement.meshes(axis)
+        ]
 
     def summing_space(self, operand: Operand) -> tuple[str, ...]:  # noqa: ARG002 - ops override
         """Return the index space over which an operand (as result or gradient) is a sum.

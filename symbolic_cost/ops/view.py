@@ -32,14 +32,19 @@ class View(Op):
         whole, first = self.inputs[0], self.outputs[0]
         return tuple(a for a in whole.axes if a not in first.axes) if self.parts else ()
 
-    def crossings(self, placement: Placement) -> list[str]:
-        """Say where the two sides of a view are split so that no collective joins them.
+    @property
+    def index_spaces(self) -> tuple[tuple[str, ...], ...]:
+        """Those of every tensor: the two sides of a view are split independently."""
+        return tuple(operand.axes for operand in (*self.inputs, *self.outputs))
+
+    def misplaced(self, placement: Placement) -> list[str]:
+        """Say also where the two sides are split so that no collective joins them.
 
         Blocks stay together only where inner mesh axes alone are gathered, or scattered.
         """
+        found = super().misplaced(placement)
         if self.parts:
-            return []
-        found = []
+            return found
         for old, new in zip(self.inputs[0].axes, self.outputs[0].axes, strict=True):
             before, after = placement.meshes(old), placement.meshes(new)
             shorter, longer = sorted((before, after), key=len)
