@@ -23,7 +23,7 @@ def interval(printed: str) -> tuple[Fraction, Fraction]:
     return Fraction(printed) - unit / 2, Fraction(printed) + unit / 2
 
 
-def plain(expr: Expr) -> float | int:
+def number(expr: Expr) -> float | int:
     """Return a computed number as an integer if it is one, else as the nearest float.
 
     Raises:

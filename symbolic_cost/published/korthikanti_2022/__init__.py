@@ -15,7 +15,7 @@ from typing import Any
 
 from sympy import Expr, expand
 
-from symbolic_cost.emit.formulas import plain as text
+from symbolic_cost.emit.formulas import plain
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.published.contract import Comparison
@@ -30,7 +30,7 @@ from symbolic_cost.published.korthikanti_2022.rules import (
     throughput_increase,
 )
 from symbolic_cost.published.naming import in_our_names
-from symbolic_cost.published.rounding import compared_within, plain
+from symbolic_cost.published.rounding import compared_within, number
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
     "b": 1,
@@ -70,14 +70,14 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     tables = {name: bind(block_table(name), sizes) for name in TECHNIQUES}
     found: dict[str, Any] = {
         "activation_bytes": {
-            name: plain(table.total(Quantity.SAVED)) for name, table in tables.items()
+            name: number(table.total(Quantity.SAVED)) for name, table in tables.items()
         }
     }
     numbers = given.numbers()
     for name in rules():
-        number = computed(name, numbers)
-        if number.is_number:
-            found[name] = plain(number)
+        expr = computed(name, numbers)
+        if expr.is_number:
+            found[name] = number(expr)
     if given.iter_s_full_recompute is not None and given.iter_s_present is not None:
         times = (given.iter_s_full_recompute, given.iter_s_present)
         found[INCREASE] = float(throughput_increase(*(Fraction(str(time)) for time in times)))
@@ -105,4 +105,4 @@ def formulas() -> dict[str, Expr]:
 def _equal(key: str, printed: Expr, derived: Expr) -> Comparison:
     """Compare two expressions."""
     same = expand(printed - derived) == 0
-    return Comparison(key, text(printed), text(expand(derived)), same, "compared as expressions")
+    return Comparison(key, plain(printed), plain(expand(derived)), same, "compared as expressions")

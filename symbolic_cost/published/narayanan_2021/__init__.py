@@ -20,7 +20,7 @@ from symbolic_cost.published.naming import in_our_names
 from symbolic_cost.published.narayanan_2021.inputs import NAMES, Budget, Run
 from symbolic_cost.published.narayanan_2021.printed import cells, rule_of_rate
 from symbolic_cost.published.narayanan_2021.rules import computed, rules
-from symbolic_cost.published.rounding import compared_within, plain
+from symbolic_cost.published.rounding import compared_within, number
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
     "V": 51200,
@@ -52,10 +52,10 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         InputError: every problem of the inputs.
     """
     if "P" in inputs:
-        return {"days": plain(computed("eq4_days", Budget.accepted(inputs).numbers()))}
+        return {"days": number(computed("eq4_days", Budget.accepted(inputs).numbers()))}
     numbers = Run.accepted(in_our_names(inputs, NAMES, Run)).numbers()
     found = {name: computed(name, numbers) for name in rules()}
-    return {name: plain(expr) for name, expr in found.items() if expr.is_number}
+    return {name: number(expr) for name, expr in found.items() if expr.is_number}
 
 
 def reproduce() -> Sequence[Comparison]:
