@@ -19,6 +19,7 @@ from sympy import Expr
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.units import Unit, human
 
 
@@ -130,24 +131,22 @@ _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary 
 
 
 def _native(cell: Cell) -> Cell:
-    if isinstance(cell, Expr) and cell.is_Rational:
-        return int(cell) if cell.is_Integer else Fraction(int(cell.p), int(cell.q))
-    return cell
+    return value(cell) if isinstance(cell, Expr) and cell.is_Rational else cell
 
 
-def rounded(value: float | Fraction, unit: Unit | str | None = None) -> str:
+def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
     """Print a number for people: integers whole, others to six digits or as its unit asks.
 
     >>> rounded(Fraction(1, 3)), rounded(10**12), rounded(3 * 2**29, Unit.BYTE)
     ('0.333333', '1000000000000', '1.5 GiB')
     """
     if isinstance(unit, Unit):
-        return human(value, unit)
+        return human(number, unit)
     if unit == "%":
-        return f"{float(value):.2f}"
-    if isinstance(value, Fraction):
-        return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+        return f"{float(number):.2f}"
+    if isinstance(number, Fraction):
+        return f"{Decimal(number.numerator) / Decimal(number.denominator):.6g}"
+    return str(number) if isinstance(number, int) else f"{number:.6g}"
 
 
 def exact(cell: Cell) -> str | int | float | None:

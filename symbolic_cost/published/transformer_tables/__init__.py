@@ -17,7 +17,7 @@ from sympy import Add, Expr, Rational
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
-from symbolic_cost.numeric.binding import bind
+from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
@@ -132,4 +132,4 @@ def _number(name: str, cell: Cell) -> float | int | str | None:
         return int(cell)
     # Only a latency times a logarithm is irrational.
     number = cell if cell.is_Rational else Rational(str(cell.evalf(_DIGITS)))
-    return nearest(Fraction(int(number.p), int(number.q)))
+    return nearest(Fraction(value(number)))
