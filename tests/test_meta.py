@@ -57,6 +57,12 @@ def test_every_publication_has_a_test(publication):
 
 
 @pytest.mark.parametrize("publication", sorted(MODULES))
+def test_every_publication_is_in_the_readme(publication):
+    readme = (TESTS.parent / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"(`|reproduce ){publication}\b(?!-)", readme)
+
+
+@pytest.mark.parametrize("publication", sorted(MODULES))
 def test_every_publication_keeps_the_contract(publication):
     module = import_module(f"symbolic_cost.published.{MODULES[publication]}")
     missing = [n for n in ("PUBLISHED_INPUTS", "evaluate", "reproduce") if not hasattr(module, n)]

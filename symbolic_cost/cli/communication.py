@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sympy import Add
 
 from symbolic_cost.analysis.forms import factored
@@ -67,15 +65,12 @@ def groups_sheet(work: Session, node_size: int) -> Sheet:
     rows: list[tuple[Cell, ...]] = []
     for axis in mesh:
         groups = rank_groups(mesh, axis, node_size)
-        rows += [(axis, place, str(group), _reach(group)) for place, group in _first(groups)]
+        shown = enumerate(groups[:_SHOWN])
+        rows += [(axis, place, str(group), _reach(group)) for place, group in shown]
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
     return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), work.notes)
-
-
-def _first(groups: tuple[Group, ...]) -> Iterator[tuple[int, Group]]:
-    return iter(tuple(enumerate(groups))[:_SHOWN])
 
 
 def _reach(group: Group) -> str:
@@ -97,13 +92,13 @@ def _columns(*, per_op: bool) -> tuple[Column, ...]:
     )
 
 
-def _alike(work: Session, *, per_op: bool) -> Iterator[list[Traffic]]:
+def _alike(work: Session, *, per_op: bool) -> list[list[Traffic]]:
     """Join what differs in the tensor alone, or in op and message as well."""
     alike: dict[tuple[object, ...], list[Traffic]] = {}
     for entry in communication_rows(work.table):
         place = (entry.path, entry.message) if per_op else ()
         alike.setdefault((entry.mesh_axis, entry.phase, entry.kind, *place), []).append(entry)
-    return iter(alike.values())
+    return list(alike.values())
 
 
 def _row(work: Session, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ...]:

@@ -61,7 +61,6 @@ OPERATIONS = Elementwise(
         "batch_norm": elementwise_flop(9 * n, 13 * n - 4),
         "gelu": elementwise_flop(8 * n, 13 * n),
         "gelu_tanh": elementwise_flop(8 * n, 13 * n),
-        "gelu_new": elementwise_flop(8 * n, 13 * n),
         "relu": elementwise_flop(n, n),
         "silu": elementwise_flop(5 * n, 9 * n),
         "tanh": elementwise_flop(n, 3 * n),
