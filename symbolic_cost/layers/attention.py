@@ -80,13 +80,7 @@ class Attention:
         )
 
     def _core(self) -> tuple[Op, ...]:
-        kept = "dropped" if self.dropout else "p"
-        ops = (
-            self._product("scores", "q[b l h d], keys[b t h d] -> scores[b h l t]"),
-            softmax("softmax", "scores[b h l t] -> p[b h l t]", row="t", single=self.single),
-            *((dropout("dropout", "p[b h l t] -> dropped[b h l t]"),) if self.dropout else ()),
-            self._product("attend", f"{kept}[b h l t], values[b t h d] -> context[b l h d]"),
-        )
+        ops = core_ops("l", "t", masked=self.causal, drop=self.dropout, single=self.single)
         names = {name: name for name in ("q", "keys", "values", "context")}
         if self.core is Core.EAGER:
             return scope("core", ops, **names)
@@ -101,5 +95,34 @@ class Attention:
             ),
         )
 
-    def _product(self, name: str, pattern: str) -> Op:
-        return einsum(name, pattern, pairs="l t", masked=self.causal)
+
+def core_ops(
+    query: str,
+    key: str,
+    *,
+    masked: bool,
+    drop: bool,
+    single: bool = False,
+    bias: tuple[Op, ...] = (),
+) -> tuple[Op, ...]:
+    """Declare scores, softmax and weighted sum, from q, keys and values to context.
+
+    Args:
+        query: axis of the query positions.
+        key: axis of the key positions.
+        masked: whether a query sees the keys up to its own position only.
+        drop: whether the probabilities are dropped out.
+        single: whether the softmax runs in single precision.
+        bias: ops from scores to biased scores, if any.
+    """
+    square, pairs = f"[b h {query} {key}]", f"{query} {key}"
+    scores, kept = "biased" if bias else "scores", "dropped" if drop else "p"
+    product = f"q[b {query} h d], keys[b {key} h d] -> scores{square}"
+    mean = f"{kept}{square}, values[b {key} h d] -> context[b {query} h d]"
+    return (
+        einsum("scores", product, pairs=pairs, masked=masked),
+        *bias,
+        softmax("softmax", f"{scores}{square} -> p{square}", row=key, single=single),
+        *((dropout("dropout", f"p{square} -> dropped{square}"),) if drop else ()),
+        einsum("attend", mean, pairs=pairs, masked=masked),
+    )

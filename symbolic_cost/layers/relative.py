@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.layers.attention import core_ops
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
@@ -126,23 +127,4 @@ def _attention(
 
 
 def _core(at: Positions, bias: tuple[Op, ...], *, drop: bool) -> tuple[Op, ...]:
-    pair = f"{at.query} {at.key}"
-    scores, kept = "biased" if bias else "scores", "dropped" if drop else "p"
-    made = f"p[b h {pair}]"
-    return (
-        einsum(
-            "scores",
-            f"q[b {at.query} h d], keys[b {at.key} h d] -> scores[b h {pair}]",
-            pairs=pair,
-            masked=at.causal,
-        ),
-        *bias,
-        softmax("softmax", f"{scores}[b h {pair}] -> {made}", row=at.key),
-        *((dropout("dropout", f"{made} -> dropped[b h {pair}]"),) if drop else ()),
-        einsum(
-            "attend",
-            f"{kept}[b h {pair}], values[b {at.key} h d] -> context[b {at.query} h d]",
-            pairs=pair,
-            masked=at.causal,
-        ),
-    )
+    return core_ops(at.query, at.key, masked=at.causal, drop=drop, bias=bias)
