@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ledger import Phase, Quantity
-from symbolic_cost.ops.book import Book
-from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
 
@@ -21,9 +18,9 @@ class Cache(View):
 
     kept: tuple[str, ...] = ()
 
-    def entry(self) -> Operand:
-        """Return what is kept after the step."""
-        return replace(self.outputs[0], axes=self.kept)
+    def caches(self) -> tuple[Operand, ...]:
+        """Return the positions that are kept after the step."""
+        return (replace(self.outputs[0], axes=self.kept),)
 
 
 def cache(name: str, pattern: str, kept: str) -> Cache:
@@ -42,10 +39,3 @@ def cache(name: str, pattern: str, kept: str) -> Cache:
     if len(axes) != len(made.outputs[0].axes):
         raise PatternError(f"pattern {pattern!r}: kept axes [{kept}] are not those of the result")
     return Cache(name, made.pattern, kept=axes)
-
-
-def book_cache(book: Book, op: Op) -> None:
-    """Book the elements and the bytes that an op keeps for the next step of generation."""
-    if isinstance(op, Cache):
-        book.elements(op, Quantity.CACHED, op.entry())
-        book.bytes(op, Phase.STATE, Quantity.CACHE, op.entry())

@@ -6,7 +6,6 @@ from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Re
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.book import Book
-from symbolic_cost.ops.cache import book_cache
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Model
@@ -52,7 +51,7 @@ def cost(
         for op in flow.ops:
             _book_kernels(book, op)
             book_weights(book, op, flow, tied)
-            book_cache(book, op)
+            _book_caches(book, op)
         book_saved(book, flow)
         rows += book.rows
     return CostTable(tuple(rows), conventions, tuple(counter.splits.values()), model.name)
@@ -99,6 +98,13 @@ def _book_kernels(book: Book, op: Op) -> None:
             if operand.needs_gradient:
                 gradient = operand.gradient()
                 book.bytes(op, Phase.BACKWARD_INPUT, Quantity.ACTIVATION_GRADIENT, gradient)
+
+
+def _book_caches(book: Book, op: Op) -> None:
+    """Book the elements and the bytes that an op keeps for the next step of generation."""
+    for operand in op.caches():
+        book.elements(op, Quantity.CACHED, operand)
+        book.bytes(op, Phase.STATE, Quantity.CACHE, operand)
 
 
 def _as_counted(conventions: Conventions, op: Op, kernels: list[Kernel]) -> list[Kernel]:

@@ -184,6 +184,10 @@ class Op:
         """Return what the backward pass needs of the forward pass, weights aside."""
         raise NotImplementedError
 
+    def caches(self) -> tuple[Operand, ...]:
+        """Return what generation keeps for its next step."""
+        return ()
+
     def renamed(self, prefix: str, names: dict[str, str]) -> Op:
         """Return the op below `prefix`, its tensors renamed (weights follow the path)."""
         pattern = replace(

@@ -167,7 +167,7 @@ def test_norms_learn(norm, weights):
 
 def test_a_cache_keeps_what_it_says():
     op = cache("keys", "k[b l k d] -> keys[b t k d]", kept="b m k d")
-    assert op.entry().axes == ("b", "m", "k", "d")
+    assert [kept.axes for kept in op.caches()] == [("b", "m", "k", "d")]
     with pytest.raises(PatternError, match="kept axes"):
         cache("keys", "k[b l k d] -> keys[b t k d]", kept="b m")
 
