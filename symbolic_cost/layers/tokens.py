@@ -38,7 +38,8 @@ class Tokens:
     def ops(self, result: str = "x") -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
         places = lookup("position", "!places[r]:index, *table[p e] -> positions[r e]")
-        return (*((places,) if self.learned else ()), *chain("ids", self._steps(), result))
+        token, *rest = chain("ids", self._steps(), result)
+        return (token, *((places,) if self.learned else ()), *rest)
 
     def _steps(self) -> list[Step]:
         width, norm = self.width, self.norm
