@@ -86,7 +86,9 @@ def test_names_of_the_paper():
 
 def test_what_is_not_given_is_left_out():
     sizes = {"e": 2304, "n_layers": 24}
-    assert narayanan_2021.evaluate(sizes) == {"params_billion": pytest.approx(1.652226048, rel=1e-15)}
+    assert narayanan_2021.evaluate(sizes) == {
+        "params_billion": pytest.approx(1.652226048, rel=1e-15)
+    }
     found = narayanan_2021.evaluate(sizes | {"B": 512})
     assert found.keys() == {"params_billion", "flop_per_iteration"}
 
