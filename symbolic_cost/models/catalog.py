@@ -12,8 +12,9 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoder_families import TRAITS
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.gpt import GPT
-from symbolic_cost.models.gpt_sizes import SIZES
+from symbolic_cost.models.gpt_sizes import GPT_SIZES
 from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
+from symbolic_cost.models.published_size import PublishedSize
 from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import P
@@ -50,19 +51,17 @@ def _gpt() -> Model:
     return GPT(P=P).model()
 
 
+def _sized(size: PublishedSize, build: Callable[[], Model]) -> Preset:
+    return Preset(size.name, size.family, build, size.bindings(), size.source, size.note)
+
+
 _PRESETS = (
     Preset("gpt", "gpt", lambda: GPT().model(), source="radford-2019"),
-    *(Preset(size.name, "gpt", _gpt, size.bindings(), size.source, size.note) for size in SIZES),
+    *(_sized(size, _gpt) for size in GPT_SIZES),
     *(Preset(name, name, partial(symbolic, name)) for name in TRAITS if name != "gpt2"),
-    *(
-        Preset(size.name, size.family, partial(symbolic, size.family), size.bindings(), size.source)
-        for size in DECODER_SIZES
-    ),
+    *(_sized(size, partial(symbolic, size.family)) for size in DECODER_SIZES),
     *(Preset(name, name, build, source=source) for name, (source, build) in OTHER_FAMILIES.items()),
-    *(
-        Preset(size.name, size.family, OTHER_FAMILIES[size.family][1], size.bindings(), size.source)
-        for size in OTHER_SIZES
-    ),
+    *(_sized(size, OTHER_FAMILIES[size.family][1]) for size in OTHER_SIZES),
     *(
         Preset(name, "cnn", network.model, {"b": 1}, network.source)
         for name, network in NETWORKS.items()

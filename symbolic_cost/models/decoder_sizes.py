@@ -2,30 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderSize:
-    """One published size.
-
-    Args:
-        name: of the preset.
-        family: whose traits it has.
-        sizes: as "symbol=number", separated by blanks; l is the context.
-        source: key of a reference.
-    """
-
-    name: str
-    family: str
-    sizes: str
-    source: str
-
-    def bindings(self) -> dict[str, int]:
-        """Return the number of every symbol; one sequence of the context."""
-        pairs = (item.split("=") for item in self.sizes.split())
-        return {"b": 1, **{symbol: int(number) for symbol, number in pairs}}
-
+from symbolic_cost.models.published_size import PublishedSize
 
 _ROWS = (
     (
@@ -189,5 +166,5 @@ _ROWS = (
     ),
 )
 
-DECODER_SIZES = tuple(DecoderSize(*row) for row in _ROWS)
+DECODER_SIZES = tuple(PublishedSize(*row) for row in _ROWS)
 """Published sizes."""

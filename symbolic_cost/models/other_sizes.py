@@ -6,12 +6,12 @@ Sizes are written as "symbol=number", separated by blanks; one sequence or image
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models.bert import BERT, Heads
 from symbolic_cost.models.mamba import Mamba
 from symbolic_cost.models.mamba2 import Mamba2
+from symbolic_cost.models.published_size import PublishedSize
 from symbolic_cost.models.rnn import RNN
 from symbolic_cost.models.t5 import T5
 from symbolic_cost.models.vit import ViT
@@ -36,28 +36,6 @@ OTHER_FAMILIES: Mapping[str, tuple[str, Callable[[], Model]]] = {
     "lstm": ("zaremba-2014", lambda: _recurrent(Cell.LSTM)),
 }
 """Reference of a family, and the function that declares it with symbols for sizes."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherSize:
-    """One published size.
-
-    Args:
-        name: of the preset.
-        family: of `OTHER_FAMILIES`.
-        sizes: by symbol.
-        source: key of a reference.
-    """
-
-    name: str
-    family: str
-    sizes: str
-    source: str
-
-    def bindings(self) -> dict[str, int]:
-        """Return the number of every symbol."""
-        pairs = (item.split("=") for item in self.sizes.split())
-        return {"b": 1, **{symbol: int(number) for symbol, number in pairs}}
 
 
 _BERT = "V=30522 P=512 T=2 l=512"
@@ -128,5 +106,5 @@ _ROWS = (
     ("lstm-large", "lstm", f"e=1500 {_WORDS}", "zaremba-2014"),
 )
 
-OTHER_SIZES = tuple(OtherSize(*row) for row in _ROWS)
+OTHER_SIZES = tuple(PublishedSize(*row) for row in _ROWS)
 """Every published size."""
