@@ -16,6 +16,9 @@ from symbolic_cost.cli.options import Choices, Output, costing, output
 @click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule.")
 @click.option("--roofline", default="maximum", show_default=True, help="Named roofline.")
 @click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,tp=none.")
+@click.option(
+    "--scattered", is_flag=True, help="Stages send each tensor-parallel rank's part once."
+)
 @click.option("--ops", is_flag=True, help="The ops instead of the parts of the step.")
 @click.option("--wrt", help="The derivative of the step by this symbol instead.")
 @costing
@@ -30,6 +33,7 @@ def command(
     schedule: str,
     roofline: str,
     overlap: str,
+    scattered: bool,
     ops: bool,
     wrt: str | None,
     choices: Choices,
@@ -42,7 +46,7 @@ def command(
     """
     from symbolic_cost.cli.timing import Run, timed
 
-    run = Run(system, global_batch, precision, optimizer, schedule, roofline, overlap)
+    run = Run(system, global_batch, precision, optimizer, schedule, roofline, overlap, scattered)
     found = timed(model, choices, run)
     if wrt is not None:
         out.sheet(found.derivative(wrt))

@@ -37,6 +37,7 @@ class Run:
     schedule: str
     roofline: str
     overlap: str
+    scattered: bool
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,10 @@ class Timed:
             bound = bounds[max(compute, memory, exposed)]
             phase = op.phase.value.replace("_", " ")
             yield (op.path, phase, compute, memory, exposed, total, bound)
+        for part in ("forward", "backward"):
+            idle = float(self.known.get(f"{Stage.FIRST}.{part}.idle", 0))
+            if idle:
+                yield ("(whole stage)", part, None, None, None, idle, "host issuing ops")
 
 
 def timed(name: str, choices: Choices, run: Run) -> Timed:
@@ -125,7 +130,12 @@ def timed(name: str, choices: Choices, run: Run) -> Timed:
     strategy = numbered(work.strategy, work.values)
     microbatches = _microbatches(run.global_batch, strategy, work.values)
     training = Training(run.precision, run.optimizer, work.recompute, run.schedule, microbatches)
-    methods = Methods(roofline=roofline, overlaps=overlaps, conventions=work.table.conventions)
+    methods = Methods(
+        roofline=roofline,
+        overlaps=overlaps,
+        scattered=run.scattered,
+        conventions=work.table.conventions,
+    )
     model = on_every_rank(work.declared, strategy)
     made = step_time(model, strategy, machine, training, methods)
     values = _values(made.chain.symbols, work)
