@@ -24,7 +24,7 @@ def command(*, system: str, files: tuple[str, ...], out: Output) -> None:
     Rows are runs with columns global_batch, micro_batch, e, h, n_layers, l, tp, dp, pp and
     iteration_time_ms: symbolic-cost calibrate --system a100-80gb --rows runs.csv -o my-a100.toml
     """
-    from symbolic_cost.cli.calibrated import fitted, fitted_sheet
+    from symbolic_cost.cli.sheets.calibrate import fitted, fitted_sheet
     from symbolic_cost.systems.calibration import record
 
     found = fitted(system, files)

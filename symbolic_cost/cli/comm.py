@@ -21,8 +21,8 @@ def command(
 
     For example: symbolic-cost comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8 --set M=64
     """
-    from symbolic_cost.cli.communication import communication_sheet, groups_sheet
     from symbolic_cost.cli.session import session
+    from symbolic_cost.cli.sheets.comm import communication_sheet, groups_sheet
 
     work = session(model, choices)
     if groups:

@@ -21,6 +21,6 @@ def command(
 
     For example: symbolic-cost compare-conventions gpt2 torch-flop-counter fvcore
     """
-    from symbolic_cost.cli.difference import difference_sheet
+    from symbolic_cost.cli.sheets.compare_conventions import difference_sheet
 
     out.sheet(difference_sheet(model, first, second, cost, settings))

@@ -28,6 +28,6 @@ def command(*, config: str, batch: int, seq: int, conventions: str, out: Output)
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.counts import count_sheet
+    from symbolic_cost.cli.sheets.count import count_sheet
 
     out.sheet(count_sheet(config, counts, batch, seq, conventions))

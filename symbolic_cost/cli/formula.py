@@ -31,7 +31,7 @@ def command(
     or symbolic-cost formula --sheet gpt --strategy tp,sp -o sheet.tex
     """
     from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets import total_latex, total_sheet
+    from symbolic_cost.cli.sheets.formula import total_latex, total_sheet
 
     if sheet:
         from symbolic_cost.emit.document import formula_sheet

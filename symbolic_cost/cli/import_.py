@@ -16,7 +16,7 @@ def command(*, files: tuple[str, ...], out: Output) -> None:
     Megatron-LM launch scripts, DeepSpeed configurations, nanotron and NeMo YAML, Calculon and
     llm-analysis JSON: symbolic-cost import run.sh ds_config.json
     """
-    from symbolic_cost.cli.recipes import recipe_sheet
+    from symbolic_cost.cli.sheets.import_ import recipe_sheet
     from symbolic_cost.models.importers.launch import recipe
 
     out.sheet(recipe_sheet(recipe(*files)))

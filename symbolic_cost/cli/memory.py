@@ -30,6 +30,6 @@ def command(
     For example: symbolic-cost memory gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1
     --precision bf16-mixed --recompute selective --set M=8
     """
-    from symbolic_cost.cli.memory_sheet import Kept, memory_sheet
+    from symbolic_cost.cli.sheets.memory import Kept, memory_sheet
 
     out.sheet(memory_sheet(model, choices, Kept(precision, optimizer, schedule, offload)))

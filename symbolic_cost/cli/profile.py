@@ -36,6 +36,6 @@ def command(
     if out.form == "table":
         out.text(profile_text(made))
         return
-    from symbolic_cost.cli.profiles import profile_sheet
+    from symbolic_cost.cli.sheets.profile import profile_sheet
 
     out.sheet(profile_sheet(model, made))

@@ -25,7 +25,7 @@ def command(
 
     The exit code is 1 if a number differs.
     """
-    from symbolic_cost.cli.reproduction import reproduction_json, reproduction_sheet
+    from symbolic_cost.cli.sheets.reproduce import reproduction_json, reproduction_sheet
     from symbolic_cost.published.contract import formulas as formulas_of
     from symbolic_cost.published.contract import publication, reproduce
     from symbolic_cost.published.inputs import read_inputs

@@ -18,8 +18,8 @@ def command(*, model: str, system: str, precision: str, choices: Choices, out: O
 
     For example: symbolic-cost roofline gpt3-175b --system h100 -o roofline.svg
     """
-    from symbolic_cost.cli.machines import found_machine
     from symbolic_cost.cli.session import session
+    from symbolic_cost.cli.sheets.systems import found_machine
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.roofline import draw, points_sheet
     from symbolic_cost.systems.roofline_points import roofline_points

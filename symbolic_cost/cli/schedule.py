@@ -19,7 +19,7 @@ def command(*, strategy: str, microbatches: int, name: str, chunks: int, out: Ou
     With -o FILE.svg or FILE.png the schedule is drawn, as in
     symbolic-cost schedule --strategy pp=4 --microbatches 8 --schedule zb-h1 -o schedule.svg
     """
-    from symbolic_cost.cli.schedules import schedule_sheet, stages_of
+    from symbolic_cost.cli.sheets.schedule import schedule_sheet, stages_of
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.timeline import draw
     from symbolic_cost.parallel.timeline import timeline

@@ -15,6 +15,6 @@ def command(*, name: str | None, out: Output) -> None:
 
     For example: symbolic-cost systems h100
     """
-    from symbolic_cost.cli.machines import machine_sheet, machines_sheet
+    from symbolic_cost.cli.sheets.systems import machine_sheet, machines_sheet
 
     out.sheet(machines_sheet() if name is None else machine_sheet(name))

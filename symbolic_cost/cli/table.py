@@ -27,8 +27,8 @@ def command(
 
     For example: symbolic-cost table gpt3-175b --strategy tp --set m1=4
     """
-    from symbolic_cost.cli.costs import flat_sheet, grouped_sheet, named_costs
     from symbolic_cost.cli.session import session
+    from symbolic_cost.cli.sheets.table import flat_sheet, grouped_sheet, named_costs
 
     costs = named_costs(columns)
     work = session(model, choices)

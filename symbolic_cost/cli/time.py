@@ -44,7 +44,7 @@ def command(
     For example: symbolic-cost time gpt3-175b --system a100-80gb --strategy tp=8,sp,pp=8
     --global-batch 64 --recompute selective
     """
-    from symbolic_cost.cli.timing import Run, timed
+    from symbolic_cost.cli.sheets.time import Run, timed
 
     run = Run(system, global_batch, precision, optimizer, schedule, roofline, overlap, scattered)
     found = timed(model, choices, run)

@@ -6,7 +6,7 @@ from sympy import Add
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.cli.session import Session
-from symbolic_cost.cli.sheets import number
+from symbolic_cost.cli.sheets.formula import number
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.parallel.communication import (

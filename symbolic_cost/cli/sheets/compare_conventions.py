@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.cli.sheets import number
+from symbolic_cost.cli.sheets.formula import number
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet

@@ -8,7 +8,7 @@ from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.cli.session import Session
-from symbolic_cost.cli.sheets import number
+from symbolic_cost.cli.sheets.formula import number
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet

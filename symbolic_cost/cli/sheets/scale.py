@@ -9,7 +9,7 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored, smoothed
 from symbolic_cost.analysis.scaling import crossover, derivative, elasticity, leading_term
 from symbolic_cost.cli.session import Session
-from symbolic_cost.cli.sheets import number
+from symbolic_cost.cli.sheets.formula import number
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from symbolic_cost.cli.machines import found_machine
+from symbolic_cost.cli.sheets.systems import found_machine
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import Problems
 from symbolic_cost.systems.calibration import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer, Symbol
 
-from symbolic_cost.cli.machines import found_machine
 from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session, session
+from symbolic_cost.cli.sheets.systems import found_machine
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.parallel.catalogue import STRATEGIES
