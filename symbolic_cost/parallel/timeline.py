@@ -29,6 +29,9 @@ class Event:
     end: Fraction
 
 
+MOST_PASSES = 10**5
+"""Longer schedules are not run task by task; their formulas hold all the same."""
+
 TIMES: Mapping[Pass, int] = {
     Pass.FORWARD: 1,
     Pass.BACKWARD: 2,
@@ -68,6 +71,11 @@ def _check(made: Schedule, stages: int, microbatches: int, chunks: int) -> None:
         for meaning, number in (("pp", stages), ("microbatches", microbatches), ("chunks", chunks))
         if type(number) is not int or number < 1
     ]
+    if not problems and stages * microbatches * chunks > MOST_PASSES:
+        problems.append(
+            f"{stages} stages, {microbatches} microbatches and {chunks} chunks are too many to "
+            f"run one by one: a product up to {MOST_PASSES} is accepted"
+        )
     if not problems:
         multiple, least = (int(bound.xreplace(sizes)) for bound in (made.multiple, made.least))
         if microbatches % multiple or microbatches < least:

@@ -11,7 +11,7 @@ from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session, session
 from symbolic_cost.cli.sheets.systems import found_machine
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
@@ -158,12 +158,17 @@ def numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:
 
 
 def _overlaps(text: str) -> dict[str, Overlap]:
-    found = {}
+    meshes = {mesh for entry in STRATEGIES.values() for mesh in entry.meshes}
+    problems, found = Problems(), {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         mesh, equals, answer = part.partition("=")
         if not equals:
-            raise InputError(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
-        found[mesh] = named_overlap(answer)
+            problems.found.append(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
+        elif mesh not in meshes:
+            problems.found.append(unknown("mesh axis of overlap", mesh, meshes))
+        else:
+            found[mesh] = problems.attempt(named_overlap, answer)
+    problems.refuse()
     return found
 
 
