@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -18,6 +19,11 @@ from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, p whole, e hidden, h head, d whole, g whole, "
+    "s latent, m whole, k whole, z whole, i whole, j whole, zo whole, zi whole, one whole"
+)
 
 
 class Form(StrEnum):

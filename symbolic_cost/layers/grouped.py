@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.norm import Norm
@@ -18,6 +19,11 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, t key-token, near key-token, m key-token kept, "
+    "m_near key-token kept, e hidden, k head, g group, d whole"
+)
 
 
 class HeadNorm(StrEnum):

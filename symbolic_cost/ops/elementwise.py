@@ -138,6 +138,11 @@ class Elementwise(Op):
         return KINDS[self.function].like or self.function
 
     @property
+    def bulk(self) -> bool:
+        """Whether it has weights."""
+        return bool(self.weights)
+
+    @property
     def repeats(self) -> bool:
         """Whether it copies."""
         return self.function == "copy"
