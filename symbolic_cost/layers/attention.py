@@ -19,7 +19,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
 
 AXES = axes(
-    "b batch, r token residual, l token query, t key-token, e hidden, c whole, h head, d whole"
+    "b batch, r token residual, l token query, t key-token, e hidden, c whole, h head, d width"
 )
 
 

@@ -22,7 +22,7 @@ from symbolic_cost.ops.view import view
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, near key-token, m key-token kept, "
-    "m_near key-token kept, e hidden, k head, g group, d whole"
+    "m_near key-token kept, e hidden, k head, g group, d width"
 )
 
 

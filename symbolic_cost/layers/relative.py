@@ -18,7 +18,7 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
-AXES = axes("h head, d whole, n_rel whole, e hidden, b batch")
+AXES = axes("h head, d width, n_rel whole, e hidden, b batch")
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ class CrossAttention:
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         source = self.source
-        at = replace(self.positions, key=source.key)
+        at = replace(self.positions, key=source.key, causal=False)
         kept, new = f"b {source.key} h d", f"b {source.query if self.projected else source.key} h d"
         read = f"read[b {source.query} e]"
         memory = (
             view("memory", f"memory[b {source.residual} e] -> {read}"),
-            *(einsum(name, f"{read}, *w[e h d] -> {name}[{new}]") for name in "kv"),
+            *(einsum(name, f"{read}, *w[e h d] -> {name}[b {source.query} h d]") for name in "kv"),
         )
         caches = tuple(
             cache(name, f"{name[0]}[{new}] -> {name}[{kept}]", kept=kept)

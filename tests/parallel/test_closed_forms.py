@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 from sympy import Integer, expand
 
+from symbolic_cost.axes import glossary
 from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.layers import core, grouped, mlp
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.grouped import GroupedAttention
 from symbolic_cost.ledger import CollectiveKind, Quantity
@@ -24,7 +26,7 @@ GRADIENTS = ("backward_input", "backward_weight")
 def linear():
     """y = x w with e summed; the shape that section 7 of most papers starts from."""
     ops = (einsum("fc", "x[b l e], *w[e f] -> y[b l f]"),)
-    return Model("linear", (Part("one", ops),), {"b": b, "l": l, "e": e, "f": f})
+    return Model("linear", (Part("one", ops),), {"b": b, "l": l, "e": e, "f": f}, axes=mlp.AXES)
 
 
 def sent(strategy, phase, model=None, **chosen):
@@ -117,7 +119,9 @@ def test_exchange_of_grouped_heads():
     layer = GroupedAttention(rotary=False, core=GroupedCore(repeated=False))
     g = Integer(4)
     sizes = {"b": b, "l": l, "r": l, "t": l, "m": l, "e": g * k * q, "k": k, "g": g, "d": q}
-    model = Model("grouped", (Part("one", layer.ops()),), sizes)
+    model = Model(
+        "grouped", (Part("one", layer.ops()),), sizes, axes=glossary(grouped.AXES, core.AXES)
+    )
     width = g * k * q
     expected = (2 * b * l * width + 2 * b * l * width / g) / s1 * (s1 - 1) / s1
     assert same(sent("ulysses", "forward", model), expected)
