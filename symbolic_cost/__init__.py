@@ -16,7 +16,6 @@ _HOMES = {
     "symbolic_cost.conventions.questions": ("Conventions",),
     "symbolic_cost.costs": ("named_cost",),
     "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
-    "symbolic_cost.ops.derive": ("cost",),
     "symbolic_cost.ops.graph": ("Model", "Part", "scope"),
     "symbolic_cost.ops.placement": ("Placement",),
     "symbolic_cost.ops.recompute": ("recompute_policy",),
@@ -30,8 +29,7 @@ _HOMES = {
     "symbolic_cost.models.count": ("count",),
     "symbolic_cost.models.gpt": ("GPT",),
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
-    "symbolic_cost.parallel.memory": ("memory_table",),
-    "symbolic_cost.parallel.table": ("strategy_table",),
+    "symbolic_cost.jobs.job": ("Job", "cost", "job"),
     "symbolic_cost.analysis.forms": ("collected", "equal", "expanded", "factored"),
     "symbolic_cost.analysis.scaling": (
         "crossover",
