@@ -32,6 +32,8 @@ AXES = glossary(
     axes("t key-token, o token residual, m token query, u key-token, v vocabulary"),
 )
 
+_PORTS = {"x": "", "memory": "encoder.norm"}
+
 SOURCE = Positions("r", "l", "t")
 TARGET = Positions("o", "m", "u", causal=True)
 
@@ -92,7 +94,7 @@ class T5:
                 *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
                 Part("decoder.position", (TARGET.distances(),)),
-                Part("decoder.block", self._decoder(), exact(self.n_dec)),
+                Part("decoder.block", self._decoder(), exact(self.n_dec), _PORTS),
                 Part("decoder.norm", self._last(TARGET)),
                 Part("head", self._head()),
             ),
