@@ -20,7 +20,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -32,7 +32,14 @@ AXES = glossary(
     axes("t key-token, o token residual, m token query, u key-token, v vocabulary"),
 )
 
-_PORTS = {"x": "", "memory": "encoder.norm"}
+_ENCODER = {"x": "encoder.embedding"}
+_DECODER = {
+    "x": "decoder.embedding",
+    "memory": "encoder.norm",
+    # of the cache, once the source is encoded
+    "cross.k": OUTSIDE,
+    "cross.v": OUTSIDE,
+}
 
 SOURCE = Positions("r", "l", "t")
 TARGET = Positions("o", "m", "u", causal=True)
@@ -85,7 +92,7 @@ class T5:
         encoder = (
             Part("encoder.embedding", self._embedding(SOURCE)),
             Part("encoder.position", (SOURCE.distances(),)),
-            Part("encoder.block", self._encoder(), exact(self.n_layers)),
+            Part("encoder.block", self._encoder(), exact(self.n_layers), _ENCODER),
             Part("encoder.norm", self._last(SOURCE)),
         )
         return Model(
@@ -94,7 +101,7 @@ class T5:
                 *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
                 Part("decoder.position", (TARGET.distances(),)),
-                Part("decoder.block", self._decoder(), exact(self.n_dec), _PORTS),
+                Part("decoder.block", self._decoder(), exact(self.n_dec), _DECODER),
                 Part("decoder.norm", self._last(TARGET)),
                 Part("head", self._head()),
             ),

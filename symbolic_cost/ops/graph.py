@@ -171,9 +171,8 @@ class Model:
 
 
 def _unlinked_repeats(part: Part) -> Iterator[str]:
-    """Say where a repeated part does not take what its repetition before hands on."""
-    before = (port for port, source in part.takes.items() if not source and port in part.inputs)
-    entry = next((part.inputs[port] for port in before), None)
+    """Say where a repeated part cannot take, as its first input, what it hands on."""
+    entry = next(iter(part.inputs.values()), None)
     if part.repeat == 1 or entry is None:
         return
     if all(result.axes != entry.axes for result in part.results):

@@ -92,9 +92,7 @@ def test_lists_all_problems():
 
 def test_places_only_axes_that_the_model_has():
     ops = (einsum("one", "x[b e], *w[e f] -> y[b f]"),)
-    small = Model(
-        "small", (fragment("all", ops),), {"b": b, "e": e, "f": symbol("f")}, axes=mlp.AXES
-    )
+    small = Model("small", (Part("all", ops),), {"b": b, "e": e, "f": symbol("f")}, axes=mlp.AXES)
     assert parse_strategy("tp,dp").placement(small).axes == {"f": ("tp",), "b": ("dp",)}
     with pytest.raises(PlacementError, match="cp: model 'small' has none of its axes"):
         parse_strategy("cp").placement(small)
@@ -262,9 +260,7 @@ def test_model_axes_that_mean_something_else_stay_whole():
     roles = axes("b batch, l token query, e hidden, f inner, k whole")
     ops = (einsum("mix", "x[b l e], *w[k e f] -> y[b l k f]"),)
     sizes = {"b": b, "l": l, "e": e, "f": symbol("f"), "k": Integer(3)}
-    placed = parse_strategy("tp").placement(
-        Model("conv", (Part("all", ops),), sizes, axes=roles)
-    )
+    placed = parse_strategy("tp").placement(Model("conv", (Part("all", ops),), sizes, axes=roles))
     assert placed.axes == {"f": ("tp",)}
 
 
