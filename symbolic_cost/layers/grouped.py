@@ -1,7 +1,7 @@
 """Grouped-query self-attention, with multi-head and multi-query attention as its extremes.
 
 Axes: b sequences, r residual positions, l query positions, t key/value positions, m positions kept
-in the cache, e embedding, k key/value heads, g query heads of one key/value head, d head width.
+in the cache, e embedding, k key/value heads, g query heads of one key/value head, d head width, d_r its rotated part and d_n the rest where not all of it is.
 Sliding layers have `near` and `m_near` in place of t and m.
 """
 
@@ -13,6 +13,7 @@ from enum import StrEnum
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -29,6 +30,14 @@ class HeadNorm(StrEnum):
     WIDTH = "over all heads together"
 
 
+class Rotated(StrEnum):
+    """How much of queries and keys is rotated; the value is the axis of the rotated width."""
+
+    NOTHING = ""
+    WHOLE = "d"
+    PART = "d_r"
+
+
 @dataclass(frozen=True)
 class GroupedAttention:
     """Self-attention from x[b r e] to y[b r e].
@@ -38,7 +47,7 @@ class GroupedAttention:
         output_bias: whether the output projection has one.
         head_norm: of queries and keys.
         norm: its kind.
-        rotary: whether queries and keys are rotated.
+        rotated: how much of queries and keys is.
         sliding: whether queries see a window of the keys.
         cached_heads: whether keys and values are cached for every query head.
         core: its variant.
@@ -48,7 +57,7 @@ class GroupedAttention:
     output_bias: bool = False
     head_norm: HeadNorm = HeadNorm.NONE
     norm: Norm = Norm.RMS
-    rotary: bool = True
+    rotated: Rotated = Rotated.WHOLE
     sliding: bool = False
     cached_heads: bool = False
     core: GroupedCore = field(default_factory=GroupedCore)
@@ -76,7 +85,6 @@ class GroupedAttention:
         bias = f" + *bias[{heads} d]" if self.qkv_bias else ""
         row = f"{heads} d" if self.head_norm is HeadNorm.WIDTH else "d"
         scale = "d" if self.head_norm is HeadNorm.HEAD else f"{heads} d"
-        angles = "!@cos[l d], !@sin[l d]"
         steps: list[Step] = [
             lambda x, y: einsum(name, f"{x}[b l e], *w[e {heads} d]{bias} -> {y}{axes}")
         ]
@@ -86,12 +94,12 @@ class GroupedAttention:
                     f"norm_{name}", f"{x}{axes}", f"{y}{axes}", row=row, scale=scale
                 )
             )
-        if self.rotary and not plain:
-            steps.append(
-                lambda x, y: pointwise(
-                    f"rotate_{name}", f"{x}{axes}, {angles} -> {y}{axes}", "rotary"
-                )
-            )
+        if plain or self.rotated is Rotated.NOTHING:
+            return chain("full", steps, name)
+        if self.rotated is Rotated.PART:
+            turned = partial_rotation(f"rotate_{name}", f"{name}_whole", name, f"b l {heads}")
+            return (*chain("full", steps, f"{name}_whole"), *turned)
+        steps.append(lambda x, y: rotation(f"rotate_{name}", f"{x}{axes}", f"{y}{axes}", "d"))
         return chain("full", steps, name)
 
     def _cache(self, name: str, result: str) -> tuple[Op, ...]:

@@ -18,7 +18,8 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
-_SCORED = "probabilities[b l o]:single"
+_SCORED = "probabilities[b r o]:single"
+_CHOSEN = "best[b r a]:single"
 _WEIGHTS = "weights[u z x]:single"
 
 
@@ -43,16 +44,16 @@ class MixtureOfExperts:
         bias = " + *bias[o]" if self.router_bias else ""
         routed = "routed" if self.shared else "y"
         return (
-            view("gather", "x[b r e] -> full[b l e]"),
-            einsum("router", f"full[b l e], *w[e o]{bias} -> logits[b l o]"),
-            softmax("probabilities", "logits[b l o] -> probabilities[b l o]:single", row="o"),
-            pointwise("choice", f"{_SCORED} -> best[b l a]:single, places[b l a]:index", "choice"),
-            norm("share", "best[b l a]:single -> shares[b l a]:single", "ratio", row="a"),
+            # Positions are routed where they rest, before what follows gathers them.
+            einsum("router", f"x[b r e], *w[e o]{bias} -> logits[b r o]"),
+            softmax("probabilities", f"logits[b r o] -> {_SCORED}", row="o"),
+            pointwise("choice", f"{_SCORED} -> {_CHOSEN}, places[b r a]:index", "choice", row="o"),
+            norm("share", f"{_CHOSEN} -> shares[b r a]:single", "ratio", row="a"),
             *self._dispatch(),
             *scope("experts", self._experts(), sent="sent", done="done"),
             pointwise("weigh", f"done[u z x e], {_WEIGHTS} -> weighed[u z x e]", "mul"),
             view("return", "weighed[u z x e] -> back[b l a e]"),
-            pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum"),
+            pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum", sums="a"),
             view("scatter", f"summed[b l e] -> {routed}[b r e]"),
             *self._shared(),
         )
@@ -60,9 +61,12 @@ class MixtureOfExperts:
     def _dispatch(self) -> tuple[Op, ...]:
         """Declare the copies of a token, and of its shares, sorted by expert."""
         return (
-            pointwise("order", "!places[b l a]:index -> order[b l a]:index", "order"),
+            view("gather", "x[b r e] -> full[b l e]"),
+            view("gather_places", "places[b r a]:index -> all_places[b l a]:index"),
+            view("gather_shares", "shares[b r a]:single -> all_shares[b l a]:single"),
+            pointwise("order", "!all_places[b l a]:index -> order[b l a]:index", "order"),
             pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
-            pointwise("copy_shares", "shares[b l a]:single -> picked[b l a]:single", "copy"),
+            pointwise("copy_shares", "all_shares[b l a]:single -> picked[b l a]:single", "copy"),
             view("dispatch", "copied[b l a e] -> sent[u z x e]"),
             view("dispatch_shares", "picked[b l a]:single -> weights[u z x]:single"),
         )

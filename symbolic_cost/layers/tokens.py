@@ -102,9 +102,3 @@ class Logits:
         if self.capped:
             steps.append(lambda x, y: pointwise("cap", f"{x}[b l v] -> {y}[b l v]", "softcap"))
         return steps
-
-
-def angles(width: str) -> Op:
-    """Declare the cosines and sines that all layers rotate by, over the rotated `width`."""
-    result = f"@cos[l {width}], @sin[l {width}]"
-    return pointwise("angles", f"!places[l]:index -> {result}", "angles")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Expr
 
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.grouped import GroupedAttention
-from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.grouped import GroupedAttention, Rotated
+from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.tokens import Logits, Tokens
@@ -56,20 +56,25 @@ def decoder(
         predicted: further tokens predicted, each by one more block and the same head.
     """
     grouped = sizes.h != sizes.k and not traits.latent
+    cached = shape.c != 0 and traits.expansion is Expansion.OWN
+    expansion = Expansion.CACHED if cached else traits.expansion
+    part = traits.latent or (traits.part is not None and not traits.part.whole)
+    rotated = Rotated.PART if part else Rotated.WHOLE
+    if traits.positions is not Positions.ROTARY:
+        rotated = Rotated.NOTHING
     blocks = tuple(
         Block(
             _kind(run, runs),
-            _attention(traits, run, repeated=grouped),
+            _attention(replace(traits, expansion=expansion), run, rotated, repeated=grouped),
             _mlp(traits, run),
             run.count,
         )
         for run in runs
     )
-    rotated = {True: "d_r", False: "d"}[traits.latent]
     width = "w" if traits.projected else "e"
     return Decoder(
         name,
-        sizes.axes(shape, latent=traits.latent, absorbed=traits.absorbed),
+        sizes.axes(shape, latent=traits.latent, expansion=expansion),
         Tokens(
             width,
             learned=traits.positions is Positions.LEARNED,
@@ -82,7 +87,7 @@ def decoder(
         placing=traits.placing,
         parallel_norms=traits.parallel_norms,
         dropout=traits.dropout,
-        rotated=rotated if traits.positions is Positions.ROTARY else "",
+        rotated=rotated.value,
         final_norm=traits.final_norm,
         head=_logits(traits, width, loss=shape.c == 0, shared=predicted > 0) if head else None,
         predicted=predicted,
@@ -99,7 +104,7 @@ def _kind(run: Run, runs: tuple[Run, ...]) -> str:
     return "_".join(parts)
 
 
-def _attention(traits: Traits, run: Run, *, repeated: bool) -> Layer:
+def _attention(traits: Traits, run: Run, rotated: Rotated, *, repeated: bool) -> Layer:
     core = GroupedCore(
         traits.core,
         repeated=repeated,
@@ -109,13 +114,13 @@ def _attention(traits: Traits, run: Run, *, repeated: bool) -> Layer:
         precise=traits.precise,
     )
     if traits.latent:
-        return LatentAttention(traits.query_latent, traits.absorbed, core)
+        return LatentAttention(traits.query_latent, traits.expansion, core)
     return GroupedAttention(
         qkv_bias=traits.qkv_bias,
         output_bias=traits.output_bias,
         head_norm=traits.head_norm,
         norm=traits.norm,
-        rotary=traits.positions is Positions.ROTARY,
+        rotated=rotated,
         sliding=run.sliding,
         cached_heads=traits.cached_heads,
         core=core,

@@ -16,7 +16,8 @@ from sympy import Expr
 
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.tokens import Logits, Tokens, angles
+from symbolic_cost.layers.rotary import angles
+from symbolic_cost.layers.tokens import Logits, Tokens
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from sympy import Integer
 
 from symbolic_cost.layers.attention import Core
 from symbolic_cost.layers.grouped import HeadNorm
+from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.assembly import Run, decoder
 from symbolic_cost.models.decoder import Placing
@@ -66,6 +68,12 @@ def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
     return declared(fields, shape, replace(_traits(fields), parallel_norms=2 if parallel else 0))
+
+
+def stablelm(fields: Fields, shape: Shape) -> Model:
+    """Declare a StableLM: branches side by side share their norm."""
+    parallel = fields.flag("use_parallel_residual", default=False)
+    return declared(fields, shape, replace(_traits(fields), parallel_norms=1 if parallel else 0))
 
 
 def falcon(fields: Fields, shape: Shape) -> Model:
@@ -130,7 +138,7 @@ def _traits(fields: Fields) -> Traits:
         embedding_dropout=fields.drops("embd_pdrop", default=traits.embedding_dropout),
         core=CORES.get(attention, Core.EAGER),
         precise=attention == PRECISE,
-        absorbed=attention == ABSORBED,
+        expansion=Expansion.NEVER if attention == ABSORBED else traits.expansion,
     )
 
 
@@ -142,6 +150,9 @@ def declared(fields: Fields, shape: Shape, traits: Traits, heads: int | None = N
     """Read the sizes, check them against each other, and declare the model of given traits."""
     plan = layer_plan(fields, traits)
     sizes = decoder_sizes(fields, traits, plan, heads)
+    if traits.part is not None:
+        default = 1 if sizes.d_r == sizes.q else Fraction(1, 2)
+        traits = replace(traits, part=replace(traits.part, default=default))
     fields.refuse()
     runs = tuple(
         Run(sliding, sparse, Integer(count)) for (sliding, sparse), count in plan.kinds.items()

@@ -19,14 +19,17 @@ before and after every layer, groups its heads and has experts of which one sees
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.layers.grouped import HeadNorm
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.decoder import Placing
-from symbolic_cost.models.traits import Positions, Sparse, Traits, Window
+from symbolic_cost.models.traits import Part, Positions, Sparse, Traits, Window
 
 _ATTENTION = MappingProxyType({"attention_bias": ("qkv_bias", "output_bias")})
+
+_SHARE = "partial_rotary_factor"
 
 _GEMMA_3 = Traits(
     placing=Placing.SANDWICH,
@@ -92,6 +95,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             qkv_bias=True,
             output_bias=True,
             mlp_bias=True,
+            part=Part(_SHARE, Fraction(1, 4)),
             gated=False,
             function="gelu",
             switches=_ATTENTION,
@@ -101,6 +105,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             grouped=False,
             parallel_norms=1,
             mlp_bias=True,
+            part=Part("rotary_dim", 64),
             gated=False,
             function="gelu_new",
             head_bias=True,
@@ -151,7 +156,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
         ),
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
-        "phi3": Traits(window=Window.ALWAYS),
+        "phi3": Traits(part=Part(_SHARE, 1), window=Window.ALWAYS),
         "deepseek_v2": Traits(latent=True, shared=True, sparse=Sparse.AFTER_FIRST),
         "deepseek_v3": Traits(
             latent=True, query_latent=True, shared=True, sparse=Sparse.AFTER_FIRST
@@ -184,11 +189,16 @@ TRAITS: Mapping[str, Traits] = MappingProxyType(
             qkv_bias=True,
             output_bias=True,
             mlp_bias=True,
+            part=Part(_SHARE, Fraction(1, 2)),
             gated=False,
             function="gelu_new",
             head_bias=True,
         ),
-        "stablelm": Traits(norm=Norm.LAYER, switches={"use_qkv_bias": ("qkv_bias",)}),
+        "stablelm": Traits(
+            norm=Norm.LAYER,
+            part=Part(_SHARE, Fraction(1, 4)),
+            switches={"use_qkv_bias": ("qkv_bias",)},
+        ),
         "starcoder2": Traits(
             norm=Norm.LAYER,
             qkv_bias=True,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from sympy import Expr
 
 from symbolic_cost.models.decoder_plan import Plan
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.fields import ALIASES, Fields
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.traits import Positions, Traits
+from symbolic_cost.models.traits import Positions, Sparse, Traits
+
+_EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "n_shared_experts")
 
 
 def decoder_sizes(fields: Fields, traits: Traits, plan: Plan, heads: int | None) -> Sizes:
@@ -42,6 +44,8 @@ def decoder_sizes(fields: Fields, traits: Traits, plan: Plan, heads: int | None)
     if True in sparse:
         given |= _expert_sizes(fields, traits)
     fields.ignore("intermediate_size", traits.expert_width)
+    if traits.sparse is not Sparse.NEVER:  # read above unless every layer is dense
+        fields.ignore(*(key for name in _EXPERT_KEYS for key in (name, *ALIASES.get(name, ()))))
     given |= _latent_sizes(fields, traits) if traits.latent else _head_sizes(fields, traits, heads)
     return Sizes(**given)
 
@@ -64,7 +68,34 @@ def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, 
             other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
-    return {"k": k, "q": width}
+    return {"k": k, "q": width, **_rotated(fields, traits, width)}
+
+
+def _rotated(fields: Fields, traits: Traits, width: int) -> dict[str, Expr | int]:
+    """Read how much of a head is rotated: a width, or a share of the head rounded down."""
+    part = traits.part
+    if traits.positions is not Positions.ROTARY:
+        return {}
+    if part is None:
+        share = fields.share("partial_rotary_factor", 1.0)
+        problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
+        fields.require(holds=share == 1, problem=problem, name="partial_rotary_factor")
+        return {}
+    if part.key == "rotary_dim":
+        rotated = fields.size(part.key, int(part.default)) if _given(fields, part.key) else width
+    else:
+        rotated = int(width * fields.share(part.key, float(part.default)))
+    fields.require(
+        holds=0 < rotated <= width,
+        problem=f"{rotated} rotated elements are not some of a head's {width}",
+        name=part.key,
+    )
+    return {"d_r": fields.derived("rotary_dim", rotated)}
+
+
+def _given(fields: Fields, key: str) -> bool:
+    """Return whether a key is absent, so that its default holds, or has a value."""
+    return fields.source.values.get(key, key) is not None
 
 
 def _latent_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:

@@ -14,7 +14,7 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.gated import gated_products
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Positions, SelfAttention
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
@@ -186,6 +186,23 @@ class T5:
         return (dropout("dropout", f"{tensor} -> {result}"),) if self.dropout else ()
 
 
+def _check_function(fields: Fields, projection: str) -> None:
+    """Note where two keys contradict the one that names gate and function together."""
+    gated = projection.startswith("gated-")
+    function = projection.removeprefix("gated-")
+    # A gated GELU is always the approximation by a tanh.
+    names = ("gelu", "gelu_new") if function == "gelu" else (function,)
+    given = {"is_gated_act": (gated,), "dense_act_fn": names}
+    for key, accepted in given.items():
+        value = fields.source.values.get(key)
+        fields.ignore(key)
+        fields.require(
+            holds=value is None or value in accepted,
+            problem=f"{shortened(value)} contradicts feed_forward_proj = {projection!r}",
+            name=key,
+        )
+
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
@@ -217,6 +234,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         tied=fields.flag("tie_word_embeddings", default=True),
         dropout=fields.drops("dropout_rate", default=True),
     )
-    fields.ignore("relative_attention_max_distance", "is_gated_act", "dense_act_fn")
+    _check_function(fields, projection)
+    fields.ignore("relative_attention_max_distance")
     fields.refuse()
     return made.model()

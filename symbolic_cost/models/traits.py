@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Core
 from symbolic_cost.layers.grouped import HeadNorm
+from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.decoder import Placing
 
@@ -19,6 +21,24 @@ class Positions(StrEnum):
     LEARNED = "a learned table"
     ROTARY = "rotation of queries and keys"
     ALIBI = "a bias on the scores"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a head that is rotated.
+
+    Args:
+        key: field of the configuration, "rotary_dim" if it gives the width, else a share.
+        default: its value if not given.
+    """
+
+    key: str
+    default: Fraction | int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of a head is rotated unless the configuration says otherwise."""
+        return self.default == 1
 
 
 class Window(StrEnum):
@@ -54,6 +74,7 @@ class Traits:
         grouped: whether key/value heads may be fewer than the query heads.
         head_norm: of queries and keys.
         positions: how they enter.
+        part: the part of a head that is rotated, if not all of it.
         sinks: whether heads have a learned extra logit.
         single: whether softmax runs in single precision.
         cached_heads: whether keys and values are cached for every query head.
@@ -73,7 +94,7 @@ class Traits:
         precise: whether an eager core runs in single precision throughout.
         latent: whether attention is latent.
         query_latent: whether its queries are, too.
-        absorbed: whether its keys and values are never expanded.
+        expansion: where its keys and values are expanded.
         shared: whether an expert sees every token.
         router_bias: of the router.
         expert_bias: of the experts.
@@ -96,6 +117,7 @@ class Traits:
     grouped: bool = True
     head_norm: HeadNorm = HeadNorm.NONE
     positions: Positions = Positions.ROTARY
+    part: Part | None = None
     sinks: bool = False
     single: bool = True
     cached_heads: bool = False
@@ -115,7 +137,7 @@ class Traits:
     precise: bool = False
     latent: bool = False
     query_latent: bool = False
-    absorbed: bool = False
+    expansion: Expansion = Expansion.OWN
     shared: bool = False
     router_bias: bool = False
     expert_bias: bool = False

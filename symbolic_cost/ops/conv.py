@@ -25,6 +25,8 @@ from symbolic_cost.ops.pattern import Operand, parse
 class Conv(Op):
     """A convolution; see `conv`."""
 
+    among: tuple[str, ...] = ()
+
     @property
     def space(self) -> tuple[str, ...]:
         """Axes of the products: those of the result and of the kernel."""
@@ -68,7 +70,7 @@ class Conv(Op):
             Phase.BACKWARD_WEIGHT,
             (gradient, image),
             (weight.gradient(),),
-            (Correlation(weight.axes, self.space, self.groups),),
+            (Correlation(weight.axes, self.space, self.among or self.groups),),
         )
         sums = (
             Kernel(
@@ -144,17 +146,19 @@ POOLS = ("max_pool", "avg_pool")
 """Functions of a window."""
 
 
-def conv(name: str, pattern: str) -> Conv:
+def conv(name: str, pattern: str, among: str = "") -> Conv:
     """Declare a convolution: `conv("conv1", "x[b i y x], *w[i o s t] -> u[b o p q]")`.
 
     Args:
         name: of the op.
         pattern: one input, its batch axis first, one kernel, perhaps biases, one result.
+        among: axes of all groups, of a convolution that is declared in parts; tools that count
+            how many groups there are count these.
 
     Raises:
         PatternError: not of that form, or a kernel axis that nothing explains.
     """
-    made = Conv(name, own_weights(name, parse(pattern)))
+    made = Conv(name, own_weights(name, parse(pattern)), tuple(among.split()))
     kernels = [operand for operand in made.pattern.inputs if operand.is_weight]
     if len(made.inputs) != 1 or len(kernels) != 1 or len(made.outputs) != 1:
         raise PatternError(

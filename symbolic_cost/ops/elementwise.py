@@ -127,10 +127,20 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Elementwise(Op):
-    """One kind of function on every element or row; see the functions below."""
+    """One kind of function on every element or row; see the functions below.
+
+    Args:
+        function: its kind.
+        row: axes along which it normalises, or along which it finds the largest.
+        sums: axes over which its result is a sum.
+        laid: axes of inputs whose elements the result holds under other axes: parts that are
+            joined, positions that are cut into chunks. They add nothing to the work.
+    """
 
     function: str
     row: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+    laid: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -157,6 +167,16 @@ class Elementwise(Op):
         """Values per row reduced in backward."""
         return KINDS[self.function].backward_reductions
 
+    @property
+    def whole_axes(self) -> tuple[str, ...]:
+        """Axes laid out anew: a rank lacks what its neighbours hold of them."""
+        return self.laid
+
+    @property
+    def work_axes(self) -> tuple[str, ...]:
+        """Axes of the work: those of the results, of rows and of sums."""
+        return tuple(axis for axis in self.axes if axis not in self.laid)
+
     def summing_space(self, operand: Operand) -> tuple[str, ...]:
         """Return all axes; those outside the rows for a result, whose row sums are reduced."""
         if operand not in self.outputs:
@@ -170,14 +190,14 @@ class Elementwise(Op):
             Phase.FORWARD,
             self.inputs + self.weights,
             self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
-            (RowWork(self.kind, self.axes, self.row, backward=False),),
+            (RowWork(self.kind, self.work_axes, self.row, backward=False),),
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
             tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
             gradients,
-            (RowWork(self.kind, self.axes, self.row, backward=True),),
+            (RowWork(self.kind, self.work_axes, self.row, backward=True),),
         )
         weights = tuple(
             Kernel(Phase.BACKWARD_WEIGHT, (), (weight.gradient(),), ()) for weight in self.weights
@@ -217,19 +237,33 @@ class Elementwise(Op):
         return kept[keeps]
 
 
-def pointwise(name: str, pattern: str, function: str) -> Elementwise:
+def pointwise(
+    name: str, pattern: str, function: str, *, row: str = "", sums: str = "", laid: str = ""
+) -> Elementwise:
     """Declare a function of single elements: `pointwise("act", "u[b l f] -> a[b l f]", "gelu")`.
+
+    An axis that the result lacks is declared, since it would multiply the work: `sums="a"` of
+    `"many[b a] -> one[b]"`, `laid="m n"` of `"left[b m], right[b n] -> joined[b d]"`.
+
+    Args:
+        name: of the op.
+        pattern: its tensors.
+        function: its kind.
+        row: axes of which it takes the largest.
+        sums: axes over which the result is a sum.
+        laid: axes whose elements the result holds under other axes.
 
     Raises:
         UnknownNameError: no such function.
-        PatternError: the pattern does not parse, takes no tensor or adds a bias.
+        PatternError: the pattern does not parse, takes no tensor, adds a bias, or has an axis that
+            the result lacks and nothing declares.
     """
-    return _elementwise(name, pattern, function, ())
+    return _elementwise(name, pattern, function, row, sums, laid)
 
 
 def dropout(name: str, pattern: str) -> Elementwise:
     """Declare a dropout, which keeps its mask."""
-    return _elementwise(name, pattern, "dropout", ())
+    return _elementwise(name, pattern, "dropout")
 
 
 def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
@@ -241,37 +275,66 @@ def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
         function: "layer_norm" or "rms_norm".
         row: axes along which it normalises.
     """
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
 def softmax(name: str, pattern: str, row: str, *, single: bool = False) -> Elementwise:
     """Declare a softmax along `row`, which keeps its result; `single` if in single precision."""
     function = "softmax_single" if single else "softmax"
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
 def cross_entropy(name: str, pattern: str, row: str, *, single: bool = True) -> Elementwise:
     """Declare a softmax cross-entropy over classes `row`, kept in single precision or not."""
     function = "cross_entropy" if single else "cross_entropy_values"
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
-def _elementwise(name: str, pattern: str, function: str, row: tuple[str, ...]) -> Elementwise:
+def _elementwise(
+    name: str, pattern: str, function: str, row: str = "", sums: str = "", laid: str = ""
+) -> Elementwise:
     if function not in KINDS:
         raise UnknownNameError(unknown("elementwise function", function, KINDS))
     parsed = own_weights(name, parse(pattern))
-    values = [operand for operand in parsed.inputs if not operand.is_weight]
-    problems = [
-        f"pattern {pattern!r}: row axis {axis!r} is not an axis of the first input"
-        for axis in row
-        if axis not in parsed.inputs[0].axes
-    ]
-    if not values:
-        problems.append(f"pattern {pattern!r}: an elementwise op takes a tensor besides weights")
+    made = Elementwise(
+        name, parsed, function, tuple(row.split()), tuple(sums.split()), tuple(laid.split())
+    )
+    problems = [*_undeclared(made), *_misdeclared(made)]
+    if not made.inputs:
+        problems.append("an elementwise op takes a tensor besides weights")
     problems += [
-        f"pattern {pattern!r}: only contractions add a '+ *{bias.tensor}'; declare an 'add'"
+        f"only contractions add a '+ *{bias.tensor}'; declare an 'add'"
         for bias in parse(pattern).biases
     ]
     if problems:
-        raise PatternError(problems)
-    return Elementwise(name, parsed, function, row)
+        raise PatternError(f"pattern {pattern!r}: {problem}" for problem in problems)
+    return made
+
+
+def _undeclared(op: Elementwise) -> list[str]:
+    """Say which axes of inputs the results lack though no sum, row or layout explains them."""
+    results = {axis for operand in op.outputs for axis in operand.axes}
+    explained = results | {*op.row, *op.sums, *op.laid}
+    return [
+        f"the result lacks axis {axis!r} of an input, which multiplies the work: "
+        "name it in row, sums or laid"
+        for axis in op.axes
+        if axis not in explained
+    ]
+
+
+def _misdeclared(op: Elementwise) -> list[str]:
+    """Say which axes are declared as what they are not."""
+    first = op.pattern.inputs[0].axes
+    results = {axis for operand in op.outputs for axis in operand.axes}
+    problems = [
+        f"row axis {axis!r} is not an axis of the first input"
+        for axis in op.row
+        if axis not in first
+    ]
+    return problems + [
+        f"axis {axis!r} of {what} must be one of an input that the result lacks"
+        for what, axes in (("sums", op.sums), ("laid", op.laid))
+        for axis in axes
+        if axis in results or axis not in op.axes
+    ]

@@ -13,6 +13,7 @@ from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import UnknownNameError
 from symbolic_cost.layers.attention import Core
+from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models import decoder_families
 from symbolic_cost.models.assembly import Run, decoder
@@ -96,7 +97,7 @@ def test_a_latent_is_what_is_cached_and_expanded_again():
 
 
 def test_attention_to_latents_expands_nothing():
-    traits = replace(TRAITS["deepseek_v3"], absorbed=True)
+    traits = replace(TRAITS["deepseek_v3"], expansion=Expansion.NEVER)
     absorbed, expanded = (table(symbolic("deepseek_v3", DECODE, traits=t)) for t in (traits, None))
     for quantity in ("parameter", "cached"):
         assert same(absorbed.total(quantity), expanded.total(quantity))
