@@ -41,6 +41,16 @@ REFERENCES: dict[str, Reference] = {
             "arXiv:2104.04473",
         ),
         Reference(
+            "shoeybi-2019",
+            "Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism",
+            "arXiv:1909.08053",
+        ),
+        Reference(
+            "lepikhin-2020",
+            "GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding",
+            "arXiv:2006.16668",
+        ),
+        Reference(
             "rajbhandari-2019",
             "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
             "arXiv:1910.02054",

@@ -10,12 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, softmax
 from symbolic_cost.ops.fused import fused
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
+
+AXES = axes(
+    "b batch, r token residual, l token query, t key-token, e hidden, c whole, h head, d whole"
+)
 
 
 class Projection(StrEnum):

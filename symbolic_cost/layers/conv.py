@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sympy import Expr, Integer
 
+from symbolic_cost.axes import Axis, Glossary, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
@@ -57,6 +58,12 @@ class Trail:
         name = f"{letter}{sum(axis.startswith(letter) for axis in self.sizes)}"
         self.sizes[name] = Integer(size)
         return name
+
+    @property
+    def glossary(self) -> Glossary:
+        """Roles of its axes: samples may be split, channels and pixels stay whole."""
+        batch = self.at.axes[0]
+        return {a: Axis(a, Role.BATCH if a == batch else Role.WHOLE) for a in self.sizes}
 
     def length(self, axis: str) -> int:
         """Return the size of an axis."""

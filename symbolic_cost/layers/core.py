@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Core
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
 from symbolic_cost.ops.fused import fused
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
+
+AXES = axes(
+    "b batch, l token query, t key-token, near key-token, window whole, k head, g group, d whole, "
+    "d_v whole, r_kv latent"
+)
 
 
 @dataclass(frozen=True)

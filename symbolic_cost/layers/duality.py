@@ -2,8 +2,8 @@
 
 Axes: b sequences, r residual positions, l positions, e embedding, h heads, d head width, g groups
 of heads that share a state projection, s state, m all channels of the convolutions (of heads and
-both projections), k their kernel, p its padded positions; z chunks, i and j positions of one chunk (out,
-in), zo and zi chunk borders (out, in), one a single place.
+both projections), k their kernel, p its padded positions; z chunks, i and j positions of one chunk
+(out, in), zo and zi chunk borders (out, in), one a single place.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -18,6 +19,11 @@ from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, p whole, e hidden, h head, d whole, g whole, "
+    "s latent, m whole, k whole, z whole, i whole, j whole, zo whole, zi whole, one whole"
+)
 
 
 _CHANNELS = {"u": "h d", "into": "g s", "outof": "g s"}

@@ -1,7 +1,8 @@
 """Grouped-query self-attention, with multi-head and multi-query attention as its extremes.
 
 Axes: b sequences, r residual positions, l query positions, t key/value positions, m positions kept
-in the cache, e embedding, k key/value heads, g query heads of one key/value head, d head width, d_r its rotated part and d_n the rest where not all of it is.
+in the cache, e embedding, k key/value heads, g query heads of one key/value head, d head width, d_r
+its rotated part and d_n the rest where not all of it is rotated.
 Sliding layers have `near` and `m_near` in place of t and m.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.norm import Norm
@@ -19,6 +21,11 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, t key-token, near key-token, m key-token kept, "
+    "m_near key-token kept, e hidden, k head, g group, d whole"
+)
 
 
 class HeadNorm(StrEnum):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.core import GroupedCore
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
@@ -22,6 +23,11 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, t key-token, m key-token kept, e hidden, k head, "
+    "g group, r_q latent, r_kv latent, d whole, d_n whole, d_r latent, d_v whole"
+)
 
 
 class Expansion(StrEnum):

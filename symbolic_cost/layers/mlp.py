@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import axes
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes("b batch, r token residual, l token query, e hidden, f inner")
 
 
 @dataclass(frozen=True)

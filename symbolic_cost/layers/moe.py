@@ -11,12 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, r token residual, l token query, e hidden, o expert scored, a slot, x expert, "
+    "u batch routed, z token routed, f_m inner, f_s inner"
+)
 
 _SCORED = "probabilities[b r o]:single"
 _CHOSEN = "best[b r a]:single"

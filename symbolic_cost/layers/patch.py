@@ -6,9 +6,15 @@ positions of the class token and the patches, e embedding.
 
 from __future__ import annotations
 
+from symbolic_cost.axes import axes
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.op import Op
+
+AXES = axes(
+    "b batch, ch whole, y whole, x whole, py whole, px whole, n token patch, r token residual, "
+    "e hidden"
+)
 
 
 def patch_embedding(*, drop: bool) -> tuple[Op, ...]:

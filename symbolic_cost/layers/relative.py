@@ -6,8 +6,9 @@ residual, query and key positions are given, since an encoder and a decoder diff
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import core_ops
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -16,6 +17,8 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes("h head, d whole, n_rel whole, e hidden, b batch")
 
 
 @dataclass(frozen=True)
@@ -77,26 +80,34 @@ class SelfAttention:
 
 @dataclass(frozen=True)
 class CrossAttention:
-    """Attention from x[b r e] to y[b r e] of one sequence to memory[b key e].
+    """Attention from x[b r e] to y[b r e] of one sequence to another, memory[b residual e].
+
+    Keys and values are made where the memory's positions are, and gathered afterwards.
 
     Args:
-        positions: of the sequence, and of the memory as keys.
+        positions: of the sequence.
+        source: of the memory.
         dropout: whether the probabilities are dropped out.
         projected: whether keys and values of the memory are made, and not in the cache already.
     """
 
     positions: Positions
+    source: Positions
     dropout: bool = True
     projected: bool = True
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        at, kept = self.positions, f"b {self.positions.key} h d"
-        memory = tuple(
-            einsum(name, f"memory[b {at.key} e], *w[e h d] -> {name}[{kept}]") for name in "kv"
+        source = self.source
+        at = replace(self.positions, key=source.key)
+        kept, new = f"b {source.key} h d", f"b {source.query if self.projected else source.key} h d"
+        read = f"read[b {source.query} e]"
+        memory = (
+            view("memory", f"memory[b {source.residual} e] -> {read}"),
+            *(einsum(name, f"{read}, *w[e h d] -> {name}[{new}]") for name in "kv"),
         )
         caches = tuple(
-            cache(name, f"{name[0]}[{kept}] -> {name}[{kept}]", kept=kept)
+            cache(name, f"{name[0]}[{new}] -> {name}[{kept}]", kept=kept)
             for name in ("keys", "values")
         )
         made = memory if self.projected else ()

@@ -6,9 +6,12 @@ are given.
 
 from __future__ import annotations
 
+from symbolic_cost.axes import axes
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes("l token query, d whole, d_n whole, d_r latent")
 
 
 def angles(width: str) -> Op:

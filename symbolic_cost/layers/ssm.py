@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -16,6 +17,11 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import split, view
+
+AXES = axes(
+    "b batch, r token residual, l token query, p whole, e hidden, j inner, s whole, k whole, "
+    "low latent, mixed latent, two whole, one whole"
+)
 
 
 @dataclass(frozen=True)

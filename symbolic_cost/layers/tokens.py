@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
@@ -15,6 +16,8 @@ from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+
+AXES = axes("b batch, r token residual, l token query, v vocabulary, p whole, e hidden, w latent")
 
 
 @dataclass(frozen=True)

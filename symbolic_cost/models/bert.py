@@ -14,6 +14,8 @@ from enum import StrEnum
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import attention, mlp
 from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
@@ -27,6 +29,12 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
+
+AXES = glossary(
+    attention.AXES,
+    mlp.AXES,
+    axes("v vocabulary, w hidden, types whole, p whole, z whole, one whole"),
+)
 
 
 class Heads(StrEnum):
@@ -90,7 +98,7 @@ class BERT:
             parts.append(Part("pooler", _pooler(next_sentence=pretraining)))
         if self.heads is not Heads.POOLER:
             parts.append(Part("head", _masked_head(self.function, tied=self.tied)))
-        return Model(self.name, tuple(parts), self.sizes(), source="devlin-2018")
+        return Model(self.name, tuple(parts), self.sizes(), source="devlin-2018", axes=AXES)
 
     def sizes(self) -> dict[str, Expr]:
         """Return the size of every axis."""

@@ -63,7 +63,8 @@ class CNN:
         self.layers(self.classes).declare("", trail)
         row = trail.at.axes[1]
         loss = cross_entropy("loss", f"{trail.at}, !targets[b]:index -> loss[b]", row=row)
-        return Model(self.name, (Part(self.name, (*trail.ops, loss)),), sizes, source=self.source)
+        parts = (Part(self.name, (*trail.ops, loss)),)
+        return Model(self.name, parts, sizes, source=self.source, axes=trail.glossary)
 
 
 def lenet5(classes: int) -> Chain:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sympy import Expr, Integer
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
@@ -19,10 +20,8 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 
-ROUTED = "x"
-"""Axis of experts; of its weights a token meets those of the experts chosen for it."""
-
-_CHOSEN = "a"
+ROUTED = At(Role.EXPERT, ("",))
+"""Experts; of their weights a token meets those of the experts chosen for it."""
 
 
 def count(
@@ -76,9 +75,11 @@ def count(
 
 def active(model: Model) -> Model:
     """Return a model with no more experts than are chosen for a token: what a token meets."""
-    if ROUTED not in model.sizes or _CHOSEN not in model.sizes:
+    experts, slots = model.placed(ROUTED), model.placed(At(Role.SLOT))
+    if not experts or not slots:
         return model
-    return replace(model, sizes={**model.sizes, ROUTED: model.sizes[_CHOSEN]})
+    chosen = {axis.name: model.sizes[slots[0].name] for axis in experts}
+    return replace(model, sizes={**model.sizes, **chosen})
 
 
 def _active(model: Model, conventions: Conventions) -> Expr:

@@ -14,6 +14,8 @@ from typing import Protocol
 
 from sympy import Expr
 
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import core, gated, grouped, latent, mlp, moe, rotary, tokens
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import angles
@@ -22,6 +24,18 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
+
+AXES = glossary(
+    core.AXES,
+    gated.AXES,
+    grouped.AXES,
+    latent.AXES,
+    mlp.AXES,
+    moe.AXES,
+    rotary.AXES,
+    tokens.AXES,
+    axes("n_e hidden"),
+)
 
 
 class Layer(Protocol):
@@ -110,6 +124,7 @@ class Decoder:
             self.sizes,
             padded=("v",),
             means=("z",),
+            axes=AXES,
         )
 
     def block(self, kind: Block) -> tuple[Op, ...]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import glossary
+from symbolic_cost.layers import attention, mlp, tokens
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
@@ -15,6 +17,8 @@ from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact
+
+AXES = glossary(attention.AXES, mlp.AXES, tokens.AXES)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class GPT:
             ),
             self.sizes(),
             padded=("v",),
+            axes=AXES,
         )
 
     def block(self) -> tuple[Op, ...]:

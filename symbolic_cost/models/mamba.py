@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import glossary
+from symbolic_cost.layers import ssm, tokens
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Logits, Tokens
@@ -59,6 +61,7 @@ class Mamba:
             state_space(self.layer.ops(), exact(self.n_layers), tied=self.tied),
             self.sizes(),
             source="gu-2023",
+            axes=glossary(ssm.AXES, tokens.AXES),
         )
 
     def sizes(self) -> dict[str, Expr]:

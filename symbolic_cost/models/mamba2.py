@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from sympy import Expr, Integer, ceiling
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import glossary
+from symbolic_cost.layers import duality, tokens
 from symbolic_cost.layers.duality import Duality, Form
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.mamba import refuse_other_norms, state_space
@@ -60,6 +62,7 @@ class Mamba2:
             state_space(self.layer.ops(), exact(self.n_layers), tied=self.tied),
             self.sizes(),
             source="dao-2024",
+            axes=glossary(duality.AXES, tokens.AXES),
         )
 
     def sizes(self) -> dict[str, Expr]:

@@ -57,4 +57,4 @@ class Perceptron:
         Linear(last, self.bias).declare(f"fc{len(inner) + 1}", trail)
         row = trail.at.axes[1]
         loss = cross_entropy("loss", f"{trail.at}, !targets[b]:index -> loss[b]", row=row)
-        return Model(self.name, (Part(self.name, (*trail.ops, loss)),), sizes)
+        return Model(self.name, (Part(self.name, (*trail.ops, loss)),), sizes, axes=trail.glossary)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import recurrent
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout
@@ -56,6 +58,7 @@ class RNN:
             ),
             self.sizes(),
             source="zaremba-2014",
+            axes=glossary(recurrent.AXES, axes("v vocabulary")),
         )
 
     def sizes(self) -> dict[str, Expr]:

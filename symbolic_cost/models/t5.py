@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import gated, relative
 from symbolic_cost.layers.gated import gated_products
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Positions, SelfAttention
@@ -24,9 +26,14 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
+AXES = glossary(
+    gated.AXES,
+    relative.AXES,
+    axes("t key-token, o token residual, m token query, u key-token, v vocabulary"),
+)
+
 SOURCE = Positions("r", "l", "t")
 TARGET = Positions("o", "m", "u", causal=True)
-ACROSS = Positions("o", "m", "t")
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class T5:
             ),
             self.sizes(),
             source="raffel-2019",
+            axes=AXES,
         )
 
     def sizes(self) -> dict[str, Expr]:
@@ -126,7 +134,7 @@ class T5:
 
     def _decoder(self) -> tuple[Op, ...]:
         attention = SelfAttention(TARGET, self.dropout).ops()
-        cross = CrossAttention(ACROSS, self.dropout, projected=self.cached is None).ops()
+        cross = CrossAttention(TARGET, SOURCE, self.dropout, projected=self.cached is None).ops()
         return (
             *self._branch("attention", TARGET, attention, "x", "attended"),
             *self._branch("cross", TARGET, cross, "attended", "middle"),

@@ -12,6 +12,8 @@ from enum import StrEnum
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import attention, mlp, patch
 from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
@@ -25,6 +27,8 @@ from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
+
+AXES = glossary(attention.AXES, mlp.AXES, patch.AXES, axes("z whole, w hidden, one whole"))
 
 
 class Heads(StrEnum):
@@ -81,7 +85,7 @@ class ViT:
             Part("block", self.block(), exact(self.n_layers)),
             Part("head", _head(self.heads)),
         )
-        return Model(self.name, parts, self.sizes(), source="dosovitskiy-2020")
+        return Model(self.name, parts, self.sizes(), source="dosovitskiy-2020", axes=AXES)
 
     def sizes(self) -> dict[str, Expr]:
         """Return the size of every axis."""

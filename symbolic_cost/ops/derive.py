@@ -59,9 +59,8 @@ def cost(
 
 def _check(model: Model, placement: Placement, counter: Counter) -> None:
     """Refuse a placement that does not fit, with every reason."""
-    problems = [
-        unknown("axis", axis, model.axes) for axis in placement.axes if axis not in model.axes
-    ]
+    names = model.axis_names
+    problems = [unknown("axis", axis, names) for axis in placement.axes if axis not in names]
     for part in model.parts:
         for op in part.ops:
             where = f"{part.path}.{op.path}"

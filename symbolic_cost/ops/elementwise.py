@@ -148,6 +148,11 @@ class Elementwise(Op):
         return KINDS[self.function].like or self.function
 
     @property
+    def bulk(self) -> bool:
+        """Whether it has weights."""
+        return bool(self.weights)
+
+    @property
     def repeats(self) -> bool:
         """Whether it copies."""
         return self.function == "copy"
@@ -258,7 +263,7 @@ def pointwise(
         PatternError: the pattern does not parse, takes no tensor, adds a bias, or has an axis that
             the result lacks and nothing declares.
     """
-    return _elementwise(name, pattern, function, row, sums, laid)
+    return _elementwise(name, pattern, function, row, sums=sums, laid=laid)
 
 
 def dropout(name: str, pattern: str) -> Elementwise:
@@ -291,7 +296,7 @@ def cross_entropy(name: str, pattern: str, row: str, *, single: bool = True) -> 
 
 
 def _elementwise(
-    name: str, pattern: str, function: str, row: str = "", sums: str = "", laid: str = ""
+    name: str, pattern: str, function: str, row: str = "", *, sums: str = "", laid: str = ""
 ) -> Elementwise:
     if function not in KINDS:
         raise UnknownNameError(unknown("elementwise function", function, KINDS))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sympy import Expr, Integer
 
+from symbolic_cost.axes import At, Axis, Glossary
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Op
 
@@ -64,6 +66,11 @@ class Model:
         means: axes whose size is a mean, which need not be whole (tokens per expert).
         bindings: numbers of a preset, by symbol name.
         source: key of a reference.
+        axes: the glossary, which gives every axis its role; without one, placements by name are
+            all that can be asked.
+
+    Raises:
+        PatternError: an axis of an op that the glossary lacks.
     """
 
     name: str
@@ -73,12 +80,36 @@ class Model:
     means: tuple[str, ...] = ()
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
+    axes: Glossary = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        """Check that every axis of every op has a role, where there is a glossary."""
+        problems = [
+            f"model {self.name!r}: axis {name!r} of {where} is not in the glossary of axes"
+            for name, where in self._first_uses().items()
+            if self.axes and name not in self.axes
+        ]
+        if problems:
+            raise PatternError(problems)
 
     @property
-    def axes(self) -> tuple[str, ...]:
+    def axis_names(self) -> tuple[str, ...]:
         """Every axis of every op once."""
-        found = (axis for part in self.parts for op in part.ops for axis in op.axes)
-        return tuple(dict.fromkeys(found))
+        return tuple(self._first_uses())
+
+    def placed(self, *places: At) -> tuple[Axis, ...]:
+        """Return the axes that some places mean, in the order of the places."""
+        known = [self.axes[name] for name in self.axis_names if name in self.axes]
+        return tuple(axis for place in places for axis in known if axis in place)
+
+    def _first_uses(self) -> dict[str, str]:
+        """Return the path of the op that uses an axis first, by the axis."""
+        uses: dict[str, str] = {}
+        for part in self.parts:
+            for op in part.ops:
+                for axis in op.axes:
+                    uses.setdefault(axis, f"{part.path}.{op.path}")
+        return uses
 
 
 def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:

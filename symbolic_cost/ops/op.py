@@ -132,6 +132,11 @@ class Op:
         return (self,)
 
     @property
+    def bulk(self) -> bool:
+        """Whether it is work that a strategy divides or names: weights, products, scans."""
+        return True
+
+    @property
     def repeats(self) -> bool:
         """Whether the result is the input, some of it several times."""
         return False

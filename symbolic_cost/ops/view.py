@@ -27,6 +27,11 @@ class View(Op):
     regathered: bool = False
 
     @property
+    def bulk(self) -> bool:
+        """Nothing is computed."""
+        return False
+
+    @property
     def whole_axes(self) -> tuple[str, ...]:
         """Return the axis along which parts are taken: a rank holds all of it or lacks parts."""
         whole, first = self.inputs[0], self.outputs[0]

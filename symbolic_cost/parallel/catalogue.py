@@ -1,16 +1,21 @@
 """What each parallel strategy splits: one entry per name, in mesh order, innermost first.
 
 A strategy that is a placement is an entry here and nothing else. Its mesh axes take degrees, and
-each of them splits axes of the model; axes that a model does not have are left out. Where ops run
-under axes of their own, `rewrite` names them; where data moves in steps, `step` says which.
+each of them splits the axes of some roles; axes that a model does not have are left out. Where ops
+run under axes of their own, `rewrite` names them; where data moves in steps, `step` says which.
 
-For example, to split the head width, which leaves scores to be summed over ranks:
+For example, to split the head width, which leaves scores to be summed over ranks, give that axis a
+role of its own and write
 
     "width": Entry(
         meaning="head width over ranks",
         meshes={"width": symbols.s1},
-        places={"width": ("d",)},
+        places={"width": (At(Role.WIDTH),)},
+        leaves=(POOLED,),
     ),
+
+`leaves` names the work that all ranks of a mesh axis repeat. Whatever else has weights, multiplies
+matrices or scans positions and is not divided makes the strategy refuse the model.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ from dataclasses import dataclass, field
 from sympy import Symbol
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import At, Role
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.parallel.axes import HEADS, INNER
+from symbolic_cost.parallel.coverage import BATCH_FREE, LATENTS, POOLED, RESIDUAL, Exempt
 from symbolic_cost.parallel.rules import (
     exchange_heads,
     keep_key_shards,
@@ -39,14 +45,15 @@ class Entry:
     Args:
         meaning: one line.
         meshes: its mesh axes, each with the symbol of its degree.
-        places: axes of the model by the mesh axis that splits them.
-        inmost: axes that its mesh axes split inside of the blocks that others make.
+        places: roles of the axes that each mesh axis splits.
+        inmost: places where its mesh axes split inside of the blocks that others make.
+        leaves: work that its ranks repeat.
         stored: mesh axes whose ranks keep shards of weights, gradients and states.
         needs: strategies that must be there as well.
         excludes: strategies that cannot be there as well.
         because: why not.
-        requires: axes that the model must have.
-        lacks: axes that the model must not have, by the reason.
+        requires: places of which the model must have an axis.
+        lacks: places of which the model must have none, by the reason.
         rewrite: gives ops axes of their own.
         step: turns a collective into steps.
         source: key of a reference.
@@ -54,43 +61,53 @@ class Entry:
 
     meaning: str
     meshes: Mapping[str, Symbol] = field(default_factory=dict)
-    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    inmost: tuple[str, ...] = ()
+    places: Mapping[str, tuple[At, ...]] = field(default_factory=dict)
+    inmost: tuple[At, ...] = ()
+    leaves: tuple[Exempt, ...] = ()
     stored: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     because: str = ""
-    requires: tuple[str, ...] = ()
-    lacks: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[At, ...] = ()
+    lacks: Mapping[At, str] = field(default_factory=dict)
     rewrite: Callable[[Model], Model] | None = None
     step: Step | None = None
     source: str = "definition"
 
 
-_CORE = tuple(f"{axis}_core" for axis in HEADS)
-_POSITIONS = ("r", "l", "z", "l_core")
-_SEQUENCES = ("b", "u")
-_PLANES = ("b", "b_plane", "b_inner")
+_INSIDE = (At(Role.HEAD), At(Role.INNER), At(Role.VOCABULARY))
+_OUTER_HEADS = (At(Role.HEAD, ("",)), At(Role.INNER), At(Role.VOCABULARY))
+_CORE_HEADS = (At(Role.HEAD, ("core",)),)
+_POSITIONS = (At(Role.TOKEN, ("residual", "query", "routed", "core", "patch")),)
+_SEQUENCES = (At(Role.BATCH, ("", "routed")),)
+_PLANES = (At(Role.BATCH, ("", "plane", "inner")),)
+_ROUTED = At(Role.EXPERT, ("",))
 _ONE_TENSOR = "a model has one tensor-parallel scheme"
 _ONE_KEYS = "keys and values are gathered in one way"
-_NO_EXPERTS = {"f_m": "experts are placed by ep, not by a tensor grid"}
+_NO_EXPERTS = {_ROUTED: "experts are placed by ep, not by a tensor grid"}
 
 STRATEGIES: dict[str, Entry] = {
     "tp": Entry(
         meaning="tensor parallel: heads, MLP width and vocabulary",
         meshes={"tp": symbols.m1},
-        places={"tp": (*INNER, *_CORE, "f_m", "f_s")},
+        places={"tp": _INSIDE},
+        leaves=(RESIDUAL, LATENTS, POOLED),
+        source="shoeybi-2019",
     ),
     "sp": Entry(
         meaning="Megatron sequence parallel: residual positions over the tensor-parallel ranks",
-        places={"tp": ("r",)},
+        places={"tp": (At(Role.TOKEN, ("residual",)),)},
         needs=("tp",),
         source="korthikanti-2022",
     ),
     "2d": Entry(
         meaning="SUMMA: features over m1, positions over m2, weights over both",
         meshes={"m1": symbols.m1, "m2": symbols.m2},
-        places={"m1": ("e", *INNER), "m2": ("r", "l")},
+        places={
+            "m1": (At(Role.HIDDEN), *_OUTER_HEADS),
+            "m2": (At(Role.TOKEN, ("residual", "query", "patch")),),
+        },
+        leaves=(LATENTS, POOLED),
         stored=("m2",),
         excludes=("tp", "ulysses", "ring"),
         because=_ONE_TENSOR,
@@ -102,7 +119,12 @@ STRATEGIES: dict[str, Entry] = {
     "2.5d": Entry(
         meaning="SUMMA on m1 x m2 for each of m3 layers; sequences over m2 and m3",
         meshes={"m1": symbols.m1, "m2": symbols.m2, "m3": symbols.m3},
-        places={"m1": ("e", *INNER), "m2": ("b",), "m3": ("b",)},
+        places={
+            "m1": (At(Role.HIDDEN), *_OUTER_HEADS),
+            "m2": (At(Role.BATCH, ("",)),),
+            "m3": (At(Role.BATCH, ("",)),),
+        },
+        leaves=(LATENTS, POOLED, BATCH_FREE),
         stored=("m2",),
         excludes=("tp", "2d", "ulysses", "ring"),
         because=_ONE_TENSOR,
@@ -115,10 +137,11 @@ STRATEGIES: dict[str, Entry] = {
         meaning="inner features over m1, residual features over m2, sequences over all in turn",
         meshes={"m1": symbols.m1, "m2": symbols.m2, "m3": symbols.m3},
         places={
-            "m1": (*INNER, "b"),
-            "m2": ("e", "b_inner"),
+            "m1": (*_OUTER_HEADS, At(Role.BATCH, ("",))),
+            "m2": (At(Role.HIDDEN), At(Role.BATCH, ("inner",))),
             "m3": _PLANES,
         },
+        leaves=(LATENTS, POOLED, BATCH_FREE),
         stored=("m3",),
         excludes=("tp", "2d", "2.5d", "ulysses", "ring"),
         because=_ONE_TENSOR,
@@ -129,8 +152,11 @@ STRATEGIES: dict[str, Entry] = {
     "ulysses": Entry(
         meaning="positions outside, heads inside the attention core",
         meshes={"ulysses": symbols.s1},
-        places={"ulysses": (*_POSITIONS[:-1], *_CORE)},
-        inmost=_CORE,
+        places={
+            "ulysses": (At(Role.TOKEN, ("residual", "query", "routed", "patch")), *_CORE_HEADS)
+        },
+        inmost=_CORE_HEADS,
+        leaves=(POOLED,),
         rewrite=exchange_heads,
         source="jacobs-2023",
     ),
@@ -138,12 +164,14 @@ STRATEGIES: dict[str, Entry] = {
         meaning="context parallel: positions; keys and values are gathered",
         meshes={"cp": symbols.cp},
         places={"cp": _POSITIONS},
+        leaves=(POOLED,),
         source="grattafiori-2024",
     ),
     "ring": Entry(
         meaning="ring attention: positions; keys and values go round",
         meshes={"ring": symbols.cp},
         places={"ring": _POSITIONS},
+        leaves=(POOLED,),
         excludes=("cp",),
         because=_ONE_KEYS,
         rewrite=keep_key_shards,
@@ -153,19 +181,23 @@ STRATEGIES: dict[str, Entry] = {
     "ep": Entry(
         meaning="expert parallel: experts over some of the data-parallel ranks",
         meshes={"ep": symbols.ep},
-        places={"ep": ("b", "x")},
-        requires=("x",),
+        places={"ep": (At(Role.BATCH, ("",)), _ROUTED)},
+        leaves=(BATCH_FREE,),
+        requires=(_ROUTED,),
         needs=("dp",),
+        source="lepikhin-2020",
     ),
     "dp": Entry(
         meaning="data parallel: sequences",
         meshes={"dp": symbols.dp},
-        places={"dp": (*_SEQUENCES, *_PLANES[1:])},
+        places={"dp": (*_SEQUENCES, At(Role.BATCH, ("plane", "inner")))},
+        leaves=(BATCH_FREE,),
     ),
     "replicas": Entry(
         meaning="hybrid sharding: groups of data-parallel ranks that keep the same shards",
         meshes={"replicas": symbols.dr},
-        places={"replicas": (*_SEQUENCES, *_PLANES[1:])},
+        places={"replicas": (*_SEQUENCES, At(Role.BATCH, ("plane", "inner")))},
+        leaves=(BATCH_FREE,),
         needs=("dp",),
     ),
     "pp": Entry(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sympy import Expr
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import exact
@@ -23,7 +24,8 @@ def with_capacity(model: Model, factor: Expr | float) -> Model:
     Raises:
         PlacementError: the model has no experts.
     """
-    if not {"a", "z", "f_m"} <= set(model.axes):
+    slots = model.placed(At(Role.SLOT), At(Role.TOKEN, ("routed",)))
+    if not slots:
         raise PlacementError(f"capacity: model {model.name!r} has no experts")
-    padded = {axis: model.sizes[axis] * exact(factor) for axis in ("a", "z")}
+    padded = {axis.name: model.sizes[axis.name] * exact(factor) for axis in slots}
     return replace(model, sizes={**model.sizes, **padded})

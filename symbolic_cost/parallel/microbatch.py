@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from sympy import Mul
 
+from symbolic_cost.axes import Role
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.strategy import Strategy
 
 _OWN = ("ep", "dp", "replicas")
 """Mesh axes whose ranks have microbatches of their own; those of a tensor grid share one."""
-
-_SEQUENCES = ("b", "u")
-"""Axes of sequences, tokens sorted by expert included."""
 
 
 def on_every_rank(model: Model, strategy: Strategy) -> Model:
@@ -22,7 +20,8 @@ def on_every_rank(model: Model, strategy: Strategy) -> Model:
     The field's b is the microbatch of one rank; a placement splits that of all of them.
     """
     ranks = Mul(*(strategy.degree(mesh) for mesh in _OWN))
+    sequences = {axis.name for axis in model.axes.values() if axis.role is Role.BATCH}
     sizes = {
-        axis: Mul(size, ranks) if axis in _SEQUENCES else size for axis, size in model.sizes.items()
+        axis: Mul(size, ranks) if axis in sequences else size for axis, size in model.sizes.items()
     }
     return replace(model, sizes=sizes)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sympy import Expr
 
+from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.cache import Cache
 from symbolic_cost.ops.einsum import Einsum
@@ -22,36 +23,51 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
 
-Names = Mapping[str, str]
-Rule = Callable[[Op], Names]
-Rest = Callable[[Operand], Names]
+Names = Mapping[str, Axis]
+Rule = Callable[[Op, Glossary], Names]
+Rest = Callable[[Operand, Glossary], Names]
 
 _PLAIN = (Einsum, Elementwise, Fused, Lookup, View)
 """Kinds of ops that run under any axes."""
 
 
-def relabel(model: Model, rule: Rule, rest: Rest = lambda _: {}) -> Model:
+class _Axes:
+    """Sizes and roles of a model's axes, and of the copies that ops are given."""
+
+    def __init__(self, model: Model) -> None:
+        self.sizes: dict[str, Expr] = dict(model.sizes)
+        self.known: dict[str, Axis] = dict(model.axes)
+
+    def copied(self, names: Names, used: tuple[str, ...]) -> dict[str, str]:
+        """Return new names by old ones, of those that are used; the copies are of one size."""
+        renamed = {old: axis for old, axis in names.items() if old in used}
+        for old, axis in renamed.items():
+            self.sizes[axis.name] = self.sizes[old]
+            self.known[axis.name] = axis
+        return {old: axis.name for old, axis in renamed.items()}
+
+
+def relabel(model: Model, rule: Rule, rest: Rest = lambda _, __: {}) -> Model:
     """Return a model of which every op runs under the axes that a rule gives it.
 
     Args:
         model: as declared.
-        rule: new names of an op's axes; those not named stay.
-        rest: new names of the axes under which a result waits for its users.
+        rule: new axes of an op, by the names of the old ones; those not named stay.
+        rest: new axes under which a result waits for its users.
 
     Raises:
         PlacementError: an op that cannot run under other axes.
     """
-    sizes = dict(model.sizes)
-    parts = tuple(replace(part, ops=_relabel_ops(part, rule, rest, sizes)) for part in model.parts)
-    return replace(model, parts=parts, sizes=sizes)
+    axes = _Axes(model)
+    parts = tuple(replace(part, ops=_relabel_ops(part, rule, rest, axes)) for part in model.parts)
+    return replace(model, parts=parts, sizes=axes.sizes, axes=axes.known)
 
 
-def _relabel_ops(part: Part, rule: Rule, rest: Rest, sizes: dict[str, Expr]) -> tuple[Op, ...]:
+def _relabel_ops(part: Part, rule: Rule, rest: Rest, axes: _Axes) -> tuple[Op, ...]:
     made: dict[str, tuple[str, ...]] = {}
     ops: list[Op] = []
     for op in part.ops:
-        names = {old: new for old, new in rule(op).items() if old in op.axes}
-        sizes |= {new: sizes[old] for old, new in names.items()}
+        names = axes.copied(rule(op, axes.known), op.axes)
         moved = with_axes(op, names) if names else op
         for declared, operand in zip(op.inputs, moved.inputs, strict=True):
             # What comes from outside arrives as declared; constants are wherever they are needed.
@@ -59,18 +75,17 @@ def _relabel_ops(part: Part, rule: Rule, rest: Rest, sizes: dict[str, Expr]) -> 
             before = made.setdefault(operand.tensor, outside)
             if before != operand.axes:
                 moved = _viewed(moved, operand, before, made, ops)
-        moved, rested = _rested(moved, rest, sizes)
+        moved, rested = _rested(moved, rest, axes)
         ops += [moved, *rested]
         made |= {operand.tensor: operand.axes for op in (moved, *rested) for operand in op.outputs}
     return tuple(ops)
 
 
-def _rested(op: Op, rest: Rest, sizes: dict[str, Expr]) -> tuple[Op, tuple[View, ...]]:
+def _rested(op: Op, rest: Rest, axes: _Axes) -> tuple[Op, tuple[View, ...]]:
     """Return an op whose results wait under other axes, and the views to those."""
     outputs, views = [], []
     for operand in op.outputs:
-        names = {old: new for old, new in rest(operand).items() if old in operand.axes}
-        sizes |= {new: sizes[old] for old, new in names.items()}
+        names = axes.copied(rest(operand, axes.known), operand.axes)
         made = operand.renamed(f"{operand.tensor}.made") if names else operand
         outputs.append(made)
         if names:
@@ -110,7 +125,7 @@ def with_tensor(op: Op, old: str, new: str) -> Op:
     return moved
 
 
-def with_axes(op: Op, names: Names) -> Op:
+def with_axes(op: Op, names: Mapping[str, str]) -> Op:
     """Return an op under new axes.
 
     Raises:
@@ -138,9 +153,9 @@ def with_axes(op: Op, names: Names) -> Op:
     return moved
 
 
-def _operands(operands: tuple[Operand, ...], names: Names) -> tuple[Operand, ...]:
+def _operands(operands: tuple[Operand, ...], names: Mapping[str, str]) -> tuple[Operand, ...]:
     return tuple(replace(operand, axes=_axes(operand.axes, names)) for operand in operands)
 
 
-def _axes(axes: tuple[str, ...], names: Names) -> tuple[str, ...]:
+def _axes(axes: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(names.get(axis, axis) for axis in axes)

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from symbolic_cost.axes import Axis, Glossary, Role, of_role
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View
-from symbolic_cost.parallel.axes import HEADS, INNER, KEYS, whole
-from symbolic_cost.parallel.relabel import relabel
+from symbolic_cost.parallel.relabel import Names, relabel
+
+_INSIDE = (Role.HEAD, Role.INNER, Role.VOCABULARY)
+"""Features inside a layer; the residual stream has hidden ones."""
+
+SUMMED = "summed"
+"""Copy of the axes over which a product sums all at once."""
 
 
 def exchange_heads(model: Model) -> Model:
@@ -33,53 +39,80 @@ def three_dimensions(model: Model) -> Model:
 def keep_key_shards(model: Model) -> Model:
     """Save shards of the keys and values that come round, and no copies (ring attention)."""
     parts = tuple(
-        replace(part, ops=tuple(map(_in_shards, _uncopied(part.ops)))) for part in model.parts
+        replace(
+            part,
+            ops=tuple(_in_shards(op, model.axes) for op in _uncopied(part.ops, model.axes)),
+        )
+        for part in model.parts
     )
     return replace(model, parts=parts)
 
 
-def _uncopied(ops: tuple[Op, ...]) -> Iterator[Op]:
+def whole(axis: str) -> Axis:
+    """Return the copy of an axis that no mesh axis splits."""
+    return Axis(f"{axis}_whole", Role.WHOLE, SUMMED)
+
+
+def _copy(axis: Axis, copy: str) -> Axis:
+    return replace(axis, name=f"{axis.name}_{copy}", copy=copy)
+
+
+def _attends(operand: Operand, known: Glossary) -> bool:
+    return any(of_role(known, operand.axes, Role.KEY_TOKEN))
+
+
+def _uncopied(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
     """Yield ops that take keys and values themselves where they took copies."""
     sources: dict[str, Operand] = {}
     for op in ops:
-        if op.repeats and set(KEYS) & set(op.outputs[0].axes):
+        if op.repeats and _attends(op.outputs[0], known):
             sources[op.outputs[0].tensor] = op.inputs[0]
             continue
         inputs = tuple(sources.get(each.tensor, each) for each in op.pattern.inputs)
         yield replace(op, pattern=replace(op.pattern, inputs=inputs))
 
 
-def _in_shards(op: Op) -> Op:
-    if isinstance(op, View) and set(KEYS) & set(op.outputs[0].axes):
+def _in_shards(op: Op, known: Glossary) -> Op:
+    if isinstance(op, View) and _attends(op.outputs[0], known):
         return replace(op, regathered=True)
     return op
 
 
-def _exchanged(op: Op) -> dict[str, str]:
-    if not set(KEYS) & set(op.axes):
+def _exchanged(op: Op, known: Glossary) -> Names:
+    if not any(of_role(known, op.axes, Role.KEY_TOKEN)):
         return {}
-    return {axis: f"{axis}_core" for axis in ("l", *HEADS)}
+    exchanged = [
+        *(known[name] for name in of_role(known, op.axes, Role.HEAD)),
+        *(known[name] for name in of_role(known, op.axes, Role.TOKEN)),
+    ]
+    return {axis.name: _copy(axis, "core") for axis in exchanged}
 
 
-def _whole_inputs(op: Op) -> dict[str, str]:
+def _whole_inputs(op: Op, known: Glossary) -> Names:
     if isinstance(op, Lookup):
-        return {"v": whole("v")}
+        return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
     if not isinstance(op, Einsum) or not op.weights:
         return {}
-    return {axis: whole(axis) for axis in _summed(op)}
+    return {axis: whole(axis) for axis in op.axes if axis not in op.result.axes}
 
 
-def _planes(op: Op) -> dict[str, str]:
+def _planes(op: Op, known: Glossary) -> Names:
     if isinstance(op, Lookup):
-        return {"v": whole("v")}
+        return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
     if isinstance(op, Einsum) and op.weights:
-        return {"b": "b_plane"}
-    return {"b": "b_inner"} if set(INNER) & set(op.axes) else {}
+        copy = "plane"
+    elif any(of_role(known, op.axes, *_INSIDE)):
+        copy = "inner"
+    else:
+        return {}
+    return {name: _copy(known[name], copy) for name in of_role(known, op.axes, Role.BATCH)}
 
 
-def _between_planes(result: Operand) -> dict[str, str]:
-    return {"b_plane": "b_inner" if set(INNER) & set(result.axes) else "b"}
-
-
-def _summed(op: Einsum) -> list[str]:
-    return [axis for axis in op.axes if axis not in op.result.axes]
+def _between_planes(result: Operand, known: Glossary) -> Names:
+    inside = any(of_role(known, result.axes, *_INSIDE))
+    waiting = {}
+    for name in of_role(known, result.axes, Role.BATCH):
+        if known[name].copy == "plane":
+            plain = replace(known[name], name=name.removesuffix("_plane"), copy="")
+            waiting[name] = _copy(plain, "inner") if inside else plain
+    return waiting

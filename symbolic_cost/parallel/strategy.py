@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import Expr, Integer, Mul
 
+from symbolic_cost.axes import At
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
-from symbolic_cost.parallel.axes import placeable
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
+from symbolic_cost.parallel.coverage import Exempt, Repeated, coverage
 from symbolic_cost.symbols import exact
 
 Degrees = tuple[Expr | int, ...]
@@ -111,10 +112,10 @@ class Strategy:
             PlacementError: the model has axes that a strategy cannot place.
         """
         problems = [
-            f"{name}: model {model.name!r} has axis {axis}: {reason}"
+            f"{name}: model {model.name!r} has axis {axis.name} ({axis.role}): {reason}"
             for name in self.degrees
-            for axis, reason in STRATEGIES[name].lacks.items()
-            if axis in model.axes
+            for place, reason in STRATEGIES[name].lacks.items()
+            for axis in model.placed(place)
         ]
         if problems:
             raise PlacementError(problems)
@@ -130,21 +131,41 @@ class Strategy:
             model: as declared, or as `Strategy.model` gives it.
 
         Raises:
-            PlacementError: a strategy finds none of its axes in the model.
+            PlacementError: a strategy finds none of its axes in the model, or leaves work whole
+                that it does not exempt.
         """
-        present, problems = placeable(model.axes), []
+        placement = self._placed(model)
+        coverage(model, placement, self._leaves(placement))
+        return placement
+
+    def repeated(self, model: Model) -> tuple[Repeated, ...]:
+        """Return the ops that ranks of a mesh axis run alike; arguments and errors as above."""
+        placement = self._placed(model)
+        return coverage(model, placement, self._leaves(placement))
+
+    def _leaves(self, placement: Placement) -> dict[tuple[str, str], tuple[Exempt, ...]]:
+        """Return what the ranks of every strategy's mesh axes may repeat."""
+        return {
+            (name, mesh): STRATEGIES[name].leaves
+            for name in self.degrees
+            for mesh in STRATEGIES[name].meshes
+            if mesh in placement.degrees
+        }
+
+    def _placed(self, model: Model) -> Placement:
+        problems = []
         axes: dict[str, tuple[str, ...]] = {}
         for name in self.degrees:
             entry = STRATEGIES[name]
-            places = list(_places(entry))
-            found = [(axis, mesh) for axis, mesh in places if axis in present]
-            missing = [axis for axis in entry.requires if axis not in present]
-            if places and (missing or not found):
-                wanted = ", ".join(missing or [axis for axis, _ in places])
-                problems.append(f"{name}: model {model.name!r} has none of its axes ({wanted})")
-            for axis, mesh in found:
-                outer = axes.get(axis, ())
-                axes[axis] = (mesh, *outer) if axis in entry.inmost else (*outer, mesh)
+            places = [place for group in entry.places.values() for place in group]
+            missing = [place for place in entry.requires if not model.placed(place)]
+            if places and (missing or not model.placed(*places)):
+                problems.append(_lacking(name, model, missing or places))
+            for mesh, group in entry.places.items():
+                for axis in model.placed(*group):
+                    outer = axes.get(axis.name, ())
+                    inmost = any(axis in place for place in entry.inmost)
+                    axes[axis.name] = (mesh, *outer) if inmost else (*outer, mesh)
         if problems:
             raise PlacementError(problems)
         degrees = {mesh: degree for mesh, degree in self.mesh.items() if mesh != "pp"}
@@ -197,9 +218,11 @@ def parse_strategy(text: str) -> Strategy:
     return made
 
 
-def _places(entry: Entry) -> Iterator[tuple[str, str]]:
-    for mesh, axes in entry.places.items():
-        yield from ((axis, mesh) for axis in axes)
+def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
+    wanted = ", ".join(dict.fromkeys(map(str, places)))
+    if not model.axes:
+        return f"{name}: model {model.name!r} gives its axes no roles (Model(axes=...)): {wanted}"
+    return f"{name}: model {model.name!r} has none of its axes ({wanted})"
 
 
 def _degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from symbolic_cost.axes import Glossary
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import CostTable, Quantity, Row, Split
 from symbolic_cost.ops.derive import cost
@@ -49,22 +50,22 @@ def strategy_table(
     placement = strategy.placement(own)
     plan = named_schedule(schedule)
     share = stage_model(own, stages, stage, plan)
-    present = set(share.axes)
+    present = set(share.axis_names)
     used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
     table = cost(share, conventions, replace(placement, axes=used), recompute)
-    rows = tuple(_in_steps(row, strategy, conventions) for row in table)
+    rows = tuple(_in_steps(row, strategy, conventions, own.axes) for row in table)
     sent = stage_rows(own, table, placement, stages=stages, stage=stage, plan=plan)
     splits = table.splits + block_split(model, stages) + _expert_split(strategy)
-    return replace(table, rows=(*rows, *step_buffers(rows), *sent), splits=splits)
+    return replace(table, rows=(*rows, *step_buffers(rows, own.axes), *sent), splits=splits)
 
 
-def _in_steps(row: Row, strategy: Strategy, conventions: Conventions) -> Row:
+def _in_steps(row: Row, strategy: Strategy, conventions: Conventions, known: Glossary) -> Row:
     move = row.collective
     if move is not None and row.quantity is Quantity.COMMUNICATION:
         for name in strategy.degrees:
             step = STRATEGIES[name].step
             if step is not None:
-                row = step(row, move, conventions, exact(strategy.panels))
+                row = step(row, move, conventions, exact(strategy.panels), known)
     return row
 
 

@@ -115,7 +115,9 @@ class _Numbers:
 
     def __init__(self, model: Model, values: Mapping[str, object]) -> None:
         self._values = values
-        self.sizes = {axis: self.whole(model.sizes[axis], f"axis {axis!r}") for axis in model.axes}
+        self.sizes = {
+            axis: self.whole(model.sizes[axis], f"axis {axis!r}") for axis in model.axis_names
+        }
 
     def whole(self, expr: Expr, what: str = "a count") -> int:
         """Return the integer that a formula stands for.

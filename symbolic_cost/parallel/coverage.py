@@ -1,0 +1,148 @@
+"""Coverage: after placement, all work is divided, or it is named.
+
+A mesh axis divides an op if it splits one of the op's axes. What it leaves whole, all of its ranks
+do alike: elementwise work between the layers, and what an entry of the catalogue exempts by name.
+Anything else that has weights, multiplies matrices or scans positions would silently cost as much
+on every rank as on one, so the strategy is refused for the model.
+
+For example, tp splits heads, MLP width and vocabulary. A norm runs on residual positions and is
+exempt (sp splits them); an LSTM's cell has batch, positions and features that recur, so nothing
+that tp could split: every rank would run all of it, and tp is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from symbolic_cost.axes import At, Axis, Role
+from symbolic_cost.errors import PlacementError
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """Work that the ranks of a mesh axis repeat on purpose.
+
+    Args:
+        name: of the work.
+        meaning: one line.
+        test: whether an op with these axes is such work.
+    """
+
+    name: str
+    meaning: str
+    test: Callable[[tuple[Axis, ...]], bool]
+
+
+def _has(*places: At) -> Callable[[tuple[Axis, ...]], bool]:
+    return lambda axes: any(axis in place for axis in axes for place in places)
+
+
+def _pooled(axes: tuple[Axis, ...]) -> bool:
+    roles = {axis.role for axis in axes}
+    return Role.HIDDEN in roles and not roles & {Role.TOKEN, Role.KEY_TOKEN}
+
+
+def _lacks(*roles: Role) -> Callable[[tuple[Axis, ...]], bool]:
+    return lambda axes: all(axis.role not in roles for axis in axes)
+
+
+RESIDUAL = Exempt(
+    "residual stream",
+    "norms, routers, positions and patches outside the layers; sp divides most of them",
+    _has(At(Role.TOKEN, ("residual", "patch"))),
+)
+LATENTS = Exempt(
+    "latents",
+    "projections to a narrow width, which every rank needs whole",
+    _has(At(Role.LATENT)),
+)
+POOLED = Exempt(
+    "pooled",
+    "heads on one position of a sequence",
+    _pooled,
+)
+BATCH_FREE = Exempt(
+    "shared by sequences",
+    "what is computed once for all sequences: tables of positions and distances",
+    _lacks(Role.BATCH),
+)
+ELEMENTWISE = Exempt(
+    "elementwise",
+    "activations, sums and dropouts between the layers, without weights",
+    lambda _: True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """An op that all ranks of a mesh axis run alike.
+
+    Args:
+        path: of the op.
+        mesh: the mesh axis.
+        reason: what exempts it.
+    """
+
+    path: str
+    mesh: str
+    reason: Exempt
+
+
+def coverage(
+    model: Model, placement: Placement, leaves: Mapping[tuple[str, str], Iterable[Exempt]]
+) -> tuple[Repeated, ...]:
+    """Return the ops that ranks repeat, each with what exempts it.
+
+    Args:
+        model: with the axes of the strategy.
+        placement: of these.
+        leaves: what may be repeated, by strategy and mesh axis.
+
+    Raises:
+        PlacementError: work that is neither divided nor exempt, with what would divide it.
+    """
+    repeated: list[Repeated] = []
+    refused: dict[tuple[str, str], list[str]] = {}
+    for path, op in _work(model):
+        for (name, mesh), accepted in leaves.items():
+            if any(mesh in placement.meshes(axis) for axis in op.axes):
+                continue
+            axes = tuple(model.axes[name] for name in op.axes if name in model.axes)
+            reason = _exemption(op, axes, accepted)
+            if reason is None:
+                labels = ", ".join(map(str, axes)) or "no axis with a role"
+                refused.setdefault((name, mesh), []).append(f"{path} [{labels}]")
+            else:
+                repeated.append(Repeated(path, mesh, reason))
+    if refused:
+        raise PlacementError(
+            [_refusal(model, placement, *key, ops) for key, ops in refused.items()]
+        )
+    return tuple(repeated)
+
+
+def _exemption(op: Op, axes: tuple[Axis, ...], accepted: Iterable[Exempt]) -> Exempt | None:
+    if not op.bulk:
+        return ELEMENTWISE
+    return next((exempt for exempt in accepted if exempt.test(axes)), None)
+
+
+def _work(model: Model) -> Iterator[tuple[str, Op]]:
+    for part in model.parts:
+        for op in part.ops:
+            if op.kernels():
+                yield f"{part.path}.{op.path}", op
+
+
+def _refusal(model: Model, placement: Placement, name: str, mesh: str, ops: list[str]) -> str:
+    shown, more = "; ".join(ops[:3]), len(ops) - 3
+    split = ", ".join(axis for axis in model.axis_names if mesh in placement.meshes(axis))
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"{name}: every rank would do all the work of {shown}{rest} of model {model.name!r}; "
+        f"{'' if mesh == name else f'mesh axis {mesh} of '}{name} splits {split or 'nothing'} here, and each needs one of these axes"
+    )
