@@ -38,7 +38,8 @@ class Norm(StrEnum):
             Norm.LAYER_BARE: "",
             Norm.RMS: f", *scale[{axes}]",
         }
-        function = "rms_norm" if self is Norm.RMS else "layer_norm"
+        functions = {Norm.RMS: "rms_norm", Norm.LAYER_BARE: "layer_norm_bare"}
+        function = functions.get(self, "layer_norm")
         return norm(name, f"{tensor}{weights[self]} -> {result}", function, row)
 
 

@@ -89,6 +89,21 @@ class Conv(Op):
 
 
 @dataclass(frozen=True)
+class TransposedConv(Conv):
+    """A convolution that spreads every input over a window of the result; see `conv`."""
+
+    @property
+    def kind(self) -> str:
+        """It counts as a convolution."""
+        return "conv"
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes of the products: those of the input and of the kernel."""
+        return tuple(dict.fromkeys(self.inputs[0].axes + self.weights[0].axes))
+
+
+@dataclass(frozen=True)
 class Pool(Op):
     """A reduction over windows; see `pool`."""
 
@@ -144,6 +159,16 @@ class Pool(Op):
 
 POOLS = ("max_pool", "avg_pool")
 """Functions of a window."""
+
+
+def transposed_conv(name: str, pattern: str) -> Conv:
+    """Declare a transposed convolution, by a pattern as that of `conv`.
+
+    Raises:
+        PatternError: as `conv`.
+    """
+    made = conv(name, pattern)
+    return TransposedConv(name, made.pattern)
 
 
 def conv(name: str, pattern: str, among: str = "") -> Conv:

@@ -68,6 +68,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
         "relu6": Kind(Keeps.INPUTS),
+        "leaky_relu": Kind(Keeps.INPUTS),
+        "prelu": Kind(Keeps.INPUTS),
+        "elu": Kind(Keeps.INPUTS),
+        "interpolate": Kind(Keeps.NOTHING),
         "sigmoid": Kind(Keeps.OUTPUTS),
         "softplus": Kind(Keeps.INPUTS),
         "exp": Kind(Keeps.OUTPUTS),
@@ -97,6 +101,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "layer_norm": Kind(
             Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
         ),
+        "layer_norm_bare": Kind(
+            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
+        ),
+        "group_norm": Kind(
+            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
+        ),
+        "instance_norm": Kind(Keeps.INPUTS, statistics=2),
         "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
         # on a copy in single precision, normalised before it is cast back and scaled
         "rms_norm_single": Kind(
@@ -277,7 +288,7 @@ def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
     Args:
         name: of the op.
         pattern: its tensors; the first weight is the scale.
-        function: "layer_norm" or "rms_norm".
+        function: "layer_norm", "rms_norm", "batch_norm", "group_norm" or "instance_norm".
         row: axes along which it normalises.
     """
     return _elementwise(name, pattern, function, row)
