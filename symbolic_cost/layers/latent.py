@@ -10,11 +10,12 @@ a decode step expands all latents of its cache, or none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.core import GroupedCore
+from symbolic_cost.layers.attention import Bias, output
+from symbolic_cost.layers.core import FULL, GROUPED, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache
@@ -43,14 +44,14 @@ class LatentAttention:
     """Self-attention from x[b r e] to y[b r e] with a cached latent.
 
     Args:
-        query_latent: whether queries are projected through a latent too.
+        query: axis of the latent that queries are projected through; empty without one.
         expansion: where keys and values are expanded.
         core: its variant.
     """
 
-    query_latent: bool = True
+    query: str = "r_q"
     expansion: Expansion = Expansion.OWN
-    core: GroupedCore = field(default_factory=GroupedCore)
+    core: AttentionCore = field(default_factory=AttentionCore)
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -65,8 +66,7 @@ class LatentAttention:
             cache("cache_kv", f"normed[b l r_kv] -> latents[b {t} r_kv]", kept="b m r_kv"),
             cache("cache_k", f"turned[b l d_r] -> shared[b {t} d_r]", kept="b m d_r"),
             *attention,
-            einsum("proj", "context[b l k g d_v], *w[k g d_v e] -> summed[b l e]"),
-            view("scatter", "summed[b l e] -> y[b r e]"),
+            *output(FULL, "k g", bias=Bias.NONE, width="d_v"),
         )
 
     @property
@@ -76,7 +76,6 @@ class LatentAttention:
 
     def _on_expanded(self) -> tuple[Op, ...]:
         """Declare attention to expanded keys and values."""
-        core = replace(self.core, repeated=False, value="d_v")
         t = self._positions
         own = t == "l"
         k, v = ("k", "v") if own else ("keys", "values")
@@ -92,13 +91,13 @@ class LatentAttention:
             einsum("v_up", f"latents[b {t} r_kv], *w[r_kv k d_v] -> {v}[b {t} k d_v]"),
             pointwise("join", f"{expanded} -> {k}[b {t} k d]", "copy", laid="d_n d_r"),
             *(views if own else ()),
-            *core.ops(),
+            *self.core.ops(GROUPED, value="d_v"),
         )
 
     def _on_latents(self) -> tuple[Op, ...]:
         """Declare attention to the latents, which all heads share; d is r_kv + d_r."""
-        core = replace(self.core, repeated=False, heads="", value="r_kv")
-        latents = scope("latent", core.ops(), q="q", keys="keys", values="latents")
+        core = self.core.ops(Heads("k g", ""), value="r_kv")
+        latents = scope("latent", core, q="q", keys="keys", values="latents")
         return (
             *self._queries(("q_up", "d_n", "plain_q"), ("q_rotated", "d_r", "raw")),
             rotation("rotate_q", "raw[b l k g d_r]", "turned_q[b l k g d_r]", "d_r"),
@@ -121,7 +120,7 @@ class LatentAttention:
 
     def _queries(self, *parts: tuple[str, str, str]) -> tuple[Op, ...]:
         """Declare the parts of the queries, as (name, width, result)."""
-        if not self.query_latent:
+        if not self.query:
             return tuple(
                 einsum(name, f"full[b l e], *w[e k g {width}] -> {made}[b l k g {width}]")
                 for name, width, made in parts

@@ -67,18 +67,16 @@ class Sizes:
         for item in fields(self):
             object.__setattr__(self, item.name, exact(getattr(self, item.name)))
 
-    def axes(
-        self, shape: Shape, *, latent: bool, expansion: Expansion = Expansion.OWN
-    ) -> dict[str, Expr]:
+    def axes(self, shape: Shape, latent: Expansion | None = None) -> dict[str, Expr]:
         """Return the size of every axis that a decoder may have.
 
         Args:
             shape: what the model runs on.
-            latent: whether attention is latent: heads of one group, of width d_n + d_r.
-            expansion: where keys and values are expanded; the latents' width is r_kv + d_r.
+            latent: where latent attention expands keys and values: heads of one group, of width
+                d_n + d_r, or r_kv + d_r on the latents; None if attention is not latent.
         """
         b, l, c = shape.b, shape.l, shape.c
-        plain = self.r_kv if expansion is Expansion.NEVER else self.d_n
+        plain = self.r_kv if latent is Expansion.NEVER else self.d_n
         width = plain + self.d_r if latent else self.q
         heads, group = (self.h, Integer(1)) if latent else (self.k, self.h / self.k)
         return {
@@ -91,6 +89,8 @@ class Sizes:
             "window": self.W,
             **dict.fromkeys(("e", "n_e"), self.e),
             "f": self.f,
+            "c": Integer(3),
+            "h": self.h,
             "k": heads,
             "g": group,
             "d": width,

@@ -5,10 +5,11 @@ from sympy import expand
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, PatternError
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.decoder_families import symbolic
 from symbolic_cost.models.mamba2 import Mamba2
-from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.parallel.strategy import parse_strategy
@@ -85,7 +86,7 @@ SMALL = {
     ],
 )
 def test_configurations_say_how_much_is_rotated(family, keys, rotated):
-    model = from_config({"model_type": family, **SMALL, **keys})
+    model = bound(from_config({"model_type": family, **SMALL, **keys}))
     assert flop(model, "block.attention.rotate_q") == 3 * b * l * 4 * rotated
 
 

@@ -9,9 +9,10 @@ from sympy import Integer, Rational, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.inference import (
     batch_that_fits,
     cache,
@@ -22,7 +23,6 @@ from symbolic_cost.models.inference import (
 )
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import b, e, f, h, k, l, n_layers, q
 
@@ -139,7 +139,9 @@ def test_refuses_unknown_conventions():
 
 
 # A latent is expanded again at every step: these families do more.
-EXPANDED_ONCE = sorted(name for name, traits in TRAITS.items() if not traits.latent)
+EXPANDED_ONCE = sorted(
+    name for name, family in DECODERS.items() if not isinstance(family.attention, LatentAttention)
+)
 
 
 @pytest.mark.parametrize("name", EXPANDED_ONCE)

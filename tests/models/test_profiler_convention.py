@@ -4,6 +4,7 @@ import pytest
 from sympy import Integer
 
 from symbolic_cost.conventions.presets import preset
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import transposed_conv
@@ -32,7 +33,7 @@ GPT2 = {
 
 
 def forward(config, b, l, conventions):
-    model = from_config(config, Shape(Integer(b), Integer(l)))
+    model = bound(from_config(config, Shape(Integer(b), Integer(l))))
     return cost(model, preset(conventions)).total("flop", phase="forward")
 
 

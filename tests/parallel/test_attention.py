@@ -1,11 +1,13 @@
 """Words that ranks send for an attention block: derived and counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.core import GroupedCore
-from symbolic_cost.layers.grouped import GroupedAttention
+from symbolic_cost.layers.attention import Attention, Bias, Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.models.decoder import ATTENTION
 from symbolic_cost.ops.graph import Model, Part
 from tests.parallel import algorithms, attention
 from tests.parallel.derived import assert_same_results, derived_words, sizes
@@ -88,15 +90,18 @@ GRIDS_3D = [
 ]
 
 
+PLAIN_ATTENTION = replace(ATTENTION, rotated=Rotated.NOTHING)
+
+
 def model(shape):
-    layer = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=False))
+    layer = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t", "m"), shape["l"])
     return Model("attention", (Part("block", layer.ops()),), sizes(shape | length))
 
 
 def fused(shape):
     """Heads without groups, projected by one product."""
-    layer = Attention(qkv_bias=False, output_bias=False, dropout=False)
+    layer = Attention(bias=Bias.NONE, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t"), shape["l"])
     given = {axis: size for axis, size in shape.items() if axis not in "kg"}
     return Model(
@@ -170,7 +175,7 @@ def test_three_dimensions(m1, m2, m3):
 @pytest.mark.parametrize("ring", [1, 2, 3, 4])
 def test_rings_keep_no_copies(ring):
     """Keys that are copied to every query head otherwise go round once for all of them."""
-    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     plain = model(GROUPED)
     declared = Model("copied", (Part("block", copied.ops()),), plain.sizes)
     assert derived_words(declared, f"ring={ring}") == derived_words(plain, f"ring={ring}")
@@ -179,7 +184,7 @@ def test_rings_keep_no_copies(ring):
 @pytest.mark.parametrize("cp", [1, 2, 3, 4, 6])
 def test_copied_keys_are_saved_whole(cp):
     """Their gradients are added over the copies before they are scattered."""
-    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     declared = Model("copied", (Part("block", copied.ops()),), model(GROUPED).sizes)
     words = derived_words(declared, f"cp={cp}")
     block = 2 * 4 * 12 * 6 * 2  # keys and values
