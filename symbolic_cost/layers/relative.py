@@ -55,12 +55,12 @@ class CrossAttention:
     def _memory(self) -> tuple[Op, ...]:
         """Declare the keys and values of the memory."""
         source = self.source
+        kept = tuple(joined(name, name[0], "h", source, Kept.HEADS) for name in ("keys", "values"))
+        if not source.residual:
+            return kept
         read = f"read[b {source.query} e]"
-        made = (
+        return (
             view("memory", f"memory[b {source.residual} e] -> {read}"),
             *(einsum(name, f"{read}, *w[e h d] -> {name}[b {source.query} h d]") for name in "kv"),
-        )
-        return (
-            *(made if source.residual else ()),
-            *(joined(name, name[0], "h", source, Kept.HEADS) for name in ("keys", "values")),
+            *kept,
         )

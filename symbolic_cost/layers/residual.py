@@ -62,12 +62,12 @@ class Branch:
         """
         before = self.placing in {Placing.PRE, Placing.SANDWICH}
         post = self.placing is Placing.POST
-        taken = f"{path}.normed" if before else x
+        taken = f"{path}.entry" if before else x
         summed = f"{path}.post" if post else y
         return (
             *(scope(path, (self.normed("norm"),), x=x, y=taken) if before else ()),
-            *scope(path, layer, x=taken, y=f"{path}.branch", **outside),
-            *scope(path, chain("branch", self._links(), "sum"), x=x, sum=summed),
+            *scope(path, layer, x=taken, y=f"{path}.outcome", **outside),
+            *scope(path, chain("outcome", self._links(), "sum"), x=x, sum=summed),
             *(scope(path, (self.normed("norm"),), x=summed, y=y) if post else ()),
         )
 
@@ -75,8 +75,8 @@ class Branch:
         """Declare a layer whose branch is added later, with another."""
         if not self.dropped:
             return scope(path, layer, x=x, y=y)
-        drop = dropout("dropout", f"branch[{self.axes}] -> y[{self.axes}]")
-        return (*scope(path, layer, x=x, y=f"{path}.branch"), *scope(path, (drop,), y=y))
+        drop = dropout("dropout", f"outcome[{self.axes}] -> y[{self.axes}]")
+        return (*scope(path, layer, x=x, y=f"{path}.outcome"), *scope(path, (drop,), y=y))
 
     def normed(self, name: str, x: str = "x", y: str = "y") -> Op:
         """Declare a norm of the residual stream."""

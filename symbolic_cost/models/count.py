@@ -87,7 +87,8 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape) -> Imported:
     else:
         made = imported(source, shape)
     model = bound(made.model)
-    open_sizes = {symbol for size in model.sizes.values() for symbol in size.free_symbols}
+    used = (model.sizes[axis] for axis in model.axis_names)
+    open_sizes = {symbol for size in used for symbol in size.free_symbols}
     open_sizes |= {symbol for part in model.parts for symbol in part.repeat.free_symbols}
     if open_sizes:
         names = ", ".join(sorted(map(str, open_sizes)))

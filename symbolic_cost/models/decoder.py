@@ -218,11 +218,11 @@ class Decoder:
     def _side_by_side(self, attention: Layer, layer: Layer) -> tuple[Op, ...]:
         """Declare a block whose two branches read the same x."""
         shared = self.order is Order.SHARED_NORM
-        second = "attention.normed" if shared else "mlp.normed"
+        second = "attention.entry" if shared else "mlp.entry"
         norm = (self.branch.normed("norm"),)
         return (
-            *scope("attention", norm, x="x", y="attention.normed"),
-            *self.branch.beside("attention", attention.ops(), "attention.normed", "attended"),
+            *scope("attention", norm, x="x", y="attention.entry"),
+            *self.branch.beside("attention", attention.ops(), "attention.entry", "attended"),
             *(() if shared else scope("mlp", norm, x="x", y=second)),
             *self.branch.beside("mlp", layer.ops(), second, "processed"),
             pointwise("join", "attended[b r e], processed[b r e] -> joined[b r e]", "add"),

@@ -162,7 +162,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "llama": Decoder(reads=Reads(_BIASES)),
         "mistral": Decoder(windows=Windows(0, 4096)),
         "mixtral": Decoder(
-            windows=Windows(0, 4096),
+            windows=Windows(0),
             sparse=Sparse.ALWAYS,
             reads=Reads(expert_width="intermediate_size"),
         ),

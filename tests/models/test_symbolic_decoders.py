@@ -211,4 +211,4 @@ def test_depth_and_experts_cost_nothing_to_declare():
 
 
 def test_the_example_of_a_new_family_holds():
-    assert doctest.testmod(decoder_families) == (0, 4)
+    assert doctest.testmod(decoder_families) == (0, 3)
