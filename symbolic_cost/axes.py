@@ -28,6 +28,7 @@ class Role(StrEnum):
     HIDDEN = "hidden"
     HEAD = "head"
     GROUP = "group"
+    WIDTH = "width"
     INNER = "inner"
     VOCABULARY = "vocabulary"
     EXPERT = "expert"
@@ -44,12 +45,13 @@ MEANINGS: Mapping[Role, str] = MappingProxyType(
         Role.HIDDEN: "features of the residual stream",
         Role.HEAD: "attention or state heads; key/value heads where they are grouped",
         Role.GROUP: "query heads that share one key/value head",
+        Role.WIDTH: "features of one head",
         Role.INNER: "features inside a layer (MLP width, state-space channels)",
         Role.VOCABULARY: "entries of the vocabulary",
         Role.EXPERT: "experts (routed), and their scores by the router (scored)",
         Role.SLOT: "experts chosen for a token",
         Role.LATENT: "a narrow projection that ranks sharing a layer compute alike",
-        Role.WHOLE: "what is never split: a head's width, a kernel, gates, pixels",
+        Role.WHOLE: "what is never split: a kernel, gates, pixels",
     }
 )
 """One line for every role."""

@@ -16,6 +16,7 @@ class Unit(StrEnum):
     BYTE = "byte"
     ELEMENT = "element"
     SECOND = "s"
+    FLOP_PER_SECOND = "FLOP/s"
     RANK = "rank"
     RATIO = "1"
 

@@ -18,6 +18,7 @@ FLOORS = (
     ("systems",),
     ("analysis",),
     ("numeric", "emit"),
+    ("jobs",),
     ("published",),
     ("cli",),
 )

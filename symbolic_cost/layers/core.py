@@ -19,7 +19,7 @@ from symbolic_cost.ops.op import Op
 
 AXES = axes(
     "b batch, l token query, t key-token, near key-token, window whole, h head, k head, g group, "
-    "d whole, d_v whole, r_kv latent"
+    "d width, d_v width, r_kv latent"
 )
 
 

@@ -21,7 +21,7 @@ from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
 
 AXES = axes(
-    "b batch, r token residual, l token query, p whole, e hidden, h head, d whole, g whole, "
+    "b batch, r token residual, l token query, p whole, e hidden, h head, d width, g whole, "
     "s latent, m whole, k whole, z whole, i whole, j whole, zo whole, zi whole, one whole"
 )
 

@@ -27,7 +27,7 @@ from symbolic_cost.ops.view import view
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, m key-token kept, e hidden, k head, "
-    "g group, r_q latent, r_kv latent, d whole, d_n whole, d_r latent, d_v whole"
+    "g group, r_q latent, r_kv latent, d width, d_n width, d_r latent, d_v width"
 )
 
 

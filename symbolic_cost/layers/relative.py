@@ -16,7 +16,7 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
-AXES = axes("h head, d whole, n_rel whole, e hidden, b batch")
+AXES = axes("h head, d width, n_rel whole, e hidden, b batch")
 
 
 def distances(at: Positions) -> Op:

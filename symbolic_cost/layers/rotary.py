@@ -11,7 +11,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
-AXES = axes("l token query, d whole, d_n whole, d_r latent")
+AXES = axes("l token query, d width, d_n width, d_r latent")
 
 
 def angles(width: str) -> Op:

@@ -165,8 +165,9 @@ class Elementwise(Op):
 
     @property
     def repeats(self) -> bool:
-        """Whether it copies."""
-        return self.function == "copy"
+        """Whether it copies one tensor along further axes; joining two is no repetition."""
+        copies = self.function == "copy" and len(self.inputs) == 1
+        return copies and set(self.inputs[0].axes) <= set(self.outputs[0].axes)
 
     @property
     def row_axes(self) -> tuple[str, ...]:

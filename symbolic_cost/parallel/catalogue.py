@@ -4,14 +4,13 @@ A strategy that is a placement is an entry here and nothing else. Its mesh axes 
 each of them splits the axes of some roles; axes that a model does not have are left out. Where ops
 run under axes of their own, `rewrite` names them; where data moves in steps, `step` says which.
 
-For example, to split the head width, which leaves scores to be summed over ranks, give that axis a
-role of its own and write
+For example, to split the head width, which leaves scores to be summed over ranks:
 
     "width": Entry(
         meaning="head width over ranks",
         meshes={"width": symbols.s1},
         places={"width": (At(Role.WIDTH),)},
-        leaves=(POOLED,),
+        leaves=(PERCEPTRONS,),
     ),
 
 `leaves` names the work that all ranks of a mesh axis repeat. Whatever else has weights, multiplies

@@ -141,8 +141,9 @@ def _work(model: Model) -> Iterator[tuple[str, Op]]:
 def _refusal(model: Model, placement: Placement, name: str, mesh: str, ops: list[str]) -> str:
     shown, more = "; ".join(ops[:3]), len(ops) - 3
     split = ", ".join(axis for axis in model.axis_names if mesh in placement.meshes(axis))
+    place = name if mesh == name else f"mesh axis {mesh} of {name}"
     rest = f" and {more} more" if more > 0 else ""
     return (
         f"{name}: every rank would do all the work of {shown}{rest} of model {model.name!r}; "
-        f"{'' if mesh == name else f'mesh axis {mesh} of '}{name} splits {split or 'nothing'} here, and each needs one of these axes"
+        f"{place} splits {split or 'nothing'} here, and each needs one of these axes"
     )

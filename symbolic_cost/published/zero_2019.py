@@ -18,6 +18,7 @@ from sympy import Expr, Integer, cancel
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.presets import MODEL_FLOP
+from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.einsum import einsum
@@ -45,6 +46,7 @@ _MODEL = Model(
     (Part("layer", (einsum("linear", "x[b e], *w[e f] -> y[b f]"),)),),
     {"b": symbols.b, "e": symbols.e, "f": symbols.f},
     source="rajbhandari-2019",
+    axes=mlp.AXES,
 )
 """Every parameter costs the same, so one matrix stands for all."""
 

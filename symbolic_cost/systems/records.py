@@ -175,6 +175,15 @@ def _cache(record: _Cache) -> Cache:
     return Cache(record.name, record.capacity.figure(), bandwidth)
 
 
+def find_machine(name: str) -> Machine:
+    """Return a machine by name ("symbolic" has symbols for rates), or from a TOML file.
+
+    Raises:
+        InputError: no such machine, or every problem of the file.
+    """
+    return load_machine(name) if name.endswith(".toml") else machine(name)
+
+
 def machine_names() -> tuple[str, ...]:
     """Return the names of the library's machines."""
     found = (entry.name for entry in _DATA.iterdir())

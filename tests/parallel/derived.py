@@ -8,6 +8,7 @@ from sympy import Integer
 
 from symbolic_cost.conventions.presets import EXACT
 from symbolic_cost.conventions.questions import ElementSizes, Role, Saved
+from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -32,7 +33,7 @@ def linear_pair(shape):
         einsum("fc2", "a[b l f], *w[f e] -> summed[b l e]"),
         view("scatter", "summed[b l e] -> y[b r e]"),
     )
-    return Model("pair", (Part("pair", ops),), sizes(shape | {"r": shape["l"]}))
+    return Model("pair", (Part("pair", ops),), sizes(shape | {"r": shape["l"]}), axes=mlp.AXES)
 
 
 def sizes(shape):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from symbolic_cost.layers.attention import Attention, Bias, Rotated
+from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.models.decoder import ATTENTION
 from symbolic_cost.ops.graph import Model, Part
@@ -96,7 +96,7 @@ PLAIN_ATTENTION = replace(ATTENTION, rotated=Rotated.NOTHING)
 def model(shape):
     layer = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t", "m"), shape["l"])
-    return Model("attention", (Part("block", layer.ops()),), sizes(shape | length))
+    return Model("attention", (Part("block", layer.ops()),), sizes(shape | length), axes=AXES)
 
 
 def fused(shape):
@@ -108,6 +108,7 @@ def fused(shape):
         "attention",
         (Part("block", layer.ops()),),
         sizes(given | length | {"h": shape["k"], "c": 3}),
+        axes=AXES,
     )
 
 
@@ -177,7 +178,7 @@ def test_rings_keep_no_copies(ring):
     """Keys that are copied to every query head otherwise go round once for all of them."""
     copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     plain = model(GROUPED)
-    declared = Model("copied", (Part("block", copied.ops()),), plain.sizes)
+    declared = Model("copied", (Part("block", copied.ops()),), plain.sizes, axes=AXES)
     assert derived_words(declared, f"ring={ring}") == derived_words(plain, f"ring={ring}")
 
 
@@ -185,7 +186,7 @@ def test_rings_keep_no_copies(ring):
 def test_copied_keys_are_saved_whole(cp):
     """Their gradients are added over the copies before they are scattered."""
     copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
-    declared = Model("copied", (Part("block", copied.ops()),), model(GROUPED).sizes)
+    declared = Model("copied", (Part("block", copied.ops()),), model(GROUPED).sizes, axes=AXES)
     words = derived_words(declared, f"cp={cp}")
     block = 2 * 4 * 12 * 6 * 2  # keys and values
     sent = block * (cp - 1) // cp

@@ -7,6 +7,7 @@ import pytest
 from sympy import Integer, expand
 
 from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.layers import attention, mlp
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.ledger import CollectiveKind, Quantity
@@ -26,7 +27,7 @@ GRADIENTS = ("backward_input", "backward_weight")
 def linear():
     """y = x w with e summed; the shape that section 7 of most papers starts from."""
     ops = (einsum("fc", "x[b l e], *w[e f] -> y[b l f]"),)
-    return Model("linear", (Part("one", ops),), {"b": b, "l": l, "e": e, "f": f})
+    return Model("linear", (Part("one", ops),), {"b": b, "l": l, "e": e, "f": f}, axes=mlp.AXES)
 
 
 def sent(strategy, phase, model=None, **chosen):
@@ -121,7 +122,7 @@ def test_exchange_of_grouped_heads():
     )
     g = Integer(4)
     sizes = {"b": b, "l": l, "r": l, "t": l, "m": l, "e": g * k * q, "k": k, "g": g, "d": q}
-    model = Model("grouped", (Part("one", layer.ops()),), sizes)
+    model = Model("grouped", (Part("one", layer.ops()),), sizes, axes=attention.AXES)
     width = g * k * q
     expected = (2 * b * l * width + 2 * b * l * width / g) / s1 * (s1 - 1) / s1
     assert same(sent("ulysses", "forward", model), expected)

@@ -5,6 +5,7 @@ import pytest
 from sympy import Integer, Rational, expand
 
 from symbolic_cost.errors import InputError, PlacementError
+from symbolic_cost.layers import moe
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.gpt import GPT
@@ -29,7 +30,9 @@ def model(number, chosen, b, length):
     axes = {"b": b, "u": b, **dict.fromkeys("rl", length), "e": 6, "f_m": 7, "a": chosen}
     given = sizes(axes) | dict.fromkeys("xo", Integer(number))
     given["z"] = Rational(length * chosen, number)
-    return Model("moe", (Part("block", MixtureOfExperts().ops()),), given, means=("z",))
+    return Model(
+        "moe", (Part("block", MixtureOfExperts().ops()),), given, means=("z",), axes=moe.AXES
+    )
 
 
 def arrays(number, b, length):
@@ -53,7 +56,7 @@ def test_volume_of_dispatch_and_return():
     """Both ways 2 T k_top e (ep - 1)/ep elements in forward, T tokens of a rank."""
     declared = model(8, 2, 1, 1)
     given = {**declared.sizes, "b": sequences, "u": sequences, "l": l, "r": l, "e": e, "z": l / 4}
-    declared = Model("moe", declared.parts, given, means=("z",))
+    declared = Model("moe", declared.parts, given, means=("z",), axes=moe.AXES)
     table = strategy_table(declared, parse_strategy("ep,dp"), WORDS)
     moved = sum(
         row.expr
@@ -85,7 +88,7 @@ def test_refusals():
         parse_strategy("ep=3,dp=8")
     with pytest.raises(InputError, match="ep needs dp"):
         parse_strategy("ep=3")
-    with pytest.raises(PlacementError, match=r"ep: model 'gpt' has none of its axes \(x\)"):
+    with pytest.raises(PlacementError, match=r"ep: model 'gpt' has none of its axes \(expert"):
         strategy_table(GPT().model(), parse_strategy("ep=2,dp=8"), WORDS)
     with pytest.raises(PlacementError, match="experts are placed by ep"):
         strategy_table(model(8, 2, 4, 8), parse_strategy("2d=2x2"), WORDS)

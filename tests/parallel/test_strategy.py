@@ -7,9 +7,11 @@ from itertools import pairwise
 import pytest
 from sympy import Integer, expand
 
+from symbolic_cost.axes import At, Role, axes
 from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, PlacementError
+from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import CollectiveKind, Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
@@ -20,6 +22,7 @@ from symbolic_cost.parallel.communication import (
     sent_by_cluster,
     sent_by_rank,
 )
+from symbolic_cost.parallel.coverage import Exempt
 from symbolic_cost.parallel.memory import memory_table, moments, peak
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import SCHEDULES
@@ -89,7 +92,7 @@ def test_lists_all_problems():
 
 def test_places_only_axes_that_the_model_has():
     ops = (einsum("one", "x[b e], *w[e f] -> y[b f]"),)
-    small = Model("small", (Part("all", ops),), {"b": b, "e": e, "f": symbol("f")})
+    small = Model("small", (Part("all", ops),), {"b": b, "e": e, "f": symbol("f")}, axes=mlp.AXES)
     assert parse_strategy("tp,dp").placement(small).axes == {"f": ("tp",), "b": ("dp",)}
     with pytest.raises(PlacementError, match="cp: model 'small' has none of its axes"):
         parse_strategy("cp").placement(small)
@@ -124,7 +127,7 @@ def test_volumes_of_zero():
     """rajbhandari-2019, section 7: 2, 2, 2 and 3 times the parameters."""
     untied = GPT(dropout=False).model()
     block = untied.parts[1]
-    model = Model("blocks", (block,), untied.sizes)
+    model = Model("blocks", (block,), untied.sizes, axes=untied.axes)
     for zero, times in ((0, 2), (1, 2), (2, 2), (3, 3)):
         text = f"dp,zero={zero}" if zero else "dp"
         table = strategy_table(model, parse_strategy(text), STANDARD)
@@ -254,9 +257,10 @@ def test_hybrid_shards():
 
 def test_model_axes_that_mean_something_else_stay_whole():
     """The kernel of a convolution is k, but no heads."""
+    roles = axes("b batch, l token query, e hidden, f inner, k whole")
     ops = (einsum("mix", "x[b l e], *w[k e f] -> y[b l k f]"),)
     sizes = {"b": b, "l": l, "e": e, "f": symbol("f"), "k": Integer(3)}
-    placed = parse_strategy("tp").placement(Model("conv", (Part("all", ops),), sizes))
+    placed = parse_strategy("tp").placement(Model("conv", (Part("all", ops),), sizes, axes=roles))
     assert placed.axes == {"f": ("tp",)}
 
 
@@ -322,7 +326,8 @@ def test_a_strategy_that_is_a_placement_is_an_entry(monkeypatch):
         Entry(
             meaning="head width over ranks",
             meshes={"width": symbol("s1")},
-            places={"width": ("d",)},
+            places={"width": (At(Role.WIDTH),)},
+            leaves=(Exempt("rest", "all but attention", lambda _: True),),
         ),
     )
     table = strategy_table(MODEL, parse_strategy("width=2"), STANDARD)

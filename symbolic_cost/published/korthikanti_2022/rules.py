@@ -50,7 +50,8 @@ _MODEL = GPT(f=4 * e)
 def block_table(technique: str) -> CostTable:
     """Derive what one block costs under a technique of Table 2."""
     strategy, recompute = TECHNIQUES[technique]
-    model = Model("gpt-block", (Part("block", _MODEL.block()),), _MODEL.sizes())
+    parts = (Part("block", _MODEL.block()),)
+    model = Model("gpt-block", parts, _MODEL.sizes(), axes=_MODEL.model().axes)
     placement = parse_strategy(strategy).placement(model)
     return cost(model, MEGATRON_2022, placement, recompute)
 

@@ -13,9 +13,11 @@ from functools import cache
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
 from symbolic_cost.conventions.answers import MATMUL_ALONE, MULTIPLY_ADD_PAIR, elementwise_flop
 from symbolic_cost.conventions.presets import TRANSFORMER_TABLES_AS_PRINTED
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Elementwise, Saved
+from symbolic_cost.layers import attention, mlp
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Row
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
@@ -107,6 +109,8 @@ class Scheme:
         return replace(CONVENTIONS, saved=Saved.SHARD) if self.strategy == "2d" else CONVENTIONS
 
 
+_AXES = glossary(attention.AXES, mlp.AXES, axes("w key-token square"))
+
 _SIZES: dict[str, Expr] = {
     "b": symbols.b,
     **dict.fromkeys(("r", "l", "t", "w"), symbols.l),
@@ -143,7 +147,7 @@ def matrix_flop(scheme: Scheme) -> CostTable:
 
 def _table(scheme: Scheme, conventions: Conventions) -> CostTable:
     core = (_fused(),) if scheme.flash else _squares() if scheme.in_squares else _core()
-    model = Model("nersc-2024", (Part("block", _attention(core) + _mlp()),), _SIZES)
+    model = Model("nersc-2024", (Part("block", _attention(core) + _mlp()),), _SIZES, axes=_AXES)
     if scheme.in_squares:
         return _in_squares(model, conventions)
     table = strategy_table(model, STRATEGIES[scheme.strategy], conventions)

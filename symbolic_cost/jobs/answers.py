@@ -1,0 +1,123 @@
+"""Answers of a job: a table for people, its rows, totals, a frame and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sympy import Expr
+
+from symbolic_cost.costs import named_cost
+from symbolic_cost.emit.sheet import Sheet, render
+from symbolic_cost.jobs.fit import Fit, fit
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.numeric.binding import bind, value
+from symbolic_cost.parallel.memory import peak
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer.
+
+    Args:
+        setup: of the job.
+        sheet: the table for people.
+        rows: what it was made from, sizes and degrees as symbols.
+    """
+
+    setup: Setup
+    sheet: Sheet
+    rows: CostTable
+
+    def total(
+        self,
+        quantity: Quantity | str,
+        *,
+        phase: Phase | Iterable[Phase | str] | str | None = None,
+        path: str | None = None,
+    ) -> Expr:
+        """Return the total of a quantity ("flop") or of a named cost ("flops_fwd").
+
+        Known numbers are in place; what has none stays a symbol. In the quantity's base unit.
+
+        Raises:
+            InputError: unknown names, or numbers that do not fit.
+        """
+        if quantity in set(Quantity):
+            return bind(self.rows, self.setup.values).total(quantity, phase=phase, path=path)
+        rows = self.rows if path is None else self.rows.select(path=path)
+        return self.setup.value(named_cost(quantity).total(rows))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table for people as a frame: formulas and exact numbers as objects."""
+        import pandas as pd
+
+        headings = [column.full_title for column in self.sheet.columns]
+        return pd.DataFrame(self.sheet.rows, columns=headings, dtype=object)
+
+    def latex(self) -> str:
+        """Return the table as LaTeX."""
+        return render(self.sheet, "latex")
+
+    def __str__(self) -> str:
+        """Return the table as text."""
+        return render(self.sheet, "table")
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        return render(self.sheet, "html")
+
+
+@dataclass(frozen=True)
+class MemoryAnswer(Answer):
+    """What one rank holds."""
+
+    @cached_property
+    def fits(self) -> Fit:
+        """Whether every stage fits into the machine's memory; it says what binds."""
+        return fit(self.setup)
+
+    @property
+    def peak(self) -> Expr:
+        """The greatest of the moments of the step [byte]."""
+        return self.setup.value(peak(self.rows))
+
+
+@dataclass(frozen=True)
+class TimeAnswer(Answer):
+    """How long a step takes.
+
+    Args:
+        timed: the step with the number of every definition.
+    """
+
+    timed: Timed
+
+    @property
+    def step(self) -> Fraction | int | Expr:
+        """The time of one step [s], exactly."""
+        return self.number("step")
+
+    @property
+    def mfu(self) -> float:
+        """Share of the peak rate that the FLOP of the conventions make."""
+        return float(self.timed.known["mfu"])
+
+    def number(self, name: str) -> Fraction | int | Expr:
+        """Return the number of a definition, such as "bubble" [s] or "tokens per second"."""
+        number = self.timed.known[name]
+        return value(number) if number.is_Rational else number
+
+    @property
+    def fits(self) -> Fit:
+        """Whether every stage fits into the machine's memory; it says what binds."""
+        return self.timed.fit

@@ -1,0 +1,259 @@
+"""A setup from words: names, strategies and options as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeAlias, TypedDict, Unpack
+
+from sympy import Expr, Integer
+
+from symbolic_cost.conventions.presets import preset
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError, Problems, UnknownNameError, unknown
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.models.kernels import kernel
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.recompute import Recompute, recompute_policy
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.memory import Training
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.states import optimizer, precision
+from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.symbols import symbol
+from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.overlap import Overlap, overlap
+from symbolic_cost.systems.records import find_machine
+from symbolic_cost.systems.rooflines import Roofline, roofline
+from symbolic_cost.systems.setting import Methods
+
+
+class Family(Protocol):
+    """What declares a model, as GPT() does."""
+
+    def model(self) -> Model:
+        """Declare the model."""
+
+
+Modelled: TypeAlias = str | Model | Family
+
+
+class Options(TypedDict, total=False):
+    """How a job is run; each by name, or as the object that the name stands for.
+
+    Attributes:
+        system: machine, or the path of its TOML file.
+        conventions: preset of counting conventions.
+        recompute: policy.
+        precision: of training; where none is given, tables have the bytes of the conventions.
+        optimizer: of training.
+        schedule: of the pipeline.
+        microbatches: of one step and pipeline.
+        global_batch: sequences of one step; gives the microbatches.
+        offload: quantities kept in the memory of the host.
+        attention: kernel of attention cores.
+        overlap: of communication, by mesh axis, as in "dp=full,tp=none".
+        roofline: how computing and memory make one time.
+        scattered: whether stages send each tensor-parallel rank's part once.
+        stage: of the pipeline, for tables of one rank.
+    """
+
+    system: str | Machine | None
+    conventions: str | Conventions
+    recompute: str | Recompute
+    precision: str | None
+    optimizer: str
+    schedule: str
+    microbatches: int | None
+    global_batch: int | None
+    offload: str | Iterable[str]
+    attention: str
+    overlap: str | Mapping[str, Overlap]
+    roofline: str | Roofline
+    scattered: bool
+    stage: str
+
+
+DEFAULT_PRECISION = "bf16-mixed"
+
+
+def modelled(model: Modelled) -> Model:
+    """Return the model that a name, a configuration's path or a family stands for.
+
+    Raises:
+        InputError: no such model, or an object that declares none.
+    """
+    if isinstance(model, str):
+        return named_model(model)
+    made = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
+    if not isinstance(made, Model):
+        raise InputError(f"{type(model).__name__} is no model: a name, a path or GPT() is accepted")
+    return made
+
+
+def setup(
+    model: Modelled,
+    strategy: str | Strategy = "",
+    numbers: Mapping[str, int] | None = None,
+    **options: Unpack[Options],
+) -> Setup:
+    """Return a setup.
+
+    Args:
+        model: name, path of a config.json, family or model.
+        strategy: as "tp=8,sp,pp=8,dp=16,zero=1".
+        numbers: by symbol name; b is the microbatch of one rank.
+        **options: as of `Options`.
+
+    Raises:
+        InputError: every problem of every option.
+    """
+    problems = Problems()
+    accepted = Options.__annotations__
+    problems.found += [
+        unknown("option", name, accepted) for name in options if name not in accepted
+    ]
+    problems.refuse()
+    declared = problems.attempt(modelled, model)
+    mesh = problems.attempt(_strategy, strategy)
+    counting = problems.attempt(_preset, options.get("conventions", "standard"))
+    machine = problems.attempt(_machine, options.get("system"))
+    training = problems.attempt(_training, options)
+    methods = problems.attempt(_methods, options, mesh)
+    attention = problems.attempt(kernel, options.get("attention", "flash"))
+    stage = problems.attempt(stage_of, options.get("stage", "first"))
+    problems.refuse()
+    made = Setup(
+        declared,
+        mesh,
+        counting,
+        training,
+        machine,
+        replace(methods, conventions=counting),
+        attention,
+        stage,
+        dict(numbers or {}),
+        precise=options.get("precision") is not None,
+    )
+    batch = options.get("global_batch")
+    times = options.get("microbatches")
+    return made if batch is None and times is None else _with_batch(made, batch, times)
+
+
+def stage_of(name: str) -> Stage:
+    """Return a pipeline stage by name.
+
+    Raises:
+        UnknownNameError: no such stage.
+    """
+    if name not in set(Stage):
+        raise UnknownNameError(unknown("stage", name, Stage))
+    return Stage(name)
+
+
+def _strategy(given: str | Strategy) -> Strategy:
+    return given if isinstance(given, Strategy) else parse_strategy(given)
+
+
+def _preset(given: str | Conventions) -> Conventions:
+    return given if isinstance(given, Conventions) else preset(given)
+
+
+def _machine(given: str | Machine | None) -> Machine | None:
+    return find_machine(given) if isinstance(given, str) else given
+
+
+def _training(options: Options) -> Training:
+    problems = Problems()
+    names = {
+        "precision": options.get("precision") or DEFAULT_PRECISION,
+        "optimizer": options.get("optimizer", "adam"),
+        "schedule": options.get("schedule", "1f1b"),
+    }
+    for look_up, name in zip((precision, optimizer, schedule), names.values(), strict=True):
+        problems.attempt(look_up, name)
+    policy = options.get("recompute", "none")
+    again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
+    offload = options.get("offload", ())
+    kept = offload.split(",") if isinstance(offload, str) else offload
+    hosted = frozenset(filter(None, (name.strip() for name in kept)))
+    problems.attempt(lambda: Training(offload=hosted))
+    problems.refuse()
+    return Training(recompute=again, offload=hosted, **names)
+
+
+def _methods(options: Options, strategy: Strategy | None) -> Methods:
+    problems = Problems()
+    shape = options.get("roofline", "maximum")
+    roof = problems.attempt(roofline, shape) if isinstance(shape, str) else shape
+    hidden = options.get("overlap", "")
+    overlaps = problems.attempt(_overlaps, hidden, strategy) if isinstance(hidden, str) else hidden
+    problems.refuse()
+    return Methods(roof, overlaps=overlaps, scattered=options.get("scattered", False))
+
+
+def _overlaps(text: str, strategy: Strategy | None) -> dict[str, Overlap]:
+    """Read the overlap of every mesh axis; an axis that the strategy lacks would be unread."""
+    meshes = {mesh for entry in STRATEGIES.values() for mesh in entry.meshes}
+    problems = Problems()
+    overlaps: dict[str, Overlap] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        mesh, equals, answer = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            problems.found.append(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
+        elif mesh not in meshes:
+            problems.found.append(unknown("mesh axis of overlap", mesh, meshes))
+        elif mesh in overlaps:
+            problems.found.append(f"overlap of {mesh} is given twice")
+        elif strategy is not None and mesh not in strategy.mesh:
+            problems.found.append(f"overlap {part!r}: the strategy has no mesh axis {mesh}")
+        else:
+            overlaps[mesh] = problems.attempt(overlap, answer)
+    problems.refuse()
+    return overlaps
+
+
+def _with_batch(made: Setup, batch: int | None, times: int | None) -> Setup:
+    """Return a setup with the microbatches that a global batch makes.
+
+    Raises:
+        InputError: the microbatches of all ranks do not divide the global batch, or it
+            contradicts their number.
+    """
+    problems = [
+        f"{name} {number!r}: a positive integer is accepted"
+        for name, number in (("global batch", batch), ("microbatches", times))
+        if number is not None and not _is_count(number)
+    ]
+    if problems:
+        raise InputError(problems)
+    stated = made.values.get("M", times)
+    if times is not None and stated != times:
+        raise InputError(f"{times} microbatches and M={stated}: give one")
+    if batch is None:
+        return replace(made, training=replace(made.training, microbatches=Integer(times)))
+    count = _microbatches(made, batch)
+    if stated is not None and count != stated:
+        raise InputError(
+            f"global batch {batch} makes {count} microbatches, M={stated} is given: give one"
+        )
+    training = replace(made.training, microbatches=count)
+    return replace(made, training=training, global_batch=batch)
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
+def _microbatches(made: Setup, batch: int) -> Expr:
+    degree = made.strategy.degree
+    together = made.value(degree("dp") * degree("ep") * degree("replicas") * symbol("b"))
+    count: Expr = Integer(batch) / together
+    if not count.free_symbols and not count.is_Integer:
+        raise InputError(
+            f"global batch {batch}: a multiple of the {together} sequences of one "
+            "microbatch of all data-parallel ranks is accepted"
+        )
+    return count

@@ -1,0 +1,105 @@
+"""Whether a job fits into the memory of its machine, on every stage, and what takes most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sympy import Expr
+
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.numeric.binding import value
+from symbolic_cost.parallel.memory import HOST, moments
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.units import Unit, human
+
+_TWO, _ONE = 2, 1
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most that one rank of a stage holds.
+
+    Args:
+        size: of the peak [byte].
+        moment: of the step.
+        binds: the quantity that takes most of it.
+    """
+
+    size: int
+    moment: str
+    binds: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An answer that is true where every stage fits.
+
+    Args:
+        capacity: of the device that may be used [byte]; None where it is not bounded.
+        peaks: by stage; empty where symbols have no number.
+    """
+
+    capacity: int | None
+    peaks: Mapping[Stage, Peak]
+
+    @property
+    def known(self) -> bool:
+        """Whether there are numbers to compare."""
+        return bool(self.peaks) and self.capacity is not None
+
+    @property
+    def fullest(self) -> Stage:
+        """The stage that holds most."""
+        return max(self.peaks, key=lambda stage: self.peaks[stage].size)
+
+    def __bool__(self) -> bool:
+        """Tell whether every stage fits; an unbounded memory holds anything."""
+        if self.capacity is None:
+            return True
+        return bool(self.peaks) and self.peaks[self.fullest].size <= self.capacity
+
+    def __str__(self) -> str:
+        """Say the fullest stage, the capacity, and what binds."""
+        if not self.peaks:
+            return "not known: symbols have no number"
+        peak = self.peaks[self.fullest]
+        size = human(peak.size, Unit.BYTE)
+        room = "no bound" if self.capacity is None else human(self.capacity, Unit.BYTE)
+        return (
+            f"{size} at {peak.moment} on stage {self.fullest}, {room} usable; "
+            f"most of it {peak.binds.replace('_', ' ')}"
+        )
+
+
+def fit(setup: Setup) -> Fit:
+    """Compare the peak of every stage with the memory of the machine."""
+    capacity = None
+    if setup.machine is not None:
+        usable = setup.machine.usable.value
+        capacity = None if usable.is_infinite or usable.free_symbols else int(usable)
+    peaks = {stage: _peak(replace(setup, stage=stage)) for stage in _stages(setup)}
+    known = {stage: peak for stage, peak in peaks.items() if peak is not None}
+    return Fit(capacity, known if len(known) == len(peaks) else {})
+
+
+def _stages(setup: Setup) -> tuple[Stage, ...]:
+    stages = setup.strategy.degree("pp")
+    if stages == _ONE:
+        return (Stage.FIRST,)
+    return (Stage.FIRST, Stage.LAST) if stages == _TWO else tuple(Stage)
+
+
+def _peak(setup: Setup) -> Peak | None:
+    table = setup.memory_rows
+    held = {name: setup.value(total) for name, total in moments(table).items()}
+    if any(size.free_symbols for size in held.values()):
+        return None
+    sizes = {name: int(value(size)) for name, size in held.items()}
+    moment = max(sizes, key=lambda name: sizes[name])
+    shares: dict[str, Expr] = {}
+    for row in table:
+        if row.kind != HOST:
+            shares[row.quantity.value] = shares.get(row.quantity.value, 0) + row.total
+    binds = max(shares, key=lambda name: setup.value(shares[name]))
+    return Peak(sizes[moment], moment, binds)

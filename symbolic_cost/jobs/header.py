@@ -1,0 +1,71 @@
+"""What a reader must know of a number: the header of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sympy import Expr, Integer
+
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ledger import Quantity
+from symbolic_cost.models.kernels import MEANINGS, Attention
+from symbolic_cost.ops.einsum import Einsum
+from symbolic_cost.ops.op import Op
+
+
+def header(setup: Setup) -> tuple[str, ...]:
+    """Return lines on model, strategy, stage, attention, precision, conventions and numbers."""
+    chosen = setup.conventions
+    numbers = ", ".join(f"{name} = {number}" for name, number in setup.values.items())
+    stage = f"stage {setup.stage}, " if "pp" in setup.strategy else ""
+    return (
+        f"model {setup.model.name}, strategy {str(setup.strategy) or 'none'}, {stage}per rank",
+        *_attention(setup),
+        f"conventions {chosen.name}: {chosen.meaning}",
+        _elements(setup),
+        *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
+        *_repeated(setup),
+        *((numbers,) if numbers else ()),
+    )
+
+
+def _elements(setup: Setup) -> str:
+    if setup.precise:
+        return f"bytes of precision {setup.training.precision}"
+    return "bytes of the conventions; --precision takes those of a training run"
+
+
+def _attention(setup: Setup) -> Iterator[str]:
+    """Say which kernel runs, and what of the square of scores it computes."""
+    cores = setup.running.cores
+    if not cores:
+        return
+    products = [op for part in setup.running.model.parts for op in _products(part.ops)]
+    masks = {"causal" if op.masked else "no" for op in products}
+    window = " and window" if any(op.window for op in products) else ""
+    kind = setup.running.attention
+    meaning = f" ({MEANINGS[Attention(kind)]})" if kind in set(Attention) else ""
+    yield f"attention {kind}{meaning}, {' and '.join(sorted(masks))} mask{window}"
+
+
+def _products(ops: tuple[Op, ...]) -> Iterator[Einsum]:
+    for op in ops:
+        yield from (o for o in op.stages if isinstance(o, Einsum) and o.pairs)
+
+
+def _repeated(setup: Setup) -> Iterator[str]:
+    """Say what ranks run alike, with its share of a rank's FLOP where numbers are known."""
+    reasons: dict[tuple[str, str], set[str]] = {}
+    for each in setup.repeated:
+        reasons.setdefault((each.mesh, each.reason.name), set()).add(each.path)
+    flop = setup.rows.select(Quantity.FLOP) if reasons else ()
+    sums: dict[str, Expr] = {}
+    for row in flop:
+        if row.collective is None:
+            sums[row.path] = sums.get(row.path, Integer(0)) + row.total
+    whole = setup.value(sum(sums.values(), Integer(0)))
+    for (mesh, name), paths in reasons.items():
+        part = setup.value(sum((sums.get(path, Integer(0)) for path in paths), Integer(0)))
+        known = not (part.free_symbols | whole.free_symbols) and whole != 0
+        share = f", {float(100 * part / whole):.2g} % of its FLOP" if known else ""
+        yield f"every rank of {mesh} repeats: {name}{share}"

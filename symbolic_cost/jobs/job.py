@@ -1,0 +1,157 @@
+"""Jobs: one value for "this model, run this way", and the questions that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Unpack
+
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import NamedCost, named_cost
+from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
+from symbolic_cost.jobs.build import Modelled, Options, setup
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.tables.memory import memory_sheet
+from symbolic_cost.jobs.tables.per_op import flat_sheet
+from symbolic_cost.jobs.tables.seconds import step_sheet
+from symbolic_cost.jobs.tables.traffic import communication_sheet
+from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.ops.derive import cost as derived
+from symbolic_cost.ops.placement import Placement
+from symbolic_cost.ops.recompute import Recompute
+from symbolic_cost.parallel.strategy import Strategy
+
+_COLUMNS = ("flops_fwd", "flops_bwd", "params", "saved", "comm")
+
+
+class Job(Setup):
+    """A model, run this way; frozen, and each of its parts can be replaced.
+
+    >>> from symbolic_cost.jobs.job import job
+    >>> gpt = job("gpt3-175b", "tp=8,sp", conventions="model-flop")
+    >>> gpt.table().total("flop", phase="forward") == gpt.total("flops_fwd")
+    True
+    >>> gpt.replace(strategy="tp=4").strategy.degree("tp")
+    4
+    """
+
+    def table(self, *costs: str) -> Answer:
+        """Tabulate costs per op of one rank and microbatch; the usual five unless named."""
+        chosen = [named_cost(name) for name in costs or _COLUMNS]
+        return Answer(self, flat_sheet(self, chosen, None), self.rows)
+
+    def memory(self) -> MemoryAnswer:
+        """Tabulate what one rank of the stage holds, and the peak of a step."""
+        own = replace(self, precise=True)
+        return MemoryAnswer(own, memory_sheet(own), own.memory_rows)
+
+    def communication(self) -> Answer:
+        """Tabulate what moves between ranks in one step."""
+        own = replace(self, precise=True)
+        return Answer(own, communication_sheet(own, per_op=False), own.rows)
+
+    def time(self) -> TimeAnswer:
+        """Time one training step on the machine.
+
+        Raises:
+            InputError: the job has no machine, or symbols have no number.
+        """
+        own = replace(self, precise=True)
+        timed = Timed(own)
+        return TimeAnswer(own, step_sheet(timed), timed.step.rows(), timed)
+
+    def total(self, cost: str | NamedCost) -> object:
+        """Return a named cost of one rank and microbatch, known numbers in place."""
+        chosen = named_cost(cost) if isinstance(cost, str) else cost
+        return self.value(chosen.total(self.rows))
+
+    def replace(self, **changes: object) -> Job:
+        """Return the job with other options; arguments as of `job`."""
+        training, methods = self.training, self.methods
+        options: dict[str, object] = {
+            "system": self.machine,
+            "conventions": self.conventions,
+            "recompute": training.recompute,
+            "precision": training.precision if self.precise else None,
+            "optimizer": training.optimizer,
+            "schedule": training.schedule,
+            "offload": training.offload,
+            "attention": self.attention,
+            "overlap": methods.overlaps,
+            "roofline": methods.roofline,
+            "scattered": methods.scattered,
+            "stage": self.stage,
+            "global_batch": self.global_batch,
+        }
+        if self.global_batch is None and training.microbatches.is_Integer:
+            options["microbatches"] = int(training.microbatches)
+        places = {"model": self.model, "strategy": self.strategy, "numbers": self.numbers}
+        return job(**{**places, **options, **changes})  # type: ignore[arg-type]  # job checks them
+
+    def bind(self, **numbers: int) -> Job:
+        """Bind symbols or degrees, as in job.bind(l=32768, tp=8), and return the job."""
+        joined: Mapping[str, int] = {**self.numbers, **numbers}
+        return replace(self, numbers=joined)
+
+
+def job(
+    model: Modelled,
+    strategy: str | Strategy = "",
+    numbers: Mapping[str, int] | None = None,
+    **options: Unpack[Options],
+) -> Job:
+    """Return a job: this model, run this way.
+
+    Args:
+        model: name, path of a config.json, family or model.
+        strategy: as "tp=8,sp,pp=8,dp=16,zero=1"; a name without a number keeps its symbol.
+        numbers: by symbol name; b is the microbatch of one rank. What has none stays a symbol.
+        **options: system, conventions, recompute, precision, optimizer, schedule, microbatches,
+            global_batch, offload, attention, overlap, roofline, scattered, stage.
+
+    Raises:
+        InputError: every problem of every option.
+    """
+    return _as_job(setup(model, strategy, numbers, **options))
+
+
+def cost(
+    model: Modelled,
+    conventions: str | Conventions = "standard",
+    strategy: str | Strategy | Placement = "",
+    recompute: str | Recompute = "none",
+    *,
+    attention: str = "eager",
+    stage: str = "first",
+) -> CostTable:
+    """Derive every cost of one rank and microbatch as rows.
+
+    Args:
+        model: name, path of a config.json, family or model.
+        conventions: of counting, by name or as an object.
+        strategy: as of `job`, b being the microbatch of one rank; or a placement of axes by name,
+            which splits the sizes of the model as they are.
+        recompute: policy, by name or as an object.
+        attention: kernel of attention cores.
+        stage: of the pipeline.
+
+    Raises:
+        InputError: every problem of every option.
+    """
+    if isinstance(strategy, Placement):
+        placed = setup(model, conventions=conventions, recompute=recompute, attention=attention)
+        own = placed.running.model
+        return derived(own, placed.conventions, strategy, placed.training.recompute)
+    return setup(
+        model,
+        strategy,
+        conventions=conventions,
+        recompute=recompute,
+        attention=attention,
+        stage=stage,
+    ).rows
+
+
+def _as_job(made: Setup) -> Job:
+    return Job(**{name: getattr(made, name) for name in Setup.__dataclass_fields__})

@@ -1,0 +1,76 @@
+"""Numbers of a job: names that are read, degrees under the strategy's names, no contradictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.numeric.binding import check_values
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.strategy import Strategy
+
+DEGREES: Mapping[str, str] = {
+    name: next(iter(entry.meshes.values())).name
+    for name, entry in STRATEGIES.items()
+    if len(entry.meshes) == 1
+}
+"""Symbol of the degree by the name of a strategy: tp binds m1."""
+
+RUN = ("M", "B", "v")
+"""Symbols of a run: microbatches, global batch, chunks per stage."""
+
+
+def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) -> dict[str, int]:
+    """Return numbers by symbol name.
+
+    A degree may be given by the name of its strategy ("tp") or of its symbol ("m1").
+
+    Raises:
+        InputError: names that neither the model nor the strategy has, numbers that their symbols
+            refuse, and degrees that the strategy gives otherwise.
+    """
+    problems: list[str] = []
+    numbers: dict[str, int] = {}
+    names = _names(strategy)
+    sizes = _sizes(model)
+    accepted = {*sizes, *names, *names.values(), *RUN}
+    for name, number in given.items():
+        symbol = names.get(name, name)
+        if symbol not in accepted:
+            problems.append(_unread(name, model, accepted))
+        elif numbers.setdefault(symbol, number) != number:
+            problems.append(f"{name}={number} and {symbol}={numbers[symbol]}: give one")
+    for symbol, degree in strategy.bindings().items():
+        if numbers.get(symbol, degree) != degree:
+            problems.append(
+                f"{symbol}={numbers[symbol]} contradicts the strategy {strategy}, "
+                f"where it is {degree}: give one"
+            )
+    try:
+        check_values({name: n for name, n in numbers.items() if name in accepted})
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return numbers
+
+
+def _names(strategy: Strategy) -> dict[str, str]:
+    """Return the symbols of the degrees by the names under which they may be given."""
+    return {name: DEGREES[name] for name in strategy.degrees if name in DEGREES} | {
+        symbol.name: symbol.name
+        for name in strategy.degrees
+        for symbol in STRATEGIES[name].meshes.values()
+    }
+
+
+def _sizes(model: Model) -> set[str]:
+    exprs = [*model.sizes.values(), *(part.repeat for part in model.parts)]
+    return {symbol.name for expr in exprs for symbol in expr.free_symbols} | set(model.bindings)
+
+
+def _unread(name: str, model: Model, accepted: set[str]) -> str:
+    if name in DEGREES:
+        return f"{name}: the strategy has no {name} whose degree could be given"
+    return unknown(f"symbol of model {model.name!r} and its strategy", name, accepted)

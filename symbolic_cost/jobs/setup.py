@@ -1,0 +1,171 @@
+"""A setup: model, strategy, training, machine and numbers as one value, and what follows from it.
+
+The order in which things are put together lives here and nowhere else: kernels are chosen, ops get
+the axes of the strategy, every data-parallel rank its microbatch, a stage its parts; then rows are
+derived with degrees as symbols, and numbers are bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+from sympy import Expr
+
+from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.numbers import checked_numbers
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.models.kernels import Attention, Running, running
+from symbolic_cost.numeric.binding import bind
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
+from symbolic_cost.parallel.coverage import Repeated
+from symbolic_cost.parallel.memory import Training, memory_table
+from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.stages import stage_model
+from symbolic_cost.parallel.states import precision
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.setting import Methods
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is run, and how.
+
+    Args:
+        model: as declared.
+        strategy: degrees of the mesh; symbols where it gives no number.
+        conventions: what is reported, and how it is counted.
+        training: precision, optimizer, recomputation, schedule and microbatches.
+        machine: its rates, memory and links, where times are asked for.
+        methods: how work takes time.
+        attention: the kernel of attention cores.
+        stage: of the pipeline, for tables of one rank.
+        numbers: by symbol name, beside those of the model and the strategy. b is the microbatch
+            of one rank.
+        precise: whether rows have the bytes of the precision; else those of the conventions.
+        global_batch: sequences of one step, if the microbatches come from these.
+
+    Raises:
+        InputError: numbers that contradict the strategy, or that nothing reads.
+    """
+
+    model: Model
+    strategy: Strategy = field(default_factory=Strategy)
+    conventions: Conventions = STANDARD
+    training: Training = field(default_factory=Training)
+    machine: Machine | None = None
+    methods: Methods = field(default_factory=Methods)
+    attention: Attention = Attention.FLASH
+    stage: Stage = Stage.FIRST
+    numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    precise: bool = False
+    global_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check numbers against the model, the strategy and each other."""
+        object.__setattr__(
+            self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
+        )
+        if self.stage is Stage.MIDDLE and self.strategy.degree("pp") in (1, 2):
+            raise InputError(
+                f"stage middle: a pipeline of {self.strategy.degree('pp')} has none: "
+                "first and last are accepted"
+            )
+
+    @cached_property
+    def values(self) -> Mapping[str, int]:
+        """Every known number by symbol name: of the model, of the strategy, and as given."""
+        return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
+
+    @cached_property
+    def running(self) -> Running:
+        """The model with its kernels."""
+        return running(self.model, self.attention)
+
+    @cached_property
+    def placed(self) -> Strategy:
+        """The strategy with the symbol of every degree in its place."""
+        return self.strategy.symbolic()
+
+    @cached_property
+    def whole(self) -> Model:
+        """The model on the microbatches of all data-parallel ranks."""
+        return on_every_rank(self.running.model, self.placed)
+
+    @cached_property
+    def share(self) -> Model:
+        """The parts of one stage, with the axes of the strategy."""
+        own = on_every_rank(self.placed.model(self.running.model), self.placed)
+        plan = schedule(self.training.schedule)
+        return stage_model(own, self.placed.degree("pp"), self.stage, plan)
+
+    @cached_property
+    def counting(self) -> Conventions:
+        """The conventions, with the bytes of the precision where they are asked for."""
+        sizes = precision(self.training.precision)
+        return sizes.applied(self.conventions) if self.precise else self.conventions
+
+    @cached_property
+    def rows(self) -> CostTable:
+        """Every cost of one rank and microbatch, degrees as symbols."""
+        return strategy_table(
+            self.whole,
+            self.placed,
+            self.counting,
+            self.training.recompute,
+            stage=self.stage,
+            schedule=self.training.schedule,
+        )
+
+    @cached_property
+    def bound(self) -> CostTable:
+        """The same with every known number in place.
+
+        Raises:
+            InputError: a number that is refused.
+            DivisibilityError: a size that a degree does not divide.
+        """
+        return bind(self.rows, self.values)
+
+    @cached_property
+    def memory_rows(self) -> CostTable:
+        """What one rank of the stage holds [byte]; the precision says the bytes."""
+        return memory_table(
+            self.whole, self.placed, self.conventions, self.training, stage=self.stage
+        )
+
+    @cached_property
+    def sent_by_rank(self) -> Mapping[str, Expr]:
+        """What one rank sends in a step [byte], by mesh axis."""
+        return sent_by_rank(self.rows, self.training.microbatches)
+
+    @cached_property
+    def sent_by_cluster(self) -> Mapping[str, Expr]:
+        """What all ranks together send in a step [byte], by mesh axis."""
+        return sent_by_cluster(
+            self.whole,
+            self.placed,
+            self.counting,
+            self.training.recompute,
+            self.training.microbatches,
+        )
+
+    @cached_property
+    def repeated(self) -> tuple[Repeated, ...]:
+        """Ops that the ranks of a mesh axis run alike."""
+        own = self.placed.model(self.running.model)
+        return self.placed.repeated(own)
+
+    def value(self, expr: Expr) -> Expr:
+        """Return an expression with every known number in place."""
+        number: Expr = bind(expr, self.values)
+        return number

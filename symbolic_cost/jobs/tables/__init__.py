@@ -1,0 +1,1 @@
+"""Tables for people: one function per question, a setup in, a sheet out."""

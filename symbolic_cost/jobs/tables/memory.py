@@ -1,0 +1,76 @@
+"""What one rank holds, and when it holds most."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+from sympy import Expr
+
+from symbolic_cost.analysis.forms import factored
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ledger import Quantity, Row
+from symbolic_cost.numeric.binding import bind, value
+from symbolic_cost.parallel.memory import HOST, MOMENTS, moments
+from symbolic_cost.units import Unit
+
+
+def memory_sheet(setup: Setup) -> Sheet:
+    """Tabulate quantities and moments: formula, value, share of the peak.
+
+    Raises:
+        InputError: numbers that are refused.
+    """
+    table = setup.memory_rows
+    bind(table, setup.values)
+    held = moments(table)
+    known = {name: setup.value(total) for name, total in held.items()}
+    numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
+    peak = max(numbers.values()) if len(numbers) == len(held) else None
+    rows: list[tuple[Cell, ...]] = []
+    for quantity, on_host in dict.fromkeys((row.quantity, row.kind == HOST) for row in table):
+        chosen = table.select(quantity, where=partial(_is_kept, on_host))
+        label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
+        rows.append(_row(label, chosen.total(), setup, peak))
+    for name, total in held.items():
+        place, _, *numbers_of = _row(f"at {name}", total, setup, peak)
+        rows.append((place, _terms(setup, name), *numbers_of))
+    if peak is not None:
+        at = next(name for name, number in numbers.items() if number == peak)
+        rows.append((f"peak, at {at}", None, peak, 100))
+    columns = (
+        Column("memory"),
+        Column("formula"),
+        Column("value", "right", Unit.BYTE),
+        Column("share of peak", "right", "%"),
+    )
+    training = setup.training
+    said = (
+        f"precision {training.precision}, optimizer {training.optimizer}, "
+        f"schedule {training.schedule}, {training.microbatches} microbatches in a step"
+    )
+    title = f"Memory of one rank of {setup.model.name}"
+    return Sheet(title, columns, tuple(rows), (said, *header(setup)))
+
+
+def _terms(setup: Setup, moment: str) -> str:
+    """Name what is there at a moment."""
+    quantities, phase = MOMENTS[moment]
+    table = setup.memory_rows
+    there = {row.quantity for row in table if row.kind != HOST}
+    names = [quantity.value for quantity in quantities if quantity in there]
+    works = phase is not None and len(table.select(Quantity.WORKSPACE, phase=phase))
+    return " + ".join(names + ["workspace"] * bool(works)).replace("_", " ")
+
+
+def _is_kept(on_host: bool, row: Row) -> bool:  # noqa: FBT001 - bound by partial
+    return (row.kind == HOST) is on_host
+
+
+def _row(label: str, total: Expr, setup: Setup, peak: int | Fraction | None) -> tuple[Cell, ...]:
+    bound = setup.value(total)
+    known = None if bound.free_symbols else value(bound)
+    share = None if known is None or peak is None else round(float(Fraction(100 * known) / peak), 2)
+    return (label, factored(total), known, share)

@@ -1,0 +1,84 @@
+"""How long a training step takes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.systems.chain import derivative_name
+from symbolic_cost.systems.step import RESULTS, STEP_PARTS
+from symbolic_cost.units import Unit, human
+
+_RATES = {"achieved": Unit.FLOP_PER_SECOND}
+
+
+def step_sheet(timed: Timed) -> Sheet:
+    """Tabulate the parts of the step and its figures, each with its definition."""
+    rows = []
+    for name in (*STEP_PARTS, *RESULTS):
+        number = float(timed.known[name])
+        is_time = name in STEP_PARTS or name in {"step", "exposed"}
+        unit = Unit.SECOND if is_time else _RATES.get(name)
+        shown = f"{number:.6g}" if unit is None else human(number, unit)
+        rows.append((name, shown, timed.step.chain.definitions[name]))
+    columns = (Column("part"), Column("value", "right"), Column("definition"))
+    return Sheet(f"{timed.title}: parts", columns, tuple(rows), _notes(timed))
+
+
+def ops_sheet(timed: Timed) -> Sheet:
+    """Tabulate the ops of the first stage, for one microbatch and occurrence."""
+    seconds = ("compute", "memory", "exposed", "total")
+    columns = (
+        Column("op"),
+        Column("pass"),
+        *(Column(name, "right", Unit.SECOND) for name in seconds),
+        Column("bound by"),
+    )
+    title = f"{timed.title}: ops of the first stage, once"
+    return Sheet(title, columns, tuple(_op_rows(timed)), _notes(timed))
+
+
+def derivative_sheet(timed: Timed, by: str) -> Sheet:
+    """Give the derivative of the step by a symbol, and the elasticity.
+
+    Raises:
+        InputError: no such symbol, or one that the step does not depend on.
+    """
+    chain = timed.step.chain.derivative("step", by)
+    values = {symbol.name: timed.known[symbol.name] for symbol in chain.symbols}
+    numbers = chain.evaluate(values)
+    name = derivative_name("step", by)
+    slope, step, here = numbers[name], numbers["step"], timed.known[by]
+    rows = (
+        ("step", f"{float(step):.6g}", chain.definitions["step"]),
+        (name, f"{float(slope):.6g}", chain.definitions[name]),
+        ("elasticity", f"{float(slope * here / step):.6g}", None),
+    )
+    columns = (Column("part"), Column("value", "right"), Column("definition"))
+    return Sheet(f"{timed.title}: derivative by {by}", columns, rows, _notes(timed))
+
+
+def _notes(timed: Timed) -> tuple[str, ...]:
+    training = timed.setup.training
+    return (
+        f"schedule {training.schedule}, {timed.microbatches} microbatches",
+        *timed.warnings,
+        *header(timed.setup),
+    )
+
+
+def _op_rows(timed: Timed) -> Iterator[tuple[Cell, ...]]:
+    times = next(times for times in timed.step.stages if times.stage is Stage.FIRST)
+    for op in times.ops:
+        parts = (op.compute, op.memory, op.exposed, op.time)
+        compute, memory, exposed, total = (float(timed.number(part)) for part in parts)
+        bounds = {compute: "compute", memory: "memory", exposed: "communication"}
+        phase = op.phase.value.replace("_", " ")
+        yield (op.path, phase, compute, memory, exposed, total, bounds[max(bounds)])
+    for part in ("forward", "backward"):
+        idle = float(timed.known.get(f"{Stage.FIRST}.{part}.idle", 0))
+        if idle:
+            yield ("(whole stage)", part, None, None, None, idle, "host issuing ops")

@@ -1,0 +1,73 @@
+"""One total, as a formula and as a number."""
+
+from __future__ import annotations
+
+from sympy import Expr
+
+from symbolic_cost.analysis.forms import factored
+from symbolic_cost.costs import NamedCost, named_cost
+from symbolic_cost.emit.formulas import latex
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError, Problems, unknown
+from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.numeric.binding import value
+
+
+def total_sheet(work: Setup, name: str, phase: str | None, path: str | None) -> Sheet:
+    """Give one total as a formula, and its value where it is known.
+
+    Raises:
+        InputError: unknown cost, phase or path.
+    """
+    cost, formula = _total(work.rows, name, phase, path)
+    known = cost.total(below(work.bound, path))
+    columns = (Column("cost"), Column("formula"), Column("value", "right", cost.unit))
+    row = (cost.name, formula, number(known))
+    return Sheet(f"{cost.meaning} of {path or work.share.name}", columns, (row,), header(work))
+
+
+def total_latex(work: Setup, name: str, phase: str | None, path: str | None) -> str:
+    """Give one total in LaTeX's math mode, and nothing else.
+
+    Raises:
+        InputError: unknown cost, phase or path.
+    """
+    return latex(_total(work.rows, name, phase, path)[1])
+
+
+def below(table: CostTable, path: str | None) -> CostTable:
+    """Return the rows of a part of the model.
+
+    Raises:
+        InputError: no such part; the closest are offered.
+    """
+    if path is None:
+        return table
+    chosen = table.select(path=path)
+    if not len(chosen):
+        prefixes = {
+            ".".join(parts[:depth])
+            for parts in (row.path.split(".") for row in table)
+            for depth in range(1, len(parts) + 1)
+        }
+        raise InputError(unknown("path", path, prefixes))
+    return chosen
+
+
+def number(expr: Expr) -> Cell:
+    """Return the exact number of an expression, or nothing while symbols are left."""
+    if expr.free_symbols:
+        return None
+    return value(expr) if expr.is_Rational else float(expr)
+
+
+def _total(
+    table: CostTable, name: str, phase: str | None, path: str | None
+) -> tuple[NamedCost, Expr]:
+    problems = Problems()
+    cost = problems.attempt(named_cost, name, phase)
+    rows = problems.attempt(below, table, path)
+    problems.refuse()
+    return cost, factored(cost.total(rows))

@@ -1,0 +1,106 @@
+"""What moves between ranks in one step, and who talks to whom."""
+
+from __future__ import annotations
+
+from sympy import Add
+
+from symbolic_cost.analysis.forms import factored
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.parallel.communication import Traffic, communication_rows
+from symbolic_cost.parallel.groups import Group, rank_groups
+from symbolic_cost.units import Unit
+
+_SHOWN = 8
+"""Groups of one mesh axis that are listed; the rest are counted."""
+
+
+def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
+    """Tabulate what one rank sends in a step, then what rank and cluster send in all.
+
+    Args:
+        work: the costed model.
+        per_op: one row per op and message, or one per group, collective and pass.
+    """
+    work.bound  # noqa: B018 - refuses numbers that do not fit
+    totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
+    rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
+    width = len(rows[0]) if rows else len(_columns(per_op=per_op))
+    for label, sent in totals.items():
+        for mesh, total in {**sent, "all": Add(*sent.values())}.items():
+            known = number(work.value(total))
+            shown = factored(total) if per_op or known is None else None
+            rows.append((f"{label}: {mesh}", *[None] * (width - 3), shown, known))
+    title = f"Communication of {work.share.name} in one step"
+    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work))
+
+
+def groups_sheet(work: Setup, node_size: int) -> Sheet:
+    """List the rank groups of every mesh axis, and whether they cross nodes.
+
+    Raises:
+        InputError: a degree is still a symbol.
+    """
+    mesh = {}
+    for axis, degree in work.placed.mesh.items():
+        known = work.value(degree)
+        if not known.is_Integer:
+            raise InputError(f"groups need numbers: give {axis} a degree, as in {axis}=2")
+        mesh[axis] = int(known)
+    rows: list[tuple[Cell, ...]] = []
+    for axis in mesh:
+        groups = rank_groups(mesh, axis, node_size)
+        shown = enumerate(groups[:_SHOWN])
+        rows += [(axis, place, str(group), _reach(group)) for place, group in shown]
+        if len(groups) > _SHOWN:
+            rows.append((axis, None, f"... {len(groups)} groups in all", None))
+    columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
+    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
+
+
+def _reach(group: Group) -> str:
+    return f"crosses {len(group.nodes)} nodes" if group.crosses_nodes else "inside a node"
+
+
+def _columns(*, per_op: bool) -> tuple[Column, ...]:
+    message = (Column("message"), Column("message value", "right", Unit.BYTE))
+    return (
+        Column("op" if per_op else "group"),
+        Column("pass"),
+        Column("collective"),
+        *((Column("group"),) if per_op else ()),
+        Column("ranks", "right"),
+        Column("calls", "right"),
+        *(message if per_op else ()),
+        Column("sent"),
+        Column("sent value", "right", Unit.BYTE),
+    )
+
+
+def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
+    """Join what differs in the tensor alone, or in op and message as well."""
+    alike: dict[tuple[object, ...], list[Traffic]] = {}
+    for entry in communication_rows(work.rows, work.training.microbatches):
+        place = (entry.path, entry.message) if per_op else ()
+        alike.setdefault((entry.mesh_axis, entry.phase, entry.kind, *place), []).append(entry)
+    return list(alike.values())
+
+
+def _row(work: Setup, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ...]:
+    first = entries[0]
+    sent = Add(*(entry.sent for entry in entries))
+    message = (factored(first.message), number(work.value(first.message)))
+    return (
+        first.path if per_op else first.mesh_axis,
+        first.phase.value.replace("_", " "),
+        first.kind.value,
+        *((first.mesh_axis,) if per_op else ()),
+        work.value(first.ranks),
+        work.value(Add(*(entry.calls for entry in entries))),
+        *(message if per_op else ()),
+        factored(sent),
+        number(work.value(sent)),
+    )

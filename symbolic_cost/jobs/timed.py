@@ -1,0 +1,114 @@
+"""The time of a job's step, with the number of every definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Expr
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.fit import Fit, fit
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.symbols import exact, named
+from symbolic_cost.systems.step import StepTime, step_time
+from symbolic_cost.units import Unit, human
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A step of a job.
+
+    Args:
+        setup: of the job; it names a machine.
+
+    Raises:
+        InputError: the setup names no machine.
+    """
+
+    setup: Setup
+
+    def __post_init__(self) -> None:
+        """Refuse a job without a machine."""
+        if self.setup.machine is None:
+            raise InputError("a time needs a machine: give system, as in system='h100'")
+
+    @property
+    def title(self) -> str:
+        """What is timed, on what."""
+        machine = self.setup.machine
+        return f"One step of {self.setup.model.name} on {machine.name if machine else 'no machine'}"
+
+    @cached_property
+    def step(self) -> StepTime:
+        """The step as a chain of definitions."""
+        setup = self.setup
+        setup.bound  # noqa: B018 - refuses numbers that do not fit
+        strategy = _numbered(setup.strategy, setup.values)
+        model = on_every_rank(setup.running.model, strategy)
+        machine = setup.machine
+        if machine is None:
+            raise InputError("a time needs a machine: give system, as in system='h100'")
+        return step_time(model, strategy, machine, setup.training, setup.methods)
+
+    @cached_property
+    def known(self) -> Mapping[str, Expr]:
+        """The number of every definition and symbol.
+
+        Raises:
+            InputError: a symbol has no number.
+        """
+        chain, values = self.step.chain, self.setup.values
+        missing = [symbol.name for symbol in chain.symbols if symbol.name not in values]
+        if missing:
+            raise InputError(f"no time without numbers for {', '.join(missing)}: bind them")
+        sizes = {symbol.name: values[symbol.name] for symbol in chain.symbols}
+        return {**chain.evaluate(sizes), **{name: exact(size) for name, size in sizes.items()}}
+
+    def number(self, expr: Expr) -> Expr:
+        """Return an expression in the definitions as a number."""
+        return expr.xreplace({named(name): number for name, number in self.known.items()})
+
+    @property
+    def microbatches(self) -> Expr:
+        """Microbatches of one step and pipeline."""
+        return self.setup.value(self.setup.training.microbatches)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Whether the job fits into the memory of the machine."""
+        return fit(self.setup)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the numbers those of no real run."""
+        lines = []
+        if self.fit.known and not self.fit:
+            lines.append(f"DOES NOT FIT: {self.fit}")
+        mfu = float(self.known["mfu"])
+        if mfu > 1:
+            lines.append(
+                f"MFU {mfu:.3g} is above 1: conventions {self.setup.conventions.name} count work "
+                f"that attention {self.setup.running.attention} leaves out"
+            )
+        return tuple(lines)
+
+    def __str__(self) -> str:
+        """Say the step time and the MFU."""
+        step, mfu = float(self.known["step"]), float(self.known["mfu"])
+        return f"{self.title}: {human(step, Unit.SECOND)}, MFU {mfu:.3f}"
+
+
+def _numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:
+    """Return a strategy with a number for every degree that has one."""
+    degrees = {
+        name: tuple(
+            exact(values.get(symbol.name, symbol)) for symbol in STRATEGIES[name].meshes.values()
+        )
+        for name in strategy.degrees
+    }
+    return Strategy(degrees, strategy.zero, strategy.panels)

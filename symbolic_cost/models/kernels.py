@@ -1,0 +1,172 @@
+"""Kernels of the attention core: what runs, whatever a convention counts.
+
+A layer declares its core op by op: scores, softmax, weighted sum. A flash kernel runs the same ops
+as one: scores and probabilities never touch memory, backward computes them again from queries,
+keys, values and one logarithm per row, and keys need no copies for the query heads that share them.
+So the fused form is derived from the declaration, by finding the ops between the two products of
+query and key positions. For example, in a block of GPT
+
+    scores[b h l t] = q keys, p = softmax(scores), dropped = dropout(p), context = dropped values
+
+become one op from q, keys and values to context, which saves these, the context and [b h l].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
+from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Role
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.ops.einsum import Einsum
+from symbolic_cost.ops.elementwise import Elementwise
+from symbolic_cost.ops.fused import Fused
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand, Pattern
+
+
+class Attention(StrEnum):
+    """How attention cores run."""
+
+    FLASH = "flash"
+    EAGER = "eager"
+
+
+MEANINGS: Mapping[Attention, str] = {
+    Attention.FLASH: "one kernel that skips masked blocks and recomputes scores in backward",
+    Attention.EAGER: "op by op, the whole square of scores in memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A model as its kernels run it.
+
+    Args:
+        model: its attention cores fused where asked.
+        cores: how each kind of core runs, by path of the core.
+    """
+
+    model: Model
+    cores: Mapping[str, Attention]
+
+    @property
+    def attention(self) -> str:
+        """How attention runs, in a word; empty without attention."""
+        return " and ".join(dict.fromkeys(self.cores.values()))
+
+    def executed(self, conventions: Conventions) -> Conventions:
+        """Return conventions that count what the kernels compute.
+
+        A flash kernel leaves out masked blocks; where some core runs op by op, the whole square
+        is computed.
+        """
+        flash = set(self.cores.values()) <= {Attention.FLASH}
+        return replace(
+            conventions,
+            attention_pairs=CAUSAL if flash else FULL_SQUARE,
+            window_pairs=CAUSAL_WINDOW if flash else None,
+            unmasked_pairs=FULL_SQUARE,
+            fused_recompute=True,
+        )
+
+
+def kernel(name: str) -> Attention:
+    """Return a kernel by name.
+
+    Raises:
+        UnknownNameError: no such kernel.
+    """
+    if name not in set(Attention):
+        raise UnknownNameError(unknown("attention", name, Attention))
+    return Attention(name)
+
+
+def running(model: Model, wanted: Attention) -> Running:
+    """Return a model with its attention cores as they are asked to run.
+
+    A core that takes more than queries, keys and values (a bias on its scores) has no flash kernel
+    and stays op by op; one that its layer declares as a kernel stays one.
+    """
+    cores: dict[str, Attention] = {}
+    parts = []
+    for part in model.parts:
+        ops: list[Op] = []
+        for group in _groups(part):
+            own = _runs_as(group, wanted)
+            if own is not None:
+                cores[f"{part.path}.{_parent(group[0])}"] = own
+            fuses = own is Attention.FLASH and len(group) > 1
+            ops += _flash(part, group, ops) if fuses else group
+        parts.append(replace(part, ops=tuple(ops)))
+    return Running(replace(model, parts=tuple(parts)), cores)
+
+
+def _groups(part: Part) -> Iterator[tuple[Op, ...]]:
+    """Yield every core as the ops from its scores to its weighted sum, and other ops alone."""
+    core: list[Op] = []
+    for op in part.ops:
+        pairs = isinstance(op, Einsum) and op.pairs
+        if core or pairs:
+            core.append(op)
+        if not core:
+            yield (op,)
+        elif pairs and len(core) > 1:
+            yield tuple(core)
+            core = []
+    yield from ((op,) for op in core)
+
+
+def _runs_as(group: Sequence[Op], wanted: Attention) -> Attention | None:
+    """Return how a core runs; None for what is no core."""
+    if len(group) == 1:
+        (op,) = group
+        attends = isinstance(op, Fused) and any(isinstance(o, Einsum) and o.pairs for o in op.ops)
+        return Attention.FLASH if attends else None
+    inside = {made.tensor for op in group for made in op.outputs}
+    extra = [o for op in group[1:-1] for o in op.inputs if o.tensor not in inside]
+    return Attention.EAGER if extra else wanted
+
+
+def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]:
+    """Fuse a core; copies of keys and values for the heads that share them are not made."""
+    taken = {o.tensor for op in core for o in op.inputs}
+    sources = {}
+    for op in tuple(before):
+        result = op.outputs[0]
+        if op.repeats and result.tensor in taken and len(_users(part, result.tensor)) == 1:
+            sources[result.tensor] = op.inputs[0]
+            before.remove(op)
+    ops = tuple(_taking(op, sources) for op in core)
+    inside = {made.tensor for op in ops for made in op.outputs}
+    inputs = tuple(dict.fromkeys(o for op in ops for o in op.inputs if o.tensor not in inside))
+    weights = tuple(dict.fromkeys(o for op in ops for o in op.weights))
+    saved = (*inputs, ops[-1].outputs[0], *_row_sums(ops))
+    pattern = Pattern(f"flash {_parent(core[0])}", inputs + weights, (), ops[-1].outputs)
+    again = tuple(op.path for op in ops[:-1])
+    return (Fused(_parent(core[0]), pattern, ops, saved, again),)
+
+
+def _users(part: Part, tensor: str) -> list[Op]:
+    return [op for op in part.ops if tensor in {operand.tensor for operand in op.inputs}]
+
+
+def _taking(op: Op, sources: Mapping[str, Operand]) -> Op:
+    inputs = tuple(sources.get(o.tensor, o) for o in op.pattern.inputs)
+    return replace(op, pattern=replace(op.pattern, inputs=inputs))
+
+
+def _row_sums(ops: Sequence[Op]) -> Iterator[Operand]:
+    """Yield what backward needs of every softmax besides its operands: a logarithm per row."""
+    for op in ops:
+        if isinstance(op, Elementwise) and op.kind == "softmax":
+            rows = tuple(axis for axis in op.outputs[0].axes if axis not in op.row)
+            yield Operand(f"{op.outputs[0].tensor}.logsumexp", rows, Role.STATISTIC)
+
+
+def _parent(op: Op) -> str:
+    """Return the path above an op: that of its layer's core."""
+    return op.path.rpartition(".")[0] or op.path
