@@ -28,6 +28,10 @@ from symbolic_cost.symbols import n
 
 _BACKWARD_OF_TORCH = {
     "rms_norm": "rms_norm_single",
+    "rms_norm_wide": "rms_norm_wide_single",
+    "rms_norm_shifted": "rms_norm_shifted_single",
+    "layer_norm_bare": "layer_norm_bare_single",
+    "layer_norm_written": "layer_norm_written_single",
     "cross_entropy": "cross_entropy_targets",
     "cross_entropy_values": "cross_entropy_values_targets",
 }

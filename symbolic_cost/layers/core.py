@@ -43,6 +43,10 @@ class Step(Flag):
     """The softmax runs in single precision."""
     SINK = auto()
     """Every query head has a learned logit besides the keys'."""
+    CAP = auto()
+    """Scores are squeezed by a tanh."""
+    ARRANGE = auto()
+    """A fused kernel's result is copied to the order that the output projection takes."""
     COPY = auto()
     """Unless fused, keys and values are copied to every query head first."""
 
@@ -123,10 +127,18 @@ class AttentionCore:
         have = heads.query if copied else heads.key
         shape = _Shape(heads.query, have, at, value, names)
         if not eager:
-            return (self._fused(shape),)
+            return self._arranged(shape)
         ops = self._single(shape) if self.kernel is Core.SINGLE else self._ops(shape)
         kept = {name: name for name in ("q", *names, "context", self.position) if name}
         return (*(_copies(heads, at, value) if copied else ()), *scope("core", ops, **kept))
+
+    def _arranged(self, shape: _Shape) -> tuple[Op, ...]:
+        """Declare the fused kernel and, if its result is not in order, the copy that is."""
+        if Step.ARRANGE not in self.steps:
+            return (self._fused(shape),)
+        unordered = replace(shape, result="unordered")
+        copy = pointwise("arrange", f"{unordered.context} -> {shape.context}", "copy")
+        return (self._fused(unordered), copy)
 
     def _fused(self, shape: _Shape) -> Op:
         ops = self._ops(shape)
@@ -160,11 +172,12 @@ class AttentionCore:
         pairs, window = f"{shape.at.query} {shape.at.key}", shape.at.window
         masked = Step.MASK in steps
         sinks = f", *sinks[{shape.query}]" if Step.SINK in steps else ""
-        scored = "biased" if self.position else "scores"
+        scored = "biased" if self.position else "capped" if Step.CAP in steps else "scores"
         kept = "dropped" if Step.DROP in steps else "p"
         return (
             einsum("scores", f"{q}, {keys} -> scores{square}", pairs, masked=masked, window=window),
             *self._bias(shape),
+            *self._cap(shape),
             softmax(
                 "softmax",
                 f"{scored}{square}{sinks} -> p{square}",
@@ -189,6 +202,12 @@ class AttentionCore:
         pattern = f"scores{shape.square}, {bias} -> biased{shape.square}"
         return (pointwise("bias", pattern, "add"),)
 
+    def _cap(self, shape: _Shape) -> tuple[Op, ...]:
+        if Step.CAP not in self.steps:
+            return ()
+        pattern = f"scores{shape.square} -> capped{shape.square}"
+        return (pointwise("cap", pattern, "softcap"),)
+
     def _dropout(self, shape: _Shape) -> tuple[Op, ...]:
         if Step.DROP not in self.steps:
             return ()
@@ -207,6 +226,7 @@ class _Shape:
         value: axis of the width of values.
         names: of keys and values.
         precision: ":single" for copies in single precision.
+        result: name of the result.
     """
 
     query: str
@@ -215,6 +235,7 @@ class _Shape:
     value: str
     names: tuple[str, str]
     precision: str = ""
+    result: str = "context"
 
     @property
     def operands(self) -> tuple[str, str, str]:
@@ -229,7 +250,7 @@ class _Shape:
     @property
     def context(self) -> str:
         """The result."""
-        return self._written("context", f"{self.at.query} {self.query} {self.value}")
+        return self._written(self.result, f"{self.at.query} {self.query} {self.value}")
 
     @property
     def square(self) -> str:

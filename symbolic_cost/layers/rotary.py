@@ -14,9 +14,14 @@ from symbolic_cost.ops.view import view
 AXES = axes("l token query, d width, d_n width, d_r latent")
 
 
-def angles(width: str) -> Op:
-    """Declare the cosines and sines that all layers rotate by, over the rotated `width`."""
-    result = f"@cos[l {width}], @sin[l {width}]"
+def angles(width: str, precision: str = "") -> Op:
+    """Declare the cosines and sines that all layers rotate by, over the rotated `width`.
+
+    Args:
+        width: axis of the rotated width.
+        precision: ":single" for single precision whatever values are in.
+    """
+    result = f"@cos[l {width}]{precision}, @sin[l {width}]{precision}"
     return pointwise("angles", f"!places[l]:index -> {result}", "angles")
 
 

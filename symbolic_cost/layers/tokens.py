@@ -29,6 +29,8 @@ class Entry(Flag):
     """They are multiplied by a constant."""
     POSITION = auto()
     """Learned positions are added."""
+    COUNTED = auto()
+    """Positions are counted for every sequence apart, as its padding begins where it may."""
     DROP = auto()
     """They are dropped out."""
 
@@ -61,12 +63,14 @@ class Tokens:
 
     def ops(self, result: str = "x") -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
-        places = lookup("position", "!places[r]:index, *table[p e] -> positions[r e]")
+        rows = "b r" if Entry.COUNTED in self.steps else "r"
+        places = lookup("position", f"!places[{rows}]:index, *table[p e] -> positions[{rows} e]")
         token, *rest = chain("ids", self._steps(), result)
         return (token, *((places,) if Entry.POSITION in self.steps else ()), *rest)
 
     def _steps(self) -> list[Step]:
         width, norm = self.width, self.norm
+        rows = "b r" if Entry.COUNTED in self.steps else "r"
         steps: list[Step] = [
             lambda x, y: lookup("token", f"!{x}[b l]:index, *@token[v {width}] -> {y}[b l {width}]")
         ]
@@ -79,7 +83,9 @@ class Tokens:
             steps.append(lambda x, y: pointwise("scale", f"{x}[b r e] -> {y}[b r e]", "scale"))
         if Entry.POSITION in self.steps:
             steps.append(
-                lambda x, y: pointwise("add", f"{x}[b r e], positions[r e] -> {y}[b r e]", "add")
+                lambda x, y: pointwise(
+                    "add", f"{x}[b r e], positions[{rows} e] -> {y}[b r e]", "add"
+                )
             )
         if norm is not None:
             steps.append(lambda x, y: norm.op("norm", f"{x}[b r e]", f"{y}[b r e]"))

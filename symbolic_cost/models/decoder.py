@@ -80,6 +80,7 @@ class Reads:
         widening: perceptron width as a multiple of the embedding's; None if it must be given.
         offset: rows of the position table that no position uses.
         share: the part of a head that is rotated; all of it if None.
+        angles: precision of the angles of rotation, as in a pattern.
     """
 
     switches: Mapping[str, Switch] = field(default_factory=lambda: MappingProxyType({}))
@@ -88,6 +89,7 @@ class Reads:
     widening: int | None = None
     offset: int = 0
     share: Share | None = None
+    angles: str = ""
 
 
 CORE = AttentionCore(steps=Step.MASK | Step.CAST | Step.COPY)
@@ -168,7 +170,9 @@ class Decoder:
         kinds = tuple(kinds)
         blocks = [Part(_path(kind, kinds), fitted.block(kind), kind.count) for kind in kinds]
         rotated = fitted.rotated
-        turning = Part("rotation", (angles(rotated.value),)) if rotated.value else None
+        turning = (
+            Part("rotation", (angles(rotated.value, self.reads.angles),)) if rotated.value else None
+        )
         own = fitted.attention
         expansion = own.expansion if isinstance(own, LatentAttention) else None
         return Model(

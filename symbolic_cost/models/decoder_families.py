@@ -72,23 +72,27 @@ _SHARE = "partial_rotary_factor"
 
 _TIED = Logits()
 _LAYER = Branch(Norm.LAYER)
-_SANDWICH = Branch(Norm.RMS, Placing.SANDWICH)
+_SANDWICH = Branch(Norm.RMS_SHIFTED, Placing.SANDWICH)
 _SCALED = Tokens(steps=Entry.SCALE)
-_PLACED = Tokens(steps=Entry.POSITION)
+_PLACED = Tokens(steps=Entry.POSITION | Entry.COUNTED)
 _ONE_EACH = Sizes(k=symbols.h)
 """Every query head has keys and values of its own."""
 
 _STILL = replace(ATTENTION, rotated=Rotated.NOTHING, bias=Bias.BOTH)
 _BIASED = replace(ATTENTION, bias=Bias.BOTH)
-_PART = replace(ATTENTION, rotated=Rotated.PART)
+_ARRANGED = replace(CORE, steps=CORE.steps | Step.ARRANGE)
+_PART = replace(ATTENTION, rotated=Rotated.PART, core=_ARRANGED)
 _NORMED = replace(ATTENTION, head_norm=HeadNorm.HEAD)
 _WIDE_NORMED = replace(ATTENTION, head_norm=HeadNorm.WIDTH)
+_OLMO_2 = replace(_WIDE_NORMED, norm=Norm.RMS_WIDE)
 
 _UPPER = Windows(width=4096, switched=True)
 _GEMMA = Decoder(
+    replace(ATTENTION, norm=Norm.RMS_SHIFTED),
     perceptron=GatedMLP("gelu_tanh"),
     tokens=_SCALED,
     head=_TIED,
+    branch=Branch(Norm.RMS_SHIFTED),
     reads=Reads(_BIAS, head_width=256),
 )
 _GEMMA_3 = replace(_GEMMA, branch=_SANDWICH, windows=Windows(6, 4096)).attended(
@@ -118,7 +122,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             call=Call.ADDMM
         ),
         "opt": Decoder(
-            _STILL,
+            replace(_STILL, core=_ARRANGED),
             MLP("relu"),
             tokens=_PLACED,
             head=_TIED,
@@ -181,7 +185,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             branch=_SANDWICH,
             head=Logits(steps=Exit.CAP | Exit.LOSS),
             windows=Windows(2, 4096),
-        ),
+        ).stepping(Step.CAP, on=True),
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
         "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(_SHARE, 1))),
@@ -200,8 +204,12 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             sparse=Sparse.ALWAYS,
             reads=Reads(_BIAS, "intermediate_size", head_width=64),
         ).stepping(Step.SINK, on=True),
-        "olmo": Decoder(branch=Branch(Norm.LAYER_BARE), reads=Reads(_BIAS)),
-        "olmo2": Decoder(_WIDE_NORMED, branch=Branch(Norm.RMS, Placing.RESULT), reads=Reads(_BIAS)),
+        "olmo": Decoder(branch=Branch(Norm.LAYER_BARE), reads=Reads(_BIAS, angles=":single")),
+        "olmo2": Decoder(
+            _OLMO_2,
+            branch=Branch(Norm.RMS_WIDE, Placing.RESULT),
+            reads=Reads(_BIAS, angles=":single"),
+        ),
         "olmoe": Decoder(
             _WIDE_NORMED,
             experts=MixtureOfExperts(shares=Shares.PLAIN),
@@ -209,9 +217,9 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(_SHARES, "intermediate_size"),
         ),
         "cohere": Decoder(
-            replace(ATTENTION, norm=Norm.LAYER_SCALE),
+            replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
             head=_TIED,
-            branch=Branch(Norm.LAYER_SCALE),
+            branch=Branch(Norm.LAYER_WRITTEN),
             order=Order.SHARED_NORM,
             reads=Reads(_BIAS),
         ),

@@ -45,6 +45,8 @@ class Kind:
         backward_reductions: the same in backward.
         between: intermediate results of the result's shape that are saved besides.
         moments: whether the statistics are moments, kept as values by some kernels.
+        scale: role of a copy of the first weight that is saved, if any.
+        precise: whether intermediate results are in single precision.
         like: the kind that it is counted as, if not its own.
     """
 
@@ -55,7 +57,15 @@ class Kind:
     between: int = 0
     moments: bool = False
     like: str = ""
+    scale: Role | None = None
+    precise: bool = False
 
+
+_LAYER = Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True)
+_RMS = Kind(
+    Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1, like="rms_norm"
+)
+_RMS_SINGLE = replace(_RMS, keeps=Keeps.SINGLE_INPUTS, between=1)
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -98,25 +108,38 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         # maximum and sum of exponentials | sum of y dy
         "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
         # mean and mean square | the two row sums of the gradient
-        "layer_norm": Kind(
-            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
-        ),
-        "layer_norm_bare": Kind(
-            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
-        ),
-        "group_norm": Kind(
-            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
-        ),
+        "layer_norm": _LAYER,
+        "layer_norm_bare": _LAYER,
+        "group_norm": _LAYER,
         "instance_norm": Kind(Keeps.INPUTS, statistics=2),
         "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
         # on a copy in single precision, normalised before it is cast back and scaled
-        "rms_norm_single": Kind(
+        "rms_norm_single": _RMS_SINGLE,
+        # all in single precision, scaled before it is cast back
+        "rms_norm_wide": _RMS,
+        "rms_norm_wide_single": replace(_RMS_SINGLE, precise=True),
+        # the same, scaled by one more than the weight
+        "rms_norm_shifted": _RMS,
+        "rms_norm_shifted_single": replace(_RMS_SINGLE, precise=True, scale=Role.SINGLE),
+        # on a copy in single precision
+        "layer_norm_bare_single": Kind(
+            Keeps.SINGLE_INPUTS,
+            statistics=2,
+            forward_reductions=2,
+            backward_reductions=2,
+            like="layer_norm_bare",
+        ),
+        # op by op: the input, the centred and the normalised one, and a copy of the scale
+        "layer_norm_written": replace(_LAYER, like="layer_norm"),
+        "layer_norm_written_single": Kind(
             Keeps.SINGLE_INPUTS,
             statistics=1,
-            forward_reductions=1,
-            backward_reductions=1,
-            between=1,
-            like="rms_norm",
+            forward_reductions=2,
+            backward_reductions=2,
+            between=2,
+            like="layer_norm",
+            scale=Role.CAST,
+            precise=True,
         ),
         "softmax_single": Kind(
             Keeps.CAST_OUTPUTS, forward_reductions=2, backward_reductions=1, like="softmax"
@@ -227,11 +250,18 @@ class Elementwise(Op):
         first = self.outputs[0]
         rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
         role = Role.MOMENT if needs.moments else Role.STATISTIC
+        middle = Role.SINGLE if needs.precise else first.role
         besides = (
-            replace(first, tensor=f"{first.tensor}.between", copies=needs.between),
+            replace(first, tensor=f"{first.tensor}.between", role=middle, copies=needs.between),
             Operand(f"{first.tensor}.statistics", rows, role, copies=needs.statistics),
         )
-        return self._kept(needs.keeps) + tuple(operand for operand in besides if operand.copies)
+        scales = self.weights[:1] if needs.scale else ()
+        copied = (
+            Operand(f"{first.tensor}.scale", weight.axes, needs.scale or Role.VALUE)
+            for weight in scales
+        )
+        saved = tuple(operand for operand in besides if operand.copies)
+        return self._kept(needs.keeps) + saved + tuple(copied)
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
         first, result = self.inputs[0], self.outputs[0]
