@@ -10,11 +10,10 @@ from sympy import Rational
 
 from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.layers.attention import Core
+from symbolic_cost.layers.core import Core
 from symbolic_cost.models.catalog import model
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.gpt import GPT
-from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
@@ -146,8 +145,9 @@ CHUNKS = 8
 
 @cache
 def _llama() -> Model:
-    fused = replace(TRAITS["llama"], core=Core.FLASH)
-    return symbolic("llama", traits=fused)
+    family = DECODERS["llama"]
+    fused = family.attended(core=replace(family.attention.core, kernel=Core.FLASH))
+    return symbolic("llama", decoder=fused)
 
 
 def h100(share: Rational | None = None) -> Machine:

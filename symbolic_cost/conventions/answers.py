@@ -56,6 +56,10 @@ OPERATIONS = Elementwise(
         "cross_entropy": elementwise_flop(4 * n + 1, 2 * n),
         # mean, variance (3), normalise (2), affine (2) | as counted by subramanian-2024
         "layer_norm": elementwise_flop(9 * n, 13 * n - 4),
+        # as above without the affine map and its gradients
+        "layer_norm_bare": elementwise_flop(7 * n, 9 * n - 4),
+        "group_norm": elementwise_flop(9 * n, 13 * n - 4),
+        "instance_norm": elementwise_flop(9 * n, 13 * n - 4),
         # square, sum, scale by the reciprocal, affine | as layer_norm without the mean's part
         "rms_norm": elementwise_flop(4 * n, 9 * n - 2),
         "batch_norm": elementwise_flop(9 * n, 13 * n - 4),
@@ -65,6 +69,13 @@ OPERATIONS = Elementwise(
         "silu": elementwise_flop(5 * n, 9 * n),
         "tanh": elementwise_flop(n, 3 * n),
         "relu6": elementwise_flop(2 * n, n),
+        # comparison, product with the slope | with its gradient
+        "leaky_relu": elementwise_flop(2 * n, 2 * n),
+        "prelu": elementwise_flop(2 * n, 4 * n),
+        # comparison, exp, subtract, scale
+        "elu": elementwise_flop(4 * n, 3 * n),
+        # the nearest element is copied
+        "interpolate": elementwise_flop(0, n),
         "sigmoid": elementwise_flop(4 * n, 3 * n),
         "softplus": elementwise_flop(3 * n, 5 * n),
         "exp": elementwise_flop(n, n),

@@ -28,6 +28,10 @@ from symbolic_cost.symbols import n
 
 _BACKWARD_OF_TORCH = {
     "rms_norm": "rms_norm_single",
+    "rms_norm_wide": "rms_norm_wide_single",
+    "rms_norm_shifted": "rms_norm_shifted_single",
+    "layer_norm_bare": "layer_norm_bare_single",
+    "layer_norm_written": "layer_norm_written_single",
     "cross_entropy": "cross_entropy_targets",
     "cross_entropy_values": "cross_entropy_values_targets",
 }
@@ -70,14 +74,21 @@ TORCH_AUTOGRAD_SINGLE = replace(
     ),
 )
 
+_AFFINE = elementwise_flop(5 * n, 0)
+"""A norm with weights; without them one less per element."""
+
 FVCORE = replace(
     TORCH_FLOP_COUNTER,
     name="fvcore",
-    meaning="multiply-accumulates of matrix products, and 5 per element of a layer norm; forward",
+    meaning="multiply-accumulates of matrix products, and 5 per element of a norm; forward",
     source="fvcore",
     contraction=MULTIPLY_ACCUMULATE,
     elementwise=Elementwise(
-        {"layer_norm": elementwise_flop(5 * n, 0), "batch_norm": elementwise_flop(2 * n, 0)},
+        {
+            **dict.fromkeys(("layer_norm", "group_norm", "instance_norm"), _AFFINE),
+            "layer_norm_bare": elementwise_flop(4 * n, 0),
+            "batch_norm": elementwise_flop(2 * n, 0),
+        },
         default=FREE,
     ),
     grouped_gradient=WITHIN_GROUPS,

@@ -1,8 +1,9 @@
 """What the Flops Profiler of DeepSpeed counts, in two of its versions.
 
 It sees calls of PyTorch functions. Operators (+, *), tanh, sigmoid, root-mean-square norms, the
-bias of a linear layer and whatever was bound before it patched the functions (GELU of Hugging
-Face) are not seen and cost nothing. It counts forward; backward is defined as twice that.
+bias of a linear layer, fused attention and whatever was bound before it patched the functions (GELU
+of Hugging Face) are not seen and cost nothing. Where product and bias are one call, the elements of
+the bias are counted once. It counts forward; backward is defined as twice that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _seen(forward: Expr) -> ElementwiseFlop:
     return elementwise_flop(forward, 2 * forward)
 
 
-_PER_ELEMENT = ("softmax", "relu", "silu", "pooled")
+_PER_ELEMENT = ("softmax", "relu", "leaky_relu", "prelu", "elu", "silu", "interpolate", "pooled")
+_NORMS = ("layer_norm", "group_norm", "instance_norm")
 
 FLOPS_PROFILER = Conventions(
     name="flops-profiler",
@@ -47,7 +49,8 @@ FLOPS_PROFILER = Conventions(
     addition=Integer(0),
     elementwise=Elementwise(
         {
-            "layer_norm": _seen(5 * n),
+            **dict.fromkeys(_NORMS, _seen(5 * n)),
+            "layer_norm_bare": _seen(4 * n),
             "batch_norm": _seen(2 * n),
             "rnn_cell": _seen(n),
             "gru_cell": _seen(7 * n),
@@ -62,6 +65,9 @@ FLOPS_PROFILER = Conventions(
     sizes=ElementSizes(value=Integer(4), weight=Integer(4), weight_gradient=Integer(4)),
     contraction_kinds={"recurrent": MULTIPLY_ACCUMULATE},
     addition_kinds={"conv": Integer(1), "recurrent": Integer(1)},
+    called_addition=Integer(1),
+    unseen=frozenset({"fused"}),
+    fused_recompute=False,
 )
 
 FLOPS_PROFILER_MACS = replace(
@@ -72,6 +78,7 @@ FLOPS_PROFILER_MACS = replace(
     elementwise=MATMUL_ALONE,
     contraction_kinds={"recurrent": NOT_COUNTED},
     addition_kinds={},
+    called_addition=Integer(0),
 )
 
 _MACS_2021 = {"softmax": _seen(n), "pooled": _seen(n)}
@@ -86,6 +93,7 @@ FLOPS_PROFILER_2021 = replace(
     unmasked_pairs=NO_PAIRS,
     contraction_kinds={"conv": Lambda(n, 2 * n + 2)},
     addition_kinds={},
+    called_addition=Integer(0),
 )
 
 FLOPS_PROFILER_2021_MACS = replace(

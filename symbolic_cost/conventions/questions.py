@@ -186,6 +186,8 @@ class Conventions:
             unless given.
         contraction_kinds: exceptions to `contraction` by op kind.
         addition_kinds: exceptions to `addition` by op kind.
+        called_addition: FLOP per element of a bias itself where product and bias are one call.
+        unseen: op kinds of which nothing is counted.
         fused_recompute: whether what a fused kernel computes again in backward is counted.
         kept_as: elementwise functions that save for backward what another one does.
     """
@@ -211,6 +213,8 @@ class Conventions:
     fused_recompute: bool = True
     contraction_kinds: Mapping[str, Lambda] = field(default_factory=dict)
     addition_kinds: Mapping[str, Expr] = field(default_factory=dict)
+    called_addition: Expr = Integer(0)
+    unseen: frozenset[str] = frozenset()
     kept_as: Mapping[str, str] = field(default_factory=dict)
 
     def contraction_of(self, kind: str) -> Lambda:

@@ -1,25 +1,32 @@
-"""Self-attention.
+"""Attention: one declaration, of whose parts a family chooses.
 
-Axes: b sequences, r residual positions, l query positions, t key/value positions, e embedding,
-c the three of query, key and value, h heads, d head width. Positions have three names because
-sequence parallelism splits r, context parallelism l, and neither splits t.
+Axes: b sequences, r residual positions, l query positions, t key/value positions, m positions kept
+in the cache, e embedding, c the three of query, key and value, h heads, d head width; where heads
+are grouped k key/value heads and g query heads of one; d_r rotated part of a head and d_n the rest.
+Positions have three names because sequence parallelism splits r, context parallelism l, and neither
+splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
+from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, softmax
-from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import scope
+from symbolic_cost.layers.chain import Step as Link
+from symbolic_cost.layers.chain import chain
+from symbolic_cost.layers.core import FULL, PLAIN, AttentionCore, Heads, Positions
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.rotary import partial_rotation, rotation
+from symbolic_cost.ops.cache import cache
+from symbolic_cost.ops.einsum import Call, einsum
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
 
 AXES = axes(
-    "b batch, r token residual, l token query, t key-token, e hidden, c whole, h head, d width"
+    "b batch, r token residual, l token query, t key-token, near key-token, m key-token kept, "
+    "m_near key-token kept, e hidden, c whole, h head, k head, g group, d width"
 )
 
 
@@ -30,104 +37,156 @@ class Projection(StrEnum):
     SEPARATE = "three products"
 
 
-class Core(StrEnum):
-    """How the attention core runs."""
+class Bias(Flag):
+    """Which products of a layer have a bias."""
 
-    EAGER = "op by op"
-    FLASH = "one fused kernel that recomputes the scores"
+    NONE = 0
+    INNER = auto()
+    """Those of its input: query, key and value, or the first of a perceptron."""
+    OUTPUT = auto()
+    """That of its result."""
+    BOTH = INNER | OUTPUT
+
+
+class HeadNorm(StrEnum):
+    """Norms of queries and keys."""
+
+    NONE = "none"
+    HEAD = "over each head, one scale for all"
+    HEADS = "over each head, a scale for each"
+    WIDTH = "over all heads together"
+
+
+class Rotated(StrEnum):
+    """How much of queries and keys is rotated; the value is the axis of the rotated width."""
+
+    NOTHING = ""
+    WHOLE = "d"
+    PART = "d_r"
+
+
+class Kept(StrEnum):
+    """What generation keeps of keys and values."""
+
+    NOTHING = "nothing"
+    HEADS = "their own heads"
+    COPIES = "a copy for every query head"
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Multi-head self-attention from x[b r e] to y[b r e].
+    """Self-attention from x[b r e] to y[b r e].
 
     Args:
+        heads: axes of heads; one product makes query, key and value of plain ones alone.
         projection: of query, key and value.
-        core: of scores, softmax and weighted sum.
-        qkv_bias: whether the query, key and value projections have a bias.
-        output_bias: whether the output projection has one.
-        dropout: whether the attention probabilities are dropped out.
-        causal: whether a query sees the keys up to its own position only.
-        single: whether the softmax runs in single precision.
+        bias: which projections have one.
+        head_norm: of queries and keys.
+        norm: its kind.
+        rotated: how much of queries and keys is.
+        at: axes of positions.
+        kept: of keys and values in the cache.
+        core: its variant.
+        call: how products and biases are called.
     """
 
+    heads: Heads = PLAIN
     projection: Projection = Projection.FUSED
-    core: Core = Core.EAGER
-    qkv_bias: bool = True
-    output_bias: bool = True
-    dropout: bool = True
-    causal: bool = True
-    single: bool = False
+    bias: Bias = Bias.BOTH
+    head_norm: HeadNorm = HeadNorm.NONE
+    norm: Norm = Norm.RMS
+    rotated: Rotated = Rotated.NOTHING
+    at: Positions = FULL
+    kept: Kept = Kept.NOTHING
+    core: AttentionCore = field(default_factory=AttentionCore)
+    call: Call = Call.SEPARATE
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        bias = " + *bias[e]" if self.output_bias else ""
+        at, heads = self.at, self.heads
+        at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
         return (
-            view("gather", "x[b r e] -> full[b l e]"),
+            view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
             *self._projections(),
-            view("keys", "k[b l h d] -> keys[b t h d]"),
-            view("values", "v[b l h d] -> values[b t h d]"),
-            *self._core(),
-            einsum("proj", f"context[b l h d], *w[h d e]{bias} -> summed[b l e]"),
-            view("scatter", "summed[b l e] -> y[b r e]"),
+            *self._joined("k", "keys"),
+            *self._joined("v", "values"),
+            *self.core.ops(at_hand, at),
+            *output(at, heads.query, bias=self.bias, call=self.call),
         )
 
     def _projections(self) -> tuple[Op, ...]:
-        if self.projection is Projection.FUSED:
-            bias = " + *bias[c h d]" if self.qkv_bias else ""
-            return (
-                einsum("qkv", f"full[b l e], *w[c e h d]{bias} -> qkv[c b l h d]"),
-                split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]"),
-            )
-        bias = " + *bias[h d]" if self.qkv_bias else ""
-        return tuple(
-            einsum(name, f"full[b l e], *w[e h d]{bias} -> {name}[b l h d]") for name in "qkv"
-        )
-
-    def _core(self) -> tuple[Op, ...]:
-        ops = core_ops("l", "t", masked=self.causal, drop=self.dropout, single=self.single)
-        names = {name: name for name in ("q", "keys", "values", "context")}
-        if self.core is Core.EAGER:
-            return scope("core", ops, **names)
-        border = "q[b l h d], keys[b t h d], values[b t h d]"
+        query, key = self.heads.query, self.heads.key
+        if self.projection is Projection.SEPARATE:
+            plain = (*self._projection("q", query), *self._projection("k", key))
+            return (*plain, *self._projection("v", key, plain=True))
+        axes, bias = f"{query} d", self._bias(f"c {query} d")
+        rows = f"b {self.at.query}"
+        parts = ", ".join(f"{name}[{rows} {axes}]" for name in "qkv")
         return (
-            fused(
-                "core",
-                f"{border} -> context[b l h d]",
-                ops,
-                saves=f"{border}, context[b l h d], logsumexp[b l h]:statistic",
-                recompute=tuple(op.path for op in ops if op.path != "attend"),
+            einsum(
+                "qkv",
+                f"full[{rows} e], *w[c e {axes}]{bias} -> qkv[c {rows} {axes}]",
+                call=self.call,
             ),
+            split("split", f"qkv[c {rows} {axes}] -> {parts}"),
+        )
+
+    def _bias(self, axes: str) -> str:
+        return f" + *bias[{axes}]" if Bias.INNER in self.bias else ""
+
+    def _projection(self, name: str, heads: str, *, plain: bool = False) -> tuple[Op, ...]:
+        """Declare q, k or v: projected, and unless `plain` normalised and rotated."""
+        rows = f"b {self.at.query}"
+        axes, bias = f"[{rows} {heads} d]", self._bias(f"{heads} d")
+        links: list[Link] = [
+            lambda x, y: einsum(
+                name, f"{x}[{rows} e], *w[e {heads} d]{bias} -> {y}{axes}", call=self.call
+            )
+        ]
+        if self.head_norm is not HeadNorm.NONE and not plain:
+            links.append(lambda x, y: self._head_norm(name, heads, f"{x}{axes}", f"{y}{axes}"))
+        if plain or self.rotated is Rotated.NOTHING:
+            return chain("full", links, name)
+        if self.rotated is Rotated.PART:
+            turned = partial_rotation(f"rotate_{name}", f"{name}_whole", name, f"{rows} {heads}")
+            return (*chain("full", links, f"{name}_whole"), *turned)
+        links.append(lambda x, y: rotation(f"rotate_{name}", f"{x}{axes}", f"{y}{axes}", "d"))
+        return chain("full", links, name)
+
+    def _head_norm(self, name: str, heads: str, tensor: str, result: str) -> Op:
+        row = f"{heads} d" if self.head_norm is HeadNorm.WIDTH else "d"
+        scale = "d" if self.head_norm is HeadNorm.HEAD else f"{heads} d"
+        return self.norm.op(f"norm_{name}", tensor, result, row=row, scale=scale)
+
+    def _joined(self, name: str, result: str) -> tuple[Op, ...]:
+        """Declare keys or values at all positions, with those in the cache if there is one."""
+        at, heads = self.at, self.heads
+        if self.kept is not Kept.COPIES:
+            return (joined(result, name, heads.key, at, self.kept),)
+        rows = f"b {at.query}"
+        copied = f"{name}[{rows} {heads.key} d] -> many_{name}[{rows} {heads.query} d]"
+        return (
+            pointwise(f"copy_{name}", copied, "copy"),
+            joined(result, f"many_{name}", heads.query, at, self.kept),
         )
 
 
-def core_ops(
-    query: str,
-    key: str,
-    *,
-    masked: bool,
-    drop: bool,
-    single: bool = False,
-    bias: tuple[Op, ...] = (),
-) -> tuple[Op, ...]:
-    """Declare scores, softmax and weighted sum, from q, keys and values to context.
+def joined(result: str, tensor: str, heads: str, at: Positions, kept: Kept) -> Op:
+    """Declare the keys or values of a sequence at all of its positions."""
+    pattern = f"{tensor}[b {at.query} {heads} d] -> {result}[b {at.key} {heads} d]"
+    if kept is Kept.NOTHING:
+        return view(result, pattern)
+    return cache(result, pattern, kept=f"b {at.kept} {heads} d")
 
-    Args:
-        query: axis of the query positions.
-        key: axis of the key positions.
-        masked: whether a query sees the keys up to its own position only.
-        drop: whether the probabilities are dropped out.
-        single: whether the softmax runs in single precision.
-        bias: ops from scores to biased scores, if any.
-    """
-    square, pairs = f"[b h {query} {key}]", f"{query} {key}"
-    scores, kept = "biased" if bias else "scores", "dropped" if drop else "p"
-    product = f"q[b {query} h d], keys[b {key} h d] -> scores{square}"
-    mean = f"{kept}{square}, values[b {key} h d] -> context[b {query} h d]"
+
+def output(
+    at: Positions, heads: str, *, bias: Bias, call: Call = Call.SEPARATE, width: str = "d"
+) -> tuple[Op, ...]:
+    """Declare the output projection from context to y[b r e]."""
+    added = " + *bias[e]" if Bias.OUTPUT in bias else ""
+    context = f"context[b {at.query} {heads} {width}]"
+    summed = f"summed[b {at.query} e]"
     return (
-        einsum("scores", product, pairs=pairs, masked=masked),
-        *bias,
-        softmax("softmax", f"{scores}{square} -> p{square}", row=key, single=single),
-        *((dropout("dropout", f"p{square} -> dropped{square}"),) if drop else ()),
-        einsum("attend", mean, pairs=pairs, masked=masked),
+        einsum("proj", f"{context}, *w[{heads} {width} e]{added} -> {summed}", call=call),
+        view("scatter", f"{summed} -> y[b {at.residual} e]"),
     )

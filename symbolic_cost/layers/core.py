@@ -1,15 +1,16 @@
-"""The attention core of grouped heads: scores, softmax, weighted sum.
+"""The attention core: scores, softmax, weighted sum.
 
-Axes: b sequences, l query positions, `keys` key/value positions, k key/value heads, g query heads
-of one key/value head, d head width of queries and keys, `value` head width of values.
+Axes: b sequences, l query positions, t key/value positions (or other names of both), h heads; where
+they are grouped k key/value heads and g query heads of one key/value head; d head width of queries
+and keys, `value` head width of values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.attention import Core
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
 from symbolic_cost.ops.fused import fused
@@ -17,104 +18,258 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 
 AXES = axes(
-    "b batch, l token query, t key-token, near key-token, window whole, k head, g group, d width, "
-    "d_v width, r_kv latent"
+    "b batch, l token query, t key-token, near key-token, window whole, h head, k head, g group, "
+    "d width, d_v width, r_kv latent"
 )
 
 
+class Core(StrEnum):
+    """How the attention core runs."""
+
+    EAGER = "op by op"
+    SINGLE = "op by op, all of it in single precision"
+    FLASH = "one fused kernel that recomputes the scores"
+
+
+class Step(Flag):
+    """What an attention core does besides its two products and the softmax."""
+
+    NONE = 0
+    MASK = auto()
+    """A query sees the keys up to its own position only."""
+    DROP = auto()
+    """Probabilities are dropped out."""
+    CAST = auto()
+    """The softmax runs in single precision."""
+    SINK = auto()
+    """Every query head has a learned logit besides the keys'."""
+    CAP = auto()
+    """Scores are squeezed by a tanh."""
+    ARRANGE = auto()
+    """A fused kernel's result is copied to the order that the output projection takes."""
+    COPY = auto()
+    """Unless fused, keys and values are copied to every query head first."""
+
+
 @dataclass(frozen=True)
-class GroupedCore:
-    """Attention from q, keys and values to context[b l k g value].
+class Positions:
+    """Names of the axes of positions.
 
     Args:
-        core: how it runs.
-        heads: axis of the key/value heads; empty where all heads share keys and values.
-        repeated: whether keys and values are copied to every query head first.
-        shared: whether keys and values have no group axis otherwise; else they have one already.
-        sinks: whether every query head has a learned logit besides the keys'.
-        single: whether the softmax runs in single precision.
-        dropout: whether the probabilities are dropped out.
-        precise: whether all of an eager core runs in single precision, dropout's noise included.
-        keys: axis of the key positions.
-        window: axis of the window of a sliding layer, if any.
-        value: axis of the width of values.
+        residual: of the residual stream.
+        query: of queries.
+        key: of keys and values.
+        kept: of keys and values in the cache.
+        window: axis whose size is how many keys a query sees at most, if any.
     """
 
-    core: Core = Core.EAGER
-    heads: str = "k"
-    repeated: bool = True
-    shared: bool = True
-    sinks: bool = False
-    single: bool = True
-    dropout: bool = False
-    precise: bool = False
-    keys: str = "t"
+    residual: str = "r"
+    query: str = "l"
+    key: str = "t"
+    kept: str = "m"
     window: str = ""
-    value: str = "d"
 
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the core from q[b l k g d], keys[b t k d] and values[b t k value]."""
-        copied = self.repeated and self.shared and self.core is Core.EAGER
-        heads = "k g" if copied or not self.shared else self.heads
-        keys, values = ("many_keys", "many_values") if copied else ("keys", "values")
-        context = f"context[b l k g {self.value}]"
-        operands = (
-            "q[b l k g d]",
-            f"{keys}[b {self.keys} {heads} d]",
-            f"{values}[b {self.keys} {heads} {self.value}]",
-        )
-        if self.core is Core.EAGER:
-            ops = self._precise(operands, context) if self.precise else self._ops(operands, context)
-            names = {name: name for name in ("q", keys, values, "context")}
-            return (*(self._copies() if copied else ()), *scope("core", ops, **names))
-        border = ", ".join(operands)
-        sinks = ", *sinks[k g]" if self.sinks else ""
-        ops = self._ops(operands, context)
-        return (
-            fused(
-                "core",
-                f"{border}{sinks} -> {context}",
-                ops,
-                saves=f"{border}, {context}, logsumexp[b l k g]:statistic",
-                recompute=tuple(op.path for op in ops if op.path != "attend"),
-            ),
+
+FULL = Positions()
+"""Every query meets all keys, as far as the mask allows."""
+
+SLIDING = Positions(key="near", kept="m_near", window="window")
+"""A query meets the keys of its window."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Axes of heads.
+
+    Args:
+        query: of queries.
+        key: of keys and values; empty where all heads share them.
+    """
+
+    query: str
+    key: str
+
+
+PLAIN = Heads("h", "h")
+"""Every head has keys and values of its own."""
+
+GROUPED = Heads("k g", "k")
+"""The g heads of a group share keys and values."""
+
+
+@dataclass(frozen=True)
+class AttentionCore:
+    """Attention from q, keys and values to context.
+
+    Args:
+        kernel: how it runs.
+        steps: what it does besides.
+        position: tensor of biases by pair of positions and head that is added to scores, if any.
+    """
+
+    kernel: Core = Core.EAGER
+    steps: Step = Step.MASK | Step.DROP
+    position: str = ""
+
+    def ops(
+        self, heads: Heads = PLAIN, at: Positions = FULL, *, value: str = "d"
+    ) -> tuple[Op, ...]:
+        """Declare the core from q[b l h d], keys[b t h d] and values[b t h value].
+
+        Args:
+            heads: axes of heads, as they are at hand.
+            at: axes of positions.
+            value: axis of the width of values.
+        """
+        eager = self.kernel is not Core.FLASH
+        copied = eager and Step.COPY in self.steps and heads.key != heads.query
+        names = ("many_keys", "many_values") if copied else ("keys", "values")
+        have = heads.query if copied else heads.key
+        shape = _Shape(heads.query, have, at, value, names)
+        if not eager:
+            return self._arranged(shape)
+        ops = self._single(shape) if self.kernel is Core.SINGLE else self._ops(shape)
+        kept = {name: name for name in ("q", *names, "context", self.position) if name}
+        return (*(_copies(heads, at, value) if copied else ()), *scope("core", ops, **kept))
+
+    def _arranged(self, shape: _Shape) -> tuple[Op, ...]:
+        """Declare the fused kernel and, if its result is not in order, the copy that is."""
+        if Step.ARRANGE not in self.steps:
+            return (self._fused(shape),)
+        unordered = replace(shape, result="unordered")
+        copy = pointwise("arrange", f"{unordered.context} -> {shape.context}", "copy")
+        return (self._fused(unordered), copy)
+
+    def _fused(self, shape: _Shape) -> Op:
+        ops = self._ops(shape)
+        border = ", ".join(shape.operands)
+        sinks = f", *softmax.sinks[{shape.query}]" if Step.SINK in self.steps else ""
+        statistic = f"logsumexp[b {shape.at.query} {shape.query}]:statistic"
+        return fused(
+            "core",
+            f"{border}{sinks} -> {shape.context}",
+            ops,
+            saves=f"{border}, {shape.context}, {statistic}",
+            recompute=tuple(op.path for op in ops if op.path != "attend"),
         )
 
-    def _copies(self) -> tuple[Op, ...]:
-        t, value = self.keys, self.value
-        return (
-            pointwise("copy_keys", f"keys[b {t} k d] -> many_keys[b {t} k g d]", "copy"),
-            pointwise(
-                "copy_values", f"values[b {t} k {value}] -> many_values[b {t} k g {value}]", "copy"
-            ),
-        )
-
-    def _precise(self, operands: tuple[str, ...], context: str) -> tuple[Op, ...]:
+    def _single(self, shape: _Shape) -> tuple[Op, ...]:
         """Declare the core between a cast to single precision and one back."""
-        wide = tuple(f"single_{operand}:single" for operand in operands)
+        plain, wide = shape.operands, replace(shape, precision=":single")
+        names = (operand.partition("[")[0] for operand in plain)
         return (
             *(
-                pointwise(f"cast_{operand.partition('[')[0]}", f"{operand} -> {cast}", "copy")
-                for operand, cast in zip(operands, wide, strict=True)
+                pointwise(f"cast_{name}", f"{operand} -> {cast}", "copy")
+                for name, operand, cast in zip(names, plain, wide.operands, strict=True)
             ),
-            *self._ops(wide, f"single_{context}:single"),
-            pointwise("cast", f"single_{context}:single -> {context}", "copy"),
+            *self._ops(wide),
+            pointwise("cast", f"{wide.context} -> {shape.context}", "copy"),
         )
 
-    def _ops(self, operands: tuple[str, ...], context: str) -> tuple[Op, ...]:
-        q, keys, values = operands
-        square = f"[b k g l {self.keys}]" + (":single" if self.precise else "")
-        pairs = f"l {self.keys}"
-        sinks = ", *sinks[k g]" if self.sinks else ""
-        single = self.single and not self.precise
-        kept = "dropped" if self.dropout else "p"
-        function = "dropout_noise" if self.precise else "dropout"
-        drop = pointwise("dropout", f"p{square} -> dropped{square}", function)
+    def _ops(self, shape: _Shape) -> tuple[Op, ...]:
+        q, keys, values = shape.operands
+        square, steps = shape.square, self.steps
+        pairs, window = f"{shape.at.query} {shape.at.key}", shape.at.window
+        masked = Step.MASK in steps
+        sinks = f", *sinks[{shape.query}]" if Step.SINK in steps else ""
+        scored = "biased" if self.position else "capped" if Step.CAP in steps else "scores"
+        kept = "dropped" if Step.DROP in steps else "p"
         return (
-            einsum("scores", f"{q}, {keys} -> scores{square}", pairs=pairs, window=self.window),
-            softmax("softmax", f"scores{square}{sinks} -> p{square}", row=self.keys, single=single),
-            *((drop,) if self.dropout else ()),
+            einsum("scores", f"{q}, {keys} -> scores{square}", pairs, masked=masked, window=window),
+            *self._bias(shape),
+            *self._cap(shape),
+            softmax(
+                "softmax",
+                f"{scored}{square}{sinks} -> p{square}",
+                row=shape.at.key,
+                single=Step.CAST in steps and not shape.precision,
+            ),
+            *self._dropout(shape),
             einsum(
-                "attend", f"{kept}{square}, {values} -> {context}", pairs=pairs, window=self.window
+                "attend",
+                f"{kept}{square}, {values} -> {shape.context}",
+                pairs,
+                masked=masked,
+                window=window,
             ),
         )
+
+    def _bias(self, shape: _Shape) -> tuple[Op, ...]:
+        if not self.position:
+            return ()
+        # Constant here: its gradient is summed over all blocks where it is made.
+        bias = f"!{self.position}[{shape.at.query} {shape.at.key} {shape.query}]"
+        pattern = f"scores{shape.square}, {bias} -> biased{shape.square}"
+        return (pointwise("bias", pattern, "add"),)
+
+    def _cap(self, shape: _Shape) -> tuple[Op, ...]:
+        if Step.CAP not in self.steps:
+            return ()
+        pattern = f"scores{shape.square} -> capped{shape.square}"
+        return (pointwise("cap", pattern, "softcap"),)
+
+    def _dropout(self, shape: _Shape) -> tuple[Op, ...]:
+        if Step.DROP not in self.steps:
+            return ()
+        function = "dropout_noise" if shape.precision else "dropout"
+        return (pointwise("dropout", f"p{shape.square} -> dropped{shape.square}", function),)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Names and axes of what goes in and comes out.
+
+    Args:
+        query: axes of query heads.
+        key: axes of the heads of keys and values at hand.
+        at: axes of positions.
+        value: axis of the width of values.
+        names: of keys and values.
+        precision: ":single" for copies in single precision.
+        result: name of the result.
+    """
+
+    query: str
+    key: str
+    at: Positions
+    value: str
+    names: tuple[str, str]
+    precision: str = ""
+    result: str = "context"
+
+    @property
+    def operands(self) -> tuple[str, str, str]:
+        """Queries, keys and values."""
+        keys, values = self.names
+        return (
+            self._written("q", f"{self.at.query} {self.query} d"),
+            self._written(keys, f"{self.at.key} {self.key} d"),
+            self._written(values, f"{self.at.key} {self.key} {self.value}"),
+        )
+
+    @property
+    def context(self) -> str:
+        """The result."""
+        return self._written(self.result, f"{self.at.query} {self.query} {self.value}")
+
+    @property
+    def square(self) -> str:
+        """Axes of scores and probabilities."""
+        return f"[b {self.query} {self.at.query} {self.at.key}]{self.precision}"
+
+    def _written(self, name: str, axes: str) -> str:
+        prefix = "single_" if self.precision else ""
+        return f"{prefix}{name}[b {axes}]{self.precision}"
+
+
+def _copies(heads: Heads, at: Positions, value: str) -> tuple[Op, ...]:
+    """Declare keys and values copied to every query head."""
+    return tuple(
+        pointwise(
+            f"copy_{name}",
+            f"{name}[b {at.key} {heads.key} {width}] -> "
+            f"many_{name}[b {at.key} {heads.query} {width}]",
+            "copy",
+        )
+        for name, width in (("keys", "d"), ("values", value))
+    )

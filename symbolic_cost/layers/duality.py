@@ -1,9 +1,9 @@
 """State-space layers of Mamba-2: a scan in chunks of matrix products, or step by step.
 
 Axes: b sequences, r residual positions, l positions, e embedding, h heads, d head width, g groups
-of heads that share a state projection, s state, m channels of the convolution (heads and both
-projections), k its kernel, p its padded positions; z chunks, i and j positions of one chunk (out,
-in), zo and zi chunk borders (out, in), one a single place.
+of heads that share a state projection, s state, m all channels of the convolutions (of heads and
+both projections), k their kernel, p its padded positions; z chunks, i and j positions of one chunk
+(out, in), zo and zi chunk borders (out, in), one a single place.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ AXES = axes(
     "b batch, r token residual, l token query, p whole, e hidden, h head, d width, g whole, "
     "s latent, m whole, k whole, z whole, i whole, j whole, zo whole, zi whole, one whole"
 )
+
+
+_CHANNELS = {"u": "h d", "into": "g s", "outof": "g s"}
+"""Axes of what is convolved: what the heads take in, and what goes into and out of the state."""
 
 
 class Form(StrEnum):
@@ -54,10 +58,7 @@ class Duality:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *self._projections(),
-            *causal_conv("mixed", "branch", "one m", bias=self.conv_bias),
-            view("u", "mixed[b l one m] -> u[b l h d]"),
-            view("into", "mixed[b l one m] -> into[b l g s]"),
-            view("outof", "mixed[b l one m] -> outof[b l g s]"),
+            *self._convolutions(),
             pointwise("softplus", "raw[b l h], *bias[h] -> step[b l h]", "softplus"),
             pointwise("rate", "step[b l h], *a[h] -> rate[b l h]", "mul"),
             pointwise("scaled", "u[b l h d], step[b l h] -> scaled[b l h d]", "mul"),
@@ -71,9 +72,18 @@ class Duality:
             view("scatter", "summed[b l e] -> y[b r e]"),
         )
 
+    def _convolutions(self) -> tuple[Op, ...]:
+        """Declare the parts of the convolution: that of the heads is split with them."""
+        return tuple(
+            op
+            for name, axes in _CHANNELS.items()
+            for op in causal_conv(name, f"plain_{name}", axes, bias=self.conv_bias, among="m")
+        )
+
     def _projections(self) -> tuple[Op, ...]:
         """Declare the parts of the input projection."""
-        parts = {"gate": "h d", "branch": "one m", "raw": "h"}
+        plain = {f"plain_{name}": axes for name, axes in _CHANNELS.items()}
+        parts = {"gate": "h d", **plain, "raw": "h"}
         return tuple(
             einsum(
                 f"in_{name}",
@@ -89,8 +99,8 @@ def _steps() -> tuple[Op, ...]:
     return (
         pointwise("decay", "rate[b l h] -> decay[b l h]", "exp"),
         pointwise("spread", "decay[b l h] -> decays[b l h d s]", "copy"),
-        pointwise("many_into", "into[b l g s] -> many_into[b l h s]", "copy"),
-        pointwise("many_outof", "outof[b l g s] -> many_outof[b l h s]", "copy"),
+        pointwise("many_into", "into[b l g s] -> many_into[b l h s]", "copy", laid="g"),
+        pointwise("many_outof", "outof[b l g s] -> many_outof[b l h s]", "copy", laid="g"),
         pointwise("drive", "scaled[b l h d], many_into[b l h s] -> drive[b l h d s]", "mul"),
         scan("scan", "decays[b l h d s], drive[b l h d s] -> states[b l h d s]", along="l"),
         cache("state", "states[b l h d s] -> known[b l h d s]", kept="b one h d s"),
@@ -105,10 +115,10 @@ def _chunks() -> tuple[Op, ...]:
 def _cut() -> tuple[Op, ...]:
     """Declare the padding to whole chunks, and the copies of the groups for every head."""
     return (
-        pointwise("cut_u", "scaled[b l h d] -> chunk[b z j h d]", "copy"),
-        pointwise("cut_rate", "rate[b l h] -> rates[b h z i]", "copy"),
-        pointwise("cut_into", "into[b l g s] -> many_into[b z j h s]", "copy"),
-        pointwise("cut_outof", "outof[b l g s] -> many_outof[b z i h s]", "copy"),
+        pointwise("cut_u", "scaled[b l h d] -> chunk[b z j h d]", "copy", laid="l"),
+        pointwise("cut_rate", "rate[b l h] -> rates[b h z i]", "copy", laid="l"),
+        pointwise("cut_into", "into[b l g s] -> many_into[b z j h s]", "copy", laid="l g"),
+        pointwise("cut_outof", "outof[b l g s] -> many_outof[b z i h s]", "copy", laid="l g"),
     )
 
 
@@ -125,11 +135,11 @@ def _inside() -> tuple[Op, ...]:
 def _between() -> tuple[Op, ...]:
     """Declare what the state at the start of a chunk gives to its positions."""
     return (
-        pointwise("fade", "rates[b h z i] -> fade[b h z j]", "exp"),
+        pointwise("fade", "rates[b h z i] -> fade[b h z j]", "exp", laid="i"),
         pointwise("faded", "many_into[b z j h s], fade[b h z j] -> faded[b z j h s]", "mul"),
         einsum("gain", "faded[b z j h s], chunk[b z j h d] -> gain[b z h d s]"),
-        pointwise("start", "gain[b z h d s] -> gains[b zi h d s]", "copy"),
-        pointwise("passing", "rates[b h z i] -> passing[b h zo zi]", "exp"),
+        pointwise("start", "gain[b z h d s] -> gains[b zi h d s]", "copy", laid="z"),
+        pointwise("passing", "rates[b h z i] -> passing[b h zo zi]", "exp", laid="z i"),
         einsum("pass", "passing[b h zo zi], gains[b zi h d s] -> states[b zo h d s]"),
         cache("state", "states[b zo h d s] -> known[b z h d s]", kept="b one h d s"),
         einsum("read", "many_outof[b z i h s], known[b z h d s] -> unscaled[b z i h d]"),
@@ -141,5 +151,5 @@ def _between() -> tuple[Op, ...]:
 def _joined() -> tuple[Op, ...]:
     return (
         pointwise("join", "near[b z i h d], far[b z i h d] -> joined[b z i h d]", "add"),
-        pointwise("uncut", "joined[b z i h d] -> read[b l h d]", "copy"),
+        pointwise("uncut", "joined[b z i h d] -> read[b l h d]", "copy", laid="z i"),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
@@ -22,12 +23,12 @@ class GatedMLP:
 
     Args:
         function: the activation function.
-        bias: whether the products have one.
+        bias: which products have one.
         width: axis of the width.
     """
 
     function: str = "silu"
-    bias: bool = False
+    bias: Bias = Bias.NONE
     width: str = "f"
 
     def ops(self) -> tuple[Op, ...]:
@@ -42,7 +43,7 @@ class GatedMLP:
 
 
 def gated_products(
-    tensor: str, result: str, experts: str, width: str, function: str, *, bias: bool
+    tensor: str, result: str, experts: str, width: str, function: str, *, bias: Bias
 ) -> tuple[Op, ...]:
     """Declare the three products and what lies between them.
 
@@ -52,11 +53,12 @@ def gated_products(
         experts: axis of the experts, empty without them.
         width: axis of the width.
         function: the activation function.
-        bias: whether the products have one.
+        bias: which products have one.
     """
     rows = tensor[tensor.index("[") + 1 : -2]
     wide = f"[{rows}{width}]"
-    added, narrow = (f" + *bias[{experts} {w}]" if bias else "" for w in (width, "e"))
+    added = f" + *bias[{experts} {width}]" if Bias.INNER in bias else ""
+    narrow = f" + *bias[{experts} e]" if Bias.OUTPUT in bias else ""
     return (
         *(
             einsum(name, f"{tensor}, *w[{experts} e {width}]{added} -> {made}{wide}")

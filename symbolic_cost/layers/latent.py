@@ -3,15 +3,21 @@
 Axes: b sequences, r residual positions, l query positions, t key/value positions, m positions kept
 in the cache, e embedding, k heads, g one, r_q query latent, r_kv key/value latent, d head width of
 queries and keys, d_n its part without rotation, d_r its rotated part, d_v head width of values.
+
+A rank expands the latents of its own positions, so that keys and values are what ranks exchange;
+a decode step expands all latents of its cache, or none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.core import GroupedCore
+from symbolic_cost.layers.attention import Bias, output
+from symbolic_cost.layers.core import FULL, GROUPED, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -24,7 +30,13 @@ AXES = axes(
     "g group, r_q latent, r_kv latent, d width, d_n width, d_r latent, d_v width"
 )
 
-ANGLES = "!@cos[l d_r], !@sin[l d_r]"
+
+class Expansion(StrEnum):
+    """Where keys and values are expanded from the latents."""
+
+    OWN = "at the positions of the queries, as in training and prefill"
+    CACHED = "at every position in the cache"
+    NEVER = "nowhere: queries go to the latents"
 
 
 @dataclass(frozen=True)
@@ -32,62 +44,83 @@ class LatentAttention:
     """Self-attention from x[b r e] to y[b r e] with a cached latent.
 
     Args:
-        query_latent: whether queries are projected through a latent too.
-        absorbed: whether queries go to the latent, so that keys and values are never expanded.
+        query: axis of the latent that queries are projected through; empty without one.
+        expansion: where keys and values are expanded.
         core: its variant.
     """
 
-    query_latent: bool = True
-    absorbed: bool = False
-    core: GroupedCore = field(default_factory=GroupedCore)
+    query: str = "r_q"
+    expansion: Expansion = Expansion.OWN
+    core: AttentionCore = field(default_factory=AttentionCore)
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        attention = self._on_latents() if self.absorbed else self._on_expanded()
+        never, t = self.expansion is Expansion.NEVER, self._positions
+        attention = self._on_latents() if never else self._on_expanded()
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             einsum("kv_down", "full[b l e], *w[e r_kv] -> latent[b l r_kv]"),
             Norm.RMS.op("norm_kv", "latent[b l r_kv]", "normed[b l r_kv]", row="r_kv"),
             einsum("k_rotated", "full[b l e], *w[e d_r] -> plain[b l d_r]"),
-            pointwise("rotate_k", f"plain[b l d_r], {ANGLES} -> turned[b l d_r]", "rotary"),
-            cache("cache_kv", "normed[b l r_kv] -> latents[b t r_kv]", kept="b m r_kv"),
-            cache("cache_k", "turned[b l d_r] -> shared[b t d_r]", kept="b m d_r"),
+            rotation("rotate_k", "plain[b l d_r]", "turned[b l d_r]", "d_r"),
+            cache("cache_kv", f"normed[b l r_kv] -> latents[b {t} r_kv]", kept="b m r_kv"),
+            cache("cache_k", f"turned[b l d_r] -> shared[b {t} d_r]", kept="b m d_r"),
             *attention,
-            einsum("proj", "context[b l k g d_v], *w[k g d_v e] -> summed[b l e]"),
-            view("scatter", "summed[b l e] -> y[b r e]"),
+            *output(FULL, "k g", bias=Bias.NONE, width="d_v"),
         )
 
+    @property
+    def _positions(self) -> str:
+        """Axis of the positions whose latents are at hand."""
+        return "l" if self.expansion is Expansion.OWN else "t"
+
     def _on_expanded(self) -> tuple[Op, ...]:
-        """Declare attention to expanded keys and values; cached ones are expanded again."""
-        core = replace(self.core, repeated=False, value="d_v")
+        """Declare attention to expanded keys and values."""
+        t = self._positions
+        own = t == "l"
+        k, v = ("k", "v") if own else ("keys", "values")
+        expanded = f"expanded[b {t} k d_n], shared[b {t} d_r]"
+        views = (
+            view("keys", "k[b l k d] -> keys[b t k d]"),
+            view("values", "v[b l k d_v] -> values[b t k d_v]"),
+        )
         return (
             *self._queries(("q_up", "d", "raw")),
-            pointwise("rotate_q", f"raw[b l k g d], {ANGLES} -> q[b l k g d]", "rotary"),
-            einsum("k_up", "latents[b t r_kv], *w[r_kv k d_n] -> expanded[b t k d_n]"),
-            einsum("v_up", "latents[b t r_kv], *w[r_kv k d_v] -> values[b t k d_v]"),
-            pointwise("join", "expanded[b t k d_n], shared[b t d_r] -> keys[b t k d]", "copy"),
-            *core.ops(),
+            *partial_rotation("rotate_q", "raw", "q", "b l k g"),
+            einsum("k_up", f"latents[b {t} r_kv], *w[r_kv k d_n] -> expanded[b {t} k d_n]"),
+            einsum("v_up", f"latents[b {t} r_kv], *w[r_kv k d_v] -> {v}[b {t} k d_v]"),
+            pointwise("join", f"{expanded} -> {k}[b {t} k d]", "copy", laid="d_n d_r"),
+            *(views if own else ()),
+            *self.core.ops(GROUPED, value="d_v"),
         )
 
     def _on_latents(self) -> tuple[Op, ...]:
         """Declare attention to the latents, which all heads share; d is r_kv + d_r."""
-        core = replace(self.core, repeated=False, heads="", value="r_kv")
-        latents = scope("latent", core.ops(), q="q", keys="keys", values="latents")
+        core = self.core.ops(Heads("k g", ""), value="r_kv")
+        latents = scope("latent", core, q="q", keys="keys", values="latents")
         return (
             *self._queries(("q_up", "d_n", "plain_q"), ("q_rotated", "d_r", "raw")),
-            pointwise("rotate_q", f"raw[b l k g d_r], {ANGLES} -> turned_q[b l k g d_r]", "rotary"),
+            rotation("rotate_q", "raw[b l k g d_r]", "turned_q[b l k g d_r]", "d_r"),
             einsum("k_up", "plain_q[b l k g d_n], *w[r_kv k d_n] -> low_q[b l k g r_kv]"),
             pointwise(
-                "join_q", "low_q[b l k g r_kv], turned_q[b l k g d_r] -> q[b l k g d]", "copy"
+                "join_q",
+                "low_q[b l k g r_kv], turned_q[b l k g d_r] -> q[b l k g d]",
+                "copy",
+                laid="r_kv d_r",
             ),
-            pointwise("join", "latents[b t r_kv], shared[b t d_r] -> keys[b t d]", "copy"),
+            pointwise(
+                "join",
+                "latents[b t r_kv], shared[b t d_r] -> keys[b t d]",
+                "copy",
+                laid="r_kv d_r",
+            ),
             *latents,
             einsum("v_up", "latent.context[b l k g r_kv], *w[r_kv k d_v] -> context[b l k g d_v]"),
         )
 
     def _queries(self, *parts: tuple[str, str, str]) -> tuple[Op, ...]:
         """Declare the parts of the queries, as (name, width, result)."""
-        if not self.query_latent:
+        if not self.query:
             return tuple(
                 einsum(name, f"full[b l e], *w[e k g {width}] -> {made}[b l k g {width}]")
                 for name, width, made in parts

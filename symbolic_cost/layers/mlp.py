@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.layers.attention import Bias
+from symbolic_cost.ops.einsum import Call, einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -22,19 +23,22 @@ class MLP:
 
     Args:
         function: the activation function.
-        bias: whether both products have one.
+        bias: which products have one.
+        call: how products and biases are called.
     """
 
     function: str = "gelu"
-    bias: bool = True
+    bias: Bias = Bias.BOTH
+    call: Call = Call.SEPARATE
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        wide, narrow = (" + *bias[f]", " + *bias[e]") if self.bias else ("", "")
+        wide = " + *bias[f]" if Bias.INNER in self.bias else ""
+        narrow = " + *bias[e]" if Bias.OUTPUT in self.bias else ""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            einsum("fc1", f"full[b l e], *w[e f]{wide} -> u[b l f]"),
+            einsum("fc1", f"full[b l e], *w[e f]{wide} -> u[b l f]", call=self.call),
             pointwise("act", "u[b l f] -> a[b l f]", self.function),
-            einsum("fc2", f"a[b l f], *w[f e]{narrow} -> summed[b l e]"),
+            einsum("fc2", f"a[b l f], *w[f e]{narrow} -> summed[b l e]", call=self.call),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )

@@ -10,8 +10,10 @@ The sizes of a token's copies agree: b l a = u z x.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
@@ -24,8 +26,16 @@ AXES = axes(
     "u batch routed, z token routed, f_m inner, f_s inner"
 )
 
-_SCORED = "probabilities[b l o]:single"
+_SCORED = "probabilities[b r o]:single"
+_CHOSEN = "best[b r a]:single"
 _WEIGHTS = "weights[u z x]:single"
+
+
+class Shares(StrEnum):
+    """How the probabilities of the chosen experts become weights."""
+
+    NORMALISED = "divided by their sum"
+    PLAIN = "as they are"
 
 
 @dataclass(frozen=True)
@@ -34,54 +44,65 @@ class MixtureOfExperts:
 
     Args:
         function: the activation function.
-        router_bias: whether the router has a bias.
-        expert_bias: whether the experts' products have one.
-        shared: whether an expert sees every token.
+        bias: of the router (output) and of the experts' products (inner).
+        shares: how the chosen probabilities become weights.
+        shared: axis of the width of an expert that sees every token; empty without one.
     """
 
     function: str = "silu"
-    router_bias: bool = False
-    expert_bias: bool = False
-    shared: bool = False
+    bias: Bias = Bias.NONE
+    shares: Shares = Shares.NORMALISED
+    shared: str = ""
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        bias = " + *bias[o]" if self.router_bias else ""
+        bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
         routed = "routed" if self.shared else "y"
         return (
-            view("gather", "x[b r e] -> full[b l e]"),
-            einsum("router", f"full[b l e], *w[e o]{bias} -> logits[b l o]"),
-            softmax("probabilities", "logits[b l o] -> probabilities[b l o]:single", row="o"),
-            pointwise("choice", f"{_SCORED} -> best[b l a]:single, places[b l a]:index", "choice"),
-            norm("share", "best[b l a]:single -> shares[b l a]:single", "ratio", row="a"),
+            # Positions are routed where they rest, before what follows gathers them.
+            einsum("router", f"x[b r e], *w[e o]{bias} -> logits[b r o]"),
+            softmax("probabilities", f"logits[b r o] -> {_SCORED}", row="o"),
+            pointwise("choice", f"{_SCORED} -> {_CHOSEN}, places[b r a]:index", "choice", row="o"),
+            *self._share(),
             *self._dispatch(),
             *scope("experts", self._experts(), sent="sent", done="done"),
             pointwise("weigh", f"done[u z x e], {_WEIGHTS} -> weighed[u z x e]", "mul"),
             view("return", "weighed[u z x e] -> back[b l a e]"),
-            pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum"),
+            pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum", sums="a"),
             view("scatter", f"summed[b l e] -> {routed}[b r e]"),
             *self._shared(),
         )
 
+    def _share(self) -> tuple[Op, ...]:
+        """Declare the weights of the chosen experts."""
+        pattern = f"{_CHOSEN} -> shares[b r a]:single"
+        if self.shares is Shares.PLAIN:
+            return (view("share", pattern),)
+        return (norm("share", pattern, "ratio", row="a"),)
+
     def _dispatch(self) -> tuple[Op, ...]:
         """Declare the copies of a token, and of its shares, sorted by expert."""
         return (
-            pointwise("order", "!places[b l a]:index -> order[b l a]:index", "order"),
+            view("gather", "x[b r e] -> full[b l e]"),
+            view("gather_places", "places[b r a]:index -> all_places[b l a]:index"),
+            view("gather_shares", "shares[b r a]:single -> all_shares[b l a]:single"),
+            pointwise("order", "!all_places[b l a]:index -> order[b l a]:index", "order"),
             pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
-            pointwise("copy_shares", "shares[b l a]:single -> picked[b l a]:single", "copy"),
+            pointwise("copy_shares", "all_shares[b l a]:single -> picked[b l a]:single", "copy"),
             view("dispatch", "copied[b l a e] -> sent[u z x e]"),
             view("dispatch_shares", "picked[b l a]:single -> weights[u z x]:single"),
         )
 
     def _experts(self) -> tuple[Op, ...]:
+        bias = Bias.BOTH if Bias.INNER in self.bias else Bias.NONE
         return gated_products(
-            "sent[u z x e]", "done[u z x e]", "x", "f_m", self.function, bias=self.expert_bias
+            "sent[u z x e]", "done[u z x e]", "x", "f_m", self.function, bias=bias
         )
 
     def _shared(self) -> tuple[Op, ...]:
         if not self.shared:
             return ()
-        mlp = GatedMLP(self.function, width="f_s")
+        mlp = GatedMLP(self.function, width=self.shared)
         return (
             *scope("shared", mlp.ops(), x="x", y="common"),
             pointwise("join", "routed[b r e], common[b r e] -> y[b r e]", "add"),

@@ -17,7 +17,10 @@ class Norm(StrEnum):
     LAYER = "layer norm with scale and shift"
     LAYER_SCALE = "layer norm with a scale"
     LAYER_BARE = "layer norm without weights"
+    LAYER_WRITTEN = "layer norm with a scale, op by op in single precision"
     RMS = "root-mean-square norm with a scale"
+    RMS_WIDE = "root-mean-square norm scaled in single precision"
+    RMS_SHIFTED = "root-mean-square norm scaled by one more than its weight, in single precision"
 
     def op(
         self, name: str, tensor: str, result: str, *, row: str = "e", scale: str | None = None
@@ -32,14 +35,21 @@ class Norm(StrEnum):
             scale: axes of its weights; those of the row unless given.
         """
         axes = row if scale is None else scale
-        weights = {
-            Norm.LAYER: f", *scale[{axes}], *shift[{axes}]",
-            Norm.LAYER_SCALE: f", *scale[{axes}]",
-            Norm.LAYER_BARE: "",
-            Norm.RMS: f", *scale[{axes}]",
-        }
-        function = "rms_norm" if self is Norm.RMS else "layer_norm"
-        return norm(name, f"{tensor}{weights[self]} -> {result}", function, row)
+        weights = {Norm.LAYER: f", *scale[{axes}], *shift[{axes}]", Norm.LAYER_BARE: ""}
+        learned = weights.get(self, f", *scale[{axes}]")
+        return norm(name, f"{tensor}{learned} -> {result}", _FUNCTIONS[self], row)
+
+
+_FUNCTIONS = {
+    Norm.LAYER: "layer_norm",
+    Norm.LAYER_SCALE: "layer_norm",
+    Norm.LAYER_BARE: "layer_norm_bare",
+    Norm.LAYER_WRITTEN: "layer_norm_written",
+    Norm.RMS: "rms_norm",
+    Norm.RMS_WIDE: "rms_norm_wide",
+    Norm.RMS_SHIFTED: "rms_norm_shifted",
+}
+"""Elementwise functions by kind of norm."""
 
 
 def layer_norm(name: str) -> Op:

@@ -22,7 +22,7 @@ def patch_embedding(*, drop: bool) -> tuple[Op, ...]:
     result = "summed" if drop else "x"
     return (
         conv("patch", "!image[b ch y x], *w[ch e py px] + *bias[e] -> patches[b e n]"),
-        pointwise("class", "patches[b e n], *token[e] -> tokens[b r e]", "copy"),
+        pointwise("class", "patches[b e n], *token[e] -> tokens[b r e]", "copy", laid="n"),
         pointwise("position", f"tokens[b r e], *table[r e] -> {result}[b r e]", "add"),
         *((dropout("dropout", "summed[b r e] -> x[b r e]"),) if drop else ()),
     )

@@ -13,7 +13,9 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 
-def causal_conv(name: str, tensor: str, channels: str, *, bias: bool) -> tuple[Op, ...]:
+def causal_conv(
+    name: str, tensor: str, channels: str, *, bias: bool, among: str = ""
+) -> tuple[Op, ...]:
     """Declare a depthwise convolution along l and its activation, from `tensor` to `name`.
 
     The input is padded on both sides, and what is beyond the last position is cut off.
@@ -23,12 +25,17 @@ def causal_conv(name: str, tensor: str, channels: str, *, bias: bool) -> tuple[O
         tensor: what goes in.
         channels: its axes besides b and l.
         bias: whether one is added.
+        among: axes of all channels, where these are some of them.
     """
     added = f" + *bias[{channels}]" if bias else ""
     old, window = f"[b l {channels}]", f"{name}_window[b l {channels}]"
     return (
         cache(f"{name}_window", f"{tensor}{old} -> {window}", kept=f"b k {channels}"),
-        conv(f"{name}_conv", f"{window}, *w[{channels} k]{added} -> {name}_wide[b p {channels}]"),
+        conv(
+            f"{name}_conv",
+            f"{window}, *w[{channels} k]{added} -> {name}_wide[b p {channels}]",
+            among,
+        ),
         view(f"{name}_cut", f"{name}_wide[b p {channels}] -> {name}_cut{old}"),
         pointwise(f"{name}_act", f"{name}_cut{old} -> {name}{old}", "silu"),
     )

@@ -7,6 +7,7 @@ the token table where it is not the embedding's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Flag, auto
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
@@ -20,32 +21,56 @@ from symbolic_cost.ops.view import view
 AXES = axes("b batch, r token residual, l token query, v vocabulary, p whole, e hidden, w latent")
 
 
+class Entry(Flag):
+    """What happens to embeddings."""
+
+    NONE = 0
+    SCALE = auto()
+    """They are multiplied by a constant."""
+    POSITION = auto()
+    """Learned positions are added."""
+    COUNTED = auto()
+    """Positions are counted for every sequence apart, as its padding begins where it may."""
+    DROP = auto()
+    """They are dropped out."""
+
+
+class Exit(Flag):
+    """What happens to logits."""
+
+    NONE = 0
+    BIAS = auto()
+    """The vocabulary has a bias."""
+    CAP = auto()
+    """They are squeezed by a tanh."""
+    LOSS = auto()
+    """The cross-entropy follows."""
+
+
 @dataclass(frozen=True)
 class Tokens:
     """Embedding from ids to x[b r e], or another result.
 
     Args:
         width: axis of the width of the token table; "w" is projected to e.
-        learned: whether learned positions are added.
-        scaled: whether embeddings are multiplied by a constant.
+        steps: what happens to embeddings.
         norm: of the sum, or None.
-        dropout: whether the sum is dropped out.
     """
 
     width: str = "e"
-    learned: bool = False
-    scaled: bool = False
+    steps: Entry = Entry.NONE
     norm: Norm | None = None
-    dropout: bool = False
 
     def ops(self, result: str = "x") -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
-        places = lookup("position", "!places[r]:index, *table[p e] -> positions[r e]")
+        rows = "b r" if Entry.COUNTED in self.steps else "r"
+        places = lookup("position", f"!places[{rows}]:index, *table[p e] -> positions[{rows} e]")
         token, *rest = chain("ids", self._steps(), result)
-        return (token, *((places,) if self.learned else ()), *rest)
+        return (token, *((places,) if Entry.POSITION in self.steps else ()), *rest)
 
     def _steps(self) -> list[Step]:
         width, norm = self.width, self.norm
+        rows = "b r" if Entry.COUNTED in self.steps else "r"
         steps: list[Step] = [
             lambda x, y: lookup("token", f"!{x}[b l]:index, *@token[v {width}] -> {y}[b l {width}]")
         ]
@@ -54,15 +79,17 @@ class Tokens:
                 lambda x, y: einsum("project", f"{x}[b l {width}], *w[{width} e] -> {y}[b l e]")
             )
         steps.append(lambda x, y: view("scatter", f"{x}[b l e] -> {y}[b r e]"))
-        if self.scaled:
+        if Entry.SCALE in self.steps:
             steps.append(lambda x, y: pointwise("scale", f"{x}[b r e] -> {y}[b r e]", "scale"))
-        if self.learned:
+        if Entry.POSITION in self.steps:
             steps.append(
-                lambda x, y: pointwise("add", f"{x}[b r e], positions[r e] -> {y}[b r e]", "add")
+                lambda x, y: pointwise(
+                    "add", f"{x}[b r e], positions[{rows} e] -> {y}[b r e]", "add"
+                )
             )
         if norm is not None:
             steps.append(lambda x, y: norm.op("norm", f"{x}[b r e]", f"{y}[b r e]"))
-        if self.dropout:
+        if Entry.DROP in self.steps:
             steps.append(lambda x, y: dropout("dropout", f"{x}[b r e] -> {y}[b r e]"))
         return steps
 
@@ -74,25 +101,21 @@ class Logits:
     Args:
         weight: "@token" if tied, "@head" if shared by several heads, else its own.
         width: axis of the width of the token table; "w" is projected from e.
-        bias: whether the vocabulary has one.
-        capped: whether logits are squeezed by a tanh.
-        loss: whether the cross-entropy follows.
+        steps: what happens to logits.
     """
 
     weight: str = "@token"
     width: str = "e"
-    bias: bool = False
-    capped: bool = False
-    loss: bool = True
+    steps: Exit = Exit.LOSS
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
-        last = (cross_entropy("loss", loss, row="v"),) if self.loss else ()
+        last = (cross_entropy("loss", loss, row="v"),) if Exit.LOSS in self.steps else ()
         return (*chain("x", self._steps(), "logits"), *last)
 
     def _steps(self) -> list[Step]:
-        width, bias = self.width, " + *bias[v]" if self.bias else ""
+        width, bias = self.width, " + *bias[v]" if Exit.BIAS in self.steps else ""
         weight = f"*{self.weight}[v {width}]"
         steps: list[Step] = [lambda x, y: view("gather", f"{x}[b r e] -> {y}[b l e]")]
         if width != "e":
@@ -102,12 +125,6 @@ class Logits:
         steps.append(
             lambda x, y: einsum("logits", f"{x}[b l {width}], {weight}{bias} -> {y}[b l v]")
         )
-        if self.capped:
+        if Exit.CAP in self.steps:
             steps.append(lambda x, y: pointwise("cap", f"{x}[b l v] -> {y}[b l v]", "softcap"))
         return steps
-
-
-def angles(width: str) -> Op:
-    """Declare the cosines and sines that all layers rotate by, over the rotated `width`."""
-    result = f"@cos[l {width}], @sin[l {width}]"
-    return pointwise("angles", f"!places[l]:index -> {result}", "angles")

@@ -15,10 +15,12 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes, glossary
-from symbolic_cost.layers import attention, mlp
+from symbolic_cost.layers import attention, core, mlp
 from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
+from symbolic_cost.layers.residual import Branch, Placing
 from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
@@ -32,6 +34,7 @@ from symbolic_cost.symbols import exact
 
 AXES = glossary(
     attention.AXES,
+    core.AXES,
     mlp.AXES,
     axes("v vocabulary, w hidden, types whole, p whole, z whole, one whole"),
 )
@@ -45,7 +48,7 @@ class Heads(StrEnum):
     PRETRAINING = "ForPreTraining"
 
 
-ENCODER = Attention(Projection.SEPARATE, causal=False)
+ENCODER = Attention(projection=Projection.SEPARATE, core=AttentionCore(steps=Step.DROP))
 """Attention of every position to every other."""
 
 
@@ -120,10 +123,11 @@ class BERT:
         }
 
     def block(self) -> tuple[Op, ...]:
-        """Declare one block from x[b r e] to y[b r e]."""
+        """Declare one block from x[b r e] to y[b r e]: y = norm(x + dropout(layer(x)))."""
+        branch = Branch(placing=Placing.POST, dropped=self.dropout)
         return (
-            *self._branch("attention", self.attention.ops(), x="x", y="middle"),
-            *self._branch("mlp", MLP(self.function).ops(), x="middle", y="y"),
+            *branch.around("attention", self.attention.ops(), "x", "middle"),
+            *branch.around("mlp", MLP(self.function).ops(), "middle", "y"),
         )
 
     def _embedding(self) -> tuple[Op, ...]:
@@ -137,17 +141,6 @@ class BERT:
             pointwise("add_position", "typed[b r e], positions[r e] -> summed[b r e]", "add"),
             *scope("norm", (layer_norm("norm"),), x="summed", y=normed),
             *((dropout("dropout", "normed[b r e] -> x[b r e]"),) if self.dropout else ()),
-        )
-
-    def _branch(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
-        """Declare y = norm(x + dropout(layer(x)))."""
-        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
-        drop = (dropout("dropout", "branch[b r e] -> dropped[b r e]"),) if self.dropout else ()
-        add = pointwise("residual", "x[b r e], dropped[b r e] -> post[b r e]", "add")
-        return (
-            *scope(path, layer, x=x, y=out),
-            *scope(path, (*drop, add), x=x),
-            *scope(path, (layer_norm("norm"),), x=f"{path}.post", y=y),
         )
 
 
@@ -185,6 +178,14 @@ def _masked_head(function: str, *, tied: bool) -> tuple[Op, ...]:
     )
 
 
+def encoder(fields: Fields, attention: Attention, *, default: bool) -> Attention:
+    """Return an attention as the configuration runs it."""
+    kernel = CORES[fields.text("attn_implementation", "eager", tuple(CORES))]
+    dropped = fields.drops("attention_probs_dropout_prob", default=default)
+    steps = attention.core.steps if dropped else attention.core.steps & ~Step.DROP
+    return replace(attention, core=AttentionCore(kernel, steps))
+
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
@@ -198,23 +199,21 @@ def build(fields: Fields, shape: Shape) -> Model:
         name="num_attention_heads",
     )
     fields.text("position_embedding_type", "absolute", ("absolute",))
+    numbers = {
+        "e": width,
+        "f": fields.size("intermediate_size"),
+        "h": heads,
+        "V": fields.size("vocab_size"),
+        "P": fields.size("max_position_embeddings"),
+        "T": fields.size("type_vocab_size", 2),
+        "n_layers": fields.size("num_hidden_layers"),
+    }
     made = BERT(
         b=shape.b,
         l=shape.l,
-        e=width,
-        f=fields.size("intermediate_size"),
-        h=heads,
-        V=fields.size("vocab_size"),
-        P=fields.size("max_position_embeddings"),
-        T=fields.size("type_vocab_size", 2),
-        n_layers=fields.size("num_hidden_layers"),
         heads=next(heads for heads in Heads if fields.head.endswith(heads)),
         tied=fields.flag("tie_word_embeddings", default=True),
-        attention=replace(
-            ENCODER,
-            core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
-            dropout=fields.drops("attention_probs_dropout_prob", default=True),
-        ),
+        attention=encoder(fields, ENCODER, default=True),
         dropout=fields.drops("hidden_dropout_prob", default=True),
         function=ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))],
     )
@@ -222,4 +221,4 @@ def build(fields: Fields, shape: Shape) -> Model:
     fields.ignore("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers")
     fields.ignore("pooler_size_per_head", "pooler_type", "directionality")
     fields.refuse()
-    return made.model()
+    return replace(made.model(), bindings=numbers)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from sympy import Expr
+
 from symbolic_cost.errors import UnknownNameError, unknown
-from symbolic_cost.models.cnn import NETWORKS
+from symbolic_cost.models.cnn import CNN, NETWORKS
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.models.gpt_sizes import GPT_SIZES
 from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
 from symbolic_cost.models.published_size import PublishedSize
-from symbolic_cost.models.symbolic import symbolic
+from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import P
 
@@ -27,7 +29,7 @@ class Preset:
     Args:
         name: under which it is found.
         family: whose declaration it uses.
-        build: declares the model, sizes as symbols.
+        build: declares the model for a shape, sizes as symbols.
         bindings: numbers of the preset; empty for a family.
         source: key of a reference.
         note: what a user should know of its sizes.
@@ -35,35 +37,39 @@ class Preset:
 
     name: str
     family: str
-    build: Callable[[], Model]
+    build: Callable[[Shape], Model]
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
     note: str = ""
 
-    def model(self) -> Model:
+    def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model, carrying the preset's name and numbers."""
         return replace(
-            self.build(), name=self.name, bindings=dict(self.bindings), source=self.source
+            self.build(shape), name=self.name, bindings=dict(self.bindings), source=self.source
         )
 
 
-def _gpt() -> Model:
-    return GPT(P=P).model()
+def _gpt(shape: Shape, places: Expr | None = P) -> Model:
+    return GPT(b=shape.b, l=shape.l, P=places).model()
 
 
-def _sized(size: PublishedSize, build: Callable[[], Model]) -> Preset:
+def _cnn(network: CNN, shape: Shape) -> Model:
+    return replace(network, b=shape.b).model()
+
+
+def _sized(size: PublishedSize, build: Callable[[Shape], Model]) -> Preset:
     return Preset(size.name, size.family, build, size.bindings(), size.source, size.note)
 
 
 _PRESETS = (
-    Preset("gpt", "gpt", lambda: GPT().model(), source="radford-2019"),
+    Preset("gpt", "gpt", partial(_gpt, places=None), source="radford-2019"),
     *(_sized(size, _gpt) for size in GPT_SIZES),
-    *(Preset(name, name, partial(symbolic, name)) for name in TRAITS if name != "gpt2"),
+    *(Preset(name, name, partial(symbolic, name)) for name in DECODERS if name != "gpt2"),
     *(_sized(size, partial(symbolic, size.family)) for size in DECODER_SIZES),
     *(Preset(name, name, build, source=source) for name, (source, build) in OTHER_FAMILIES.items()),
     *(_sized(size, OTHER_FAMILIES[size.family][1]) for size in OTHER_SIZES),
     *(
-        Preset(name, "cnn", network.model, {"b": 1}, network.source)
+        Preset(name, "cnn", partial(_cnn, network), {"b": 1}, network.source)
         for name, network in NETWORKS.items()
     ),
 )

@@ -14,7 +14,9 @@ from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable, Phase, Quantity
-from symbolic_cost.models.config import imported
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.config import Imported, imported
 from symbolic_cost.models.fields import is_size, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
@@ -33,7 +35,7 @@ def count(
     """Count a configuration.
 
     Args:
-        source: a config.json, or the mapping that it holds.
+        source: a config.json, the mapping that it holds, or the name of a model.
         batch: sequences.
         seq: tokens of each sequence; a decode step has as many in its cache.
         conventions: of counting, or the name of a preset.
@@ -56,9 +58,8 @@ def count(
         raise InputError(problems)
     rules = preset(conventions) if isinstance(conventions, str) else conventions
     b, l = Integer(batch), Integer(seq)
-    made = imported(source, Shape(b, l))
-    table = cost(made.model, rules)
-    step = cost(imported(source, Shape(b, Integer(1), l)).model, rules)
+    made, step = (_declared(source, shape) for shape in (Shape(b, l), Shape(b, Integer(1), l)))
+    table, decoded = cost(made.model, rules), cost(step.model, rules)
     cached = _whole(table.total(Quantity.CACHED))
     return {
         "model_type": made.model_type,
@@ -67,10 +68,32 @@ def count(
         "params_active": _whole(_active(made.model, rules)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
-        "flops_decode": _whole(_forward(step)) if cached else None,
+        "flops_decode": _whole(_forward(decoded)) if cached else None,
         "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
     }
+
+
+def _declared(source: str | Path | Mapping[str, Any], shape: Shape) -> Imported:
+    """Return the model of a configuration, or a named one, with its numbers.
+
+    Raises:
+        InputError: as `count`; or sizes that the name leaves open.
+    """
+    if isinstance(source, str) and source in CATALOG:
+        named = CATALOG[source]
+        own = named.model(shape)
+        made = Imported(named.family, named.name, own, head_given=True)
+    else:
+        made = imported(source, shape)
+    model = bound(made.model)
+    used = (model.sizes[axis] for axis in model.axis_names)
+    open_sizes = {symbol for size in used for symbol in size.free_symbols}
+    open_sizes |= {symbol for part in model.parts for symbol in part.repeat.free_symbols}
+    if open_sizes:
+        names = ", ".join(sorted(map(str, open_sizes)))
+        raise InputError(f"{model.name}: {names} {'have' if ',' in names else 'has'} no number")
+    return replace(made, model=model)
 
 
 def active(model: Model) -> Model:

@@ -1,4 +1,4 @@
-"""Decoders: one declaration, assembled from parts that differ by family.
+"""Decoders: a family is a value, whose parts a configuration may replace.
 
     tokens -> blocks of attention and perceptron -> norm -> logits
 
@@ -7,205 +7,269 @@ Blocks of one kind are one part with a repeat count, so depth and experts cost n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from fractions import Fraction
+from types import MappingProxyType
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.axes import axes, glossary
-from symbolic_cost.layers import core, gated, grouped, latent, mlp, moe, tokens
-from symbolic_cost.layers.chain import Step, chain
+from symbolic_cost.layers import attention, core, gated, latent, mlp, moe, rotary, tokens
+from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection, Rotated
+from symbolic_cost.layers.core import GROUPED, SLIDING, AttentionCore, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.latent import Expansion, LatentAttention
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.tokens import Logits, Tokens, angles
+from symbolic_cost.layers.residual import Branch, Layer
+from symbolic_cost.layers.rotary import angles
+from symbolic_cost.layers.tokens import Exit, Logits, Tokens
+from symbolic_cost.models.kinds import NEVER, Kind, Sparse, Windows
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
 
 AXES = glossary(
+    attention.AXES,
     core.AXES,
     gated.AXES,
-    grouped.AXES,
     latent.AXES,
     mlp.AXES,
     moe.AXES,
+    rotary.AXES,
     tokens.AXES,
     axes("n_e hidden"),
 )
 
 
-class Layer(Protocol):
-    """What maps x[b r e] to y[b r e]."""
+class Order(StrEnum):
+    """How the two branches of a block run."""
 
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
+    IN_TURN = "one after the other"
+    SHARED_NORM = "side by side, on one norm"
+    OWN_NORMS = "side by side, each on a norm of its own"
 
 
-class Placing(StrEnum):
-    """Where the norms of a residual branch stand."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of a head that is rotated.
 
-    PRE = "before the layer"
-    POST = "after the residual sum"
-    SANDWICH = "before and after the layer"
-    RESULT = "after the layer"
+    Args:
+        key: field of the configuration, "rotary_dim" if it gives the width, else a share.
+        default: its value if not given.
+    """
+
+    key: str
+    default: Fraction | int
 
 
 @dataclass(frozen=True)
-class Block:
-    """A kind of block and how often it occurs.
+class Reads:
+    """What configurations of a family say, and what holds where they do not.
 
     Args:
-        name: of the kind; empty if there is only one.
-        attention: maps x[b r e] to y[b r e].
-        mlp: the same.
-        count: of blocks.
+        switches: what a truth value changes, by field.
+        expert_width: field that gives the width of an expert.
+        head_width: head width; e/h if None.
+        widening: perceptron width as a multiple of the embedding's; None if it must be given.
+        offset: rows of the position table that no position uses.
+        share: the part of a head that is rotated; all of it if None.
+        angles: precision of the angles of rotation, as in a pattern.
     """
 
-    name: str
-    attention: Layer
-    mlp: Layer
-    count: Expr
+    switches: Mapping[str, Switch] = field(default_factory=lambda: MappingProxyType({}))
+    expert_width: str = "moe_intermediate_size"
+    head_width: int | None = None
+    widening: int | None = None
+    offset: int = 0
+    share: Share | None = None
+    angles: str = ""
 
-    @property
-    def path(self) -> str:
-        """Path of the part; its last segment is what recomputation goes by."""
-        return f"{self.name}.block" if self.name else "block"
+
+CORE = AttentionCore(steps=Step.MASK | Step.CAST | Step.COPY)
+"""The core of most decoders: a softmax in single precision, keys and values copied if shared."""
+
+ATTENTION = Attention(
+    GROUPED, Projection.SEPARATE, Bias.NONE, rotated=Rotated.WHOLE, kept=Kept.HEADS, core=CORE
+)
+"""The attention of most decoders: grouped heads, rotated."""
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """A decoder.
+    """A family of decoders; what is not said is as in Llama.
 
     Args:
-        name: of the model.
-        sizes: by axis.
+        attention: of every block.
+        perceptron: of every block without experts.
+        experts: of the others.
         tokens: the embedding.
-        blocks: kinds of block.
-        norm: kind of all norms over the embedding.
-        placing: of the norms of a branch.
-        parallel_norms: norms of a block whose branches run side by side; 0 if they do not.
-        dropout: whether branches are dropped out.
-        rotated: axis of the rotated width; empty without rotation.
+        head: the output head.
+        branch: norms and dropout of the residual branches.
+        order: of the two branches of a block.
         final_norm: whether a norm follows the blocks.
-        head: the output head, or None.
-        predicted: further tokens predicted, each by one more block.
+        windows: which layers slide.
+        sparse: which layers are mixtures of experts.
+        reads: what configurations say.
+        sizes: symbols, where two sizes are one.
     """
 
-    name: str
-    sizes: Mapping[str, Expr]
-    tokens: Tokens
-    blocks: tuple[Block, ...]
-    norm: Norm = Norm.RMS
-    placing: Placing = Placing.PRE
-    parallel_norms: int = 0
-    dropout: bool = False
-    rotated: str = ""
+    attention: Attention | LatentAttention = ATTENTION
+    perceptron: MLP | GatedMLP = field(default_factory=GatedMLP)
+    experts: MixtureOfExperts = field(default_factory=MixtureOfExperts)
+    tokens: Tokens = field(default_factory=Tokens)
+    head: Logits | None = field(default_factory=lambda: Logits("w"))
+    branch: Branch = field(default_factory=lambda: Branch(Norm.RMS))
+    order: Order = Order.IN_TURN
     final_norm: bool = True
-    head: Logits | None = None
-    predicted: Expr | int = 0
+    windows: Windows = NEVER
+    sparse: Sparse = Sparse.NEVER
+    reads: Reads = field(default_factory=Reads)
+    sizes: Sizes = field(default_factory=Sizes)
 
-    def model(self) -> Model:
-        """Declare the model."""
-        rotation = (Part("rotation", (angles(self.rotated),)),) if self.rotated else ()
-        blocks = tuple(Part(kind.path, self.block(kind), kind.count) for kind in self.blocks)
+    @property
+    def rotated(self) -> Rotated:
+        """How much of queries and keys is rotated."""
+        latent = isinstance(self.attention, LatentAttention)
+        return Rotated.PART if latent else self.attention.rotated  # type: ignore[union-attr]
+
+    def attended(self, **changes: object) -> Decoder:
+        """Return the family with another attention."""
+        return replace(self, attention=replace(self.attention, **changes))  # type: ignore[arg-type]
+
+    def stepping(self, step: Step, *, on: bool) -> Decoder:
+        """Return the family with a step of its attention core on or off."""
+        own = self.attention.core
+        steps = own.steps | step if on else own.steps & ~step
+        return self.attended(core=replace(own, steps=steps))
+
+    def declare(
+        self,
+        name: str,
+        kinds: Iterable[Kind],
+        shape: Shape,
+        predicted: Expr | int = 0,
+        source: str = "definition",
+    ) -> Model:
+        """Declare the model.
+
+        Args:
+            name: of the model.
+            kinds: of layers, and how often they occur.
+            shape: what it runs on; the loss is part of training alone.
+            predicted: further tokens predicted, each by one more block and the same head.
+            source: key of a reference.
+        """
+        fitted = self._fitted(shape, shared=predicted != 0)
+        kinds = tuple(kinds)
+        blocks = [Part(_path(kind, kinds), fitted.block(kind), kind.count) for kind in kinds]
+        rotated = fitted.rotated
+        turning = (
+            Part("rotation", (angles(rotated.value, self.reads.angles),)) if rotated.value else None
+        )
+        own = fitted.attention
+        expansion = own.expansion if isinstance(own, LatentAttention) else None
         return Model(
-            self.name,
+            name,
             (
-                Part("embedding", self.tokens.ops()),
-                *rotation,
+                Part("embedding", fitted.tokens.ops()),
+                *((turning,) if turning else ()),
                 *blocks,
-                *self._head(),
-                *self._predictions(),
+                *fitted.output(),
+                *(fitted.predictions(kinds[-1], predicted) if predicted != 0 else ()),
             ),
-            self.sizes,
+            self.sizes.axes(shape, expansion),
             padded=("v",),
             means=("z",),
+            source=source,
             axes=AXES,
         )
 
-    def block(self, kind: Block) -> tuple[Op, ...]:
+    def _fitted(self, shape: Shape, *, shared: bool) -> Decoder:
+        """Return the family as it runs on a shape."""
+        fitted = self
+        if isinstance(self.attention, LatentAttention):
+            if shape.c != 0 and self.attention.expansion is Expansion.OWN:
+                fitted = self.attended(expansion=Expansion.CACHED)
+        elif self.sizes.h == self.sizes.k:
+            fitted = self.stepping(Step.COPY, on=False)
+        if self.head is None:
+            return fitted
+        own = shared and self.head.weight == "w"
+        weight = "@head" if own else self.head.weight
+        steps = self.head.steps if shape.c == 0 else self.head.steps & ~Exit.LOSS
+        return replace(fitted, head=replace(self.head, weight=weight, steps=steps))
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
         """Declare one block from x[b r e] to y[b r e]."""
-        if self.parallel_norms:
-            return self._parallel(kind)
+        attention = self.attention
+        if isinstance(attention, Attention) and kind.sliding:
+            attention = replace(attention, at=SLIDING)
+        layer: Layer = self.experts if kind.sparse else self.perceptron
+        if self.order is not Order.IN_TURN:
+            return self._side_by_side(attention, layer)
         return (
-            *self._branch("attention", kind.attention, "x", "middle"),
-            *self._branch("mlp", kind.mlp, "middle", "y"),
+            *self.branch.around("attention", attention.ops(), "x", "middle"),
+            *self.branch.around("mlp", layer.ops(), "middle", "y"),
         )
 
-    def _branch(self, path: str, layer: Layer, x: str, y: str) -> tuple[Op, ...]:
-        """Declare a residual branch and its norms."""
-        before = self.placing in (Placing.PRE, Placing.SANDWICH)
-        taken = f"{path}_normed" if before else x
-        summed = f"{path}_summed" if self.placing is Placing.POST else y
-        steps: list[Step] = []
-        if self.placing in (Placing.SANDWICH, Placing.RESULT):
-            steps.append(lambda a, b: self._norm("norm_after", a, b))
-        if self.dropout:
-            steps.append(lambda a, b: dropout("dropout", f"{a}[b r e] -> {b}[b r e]"))
-        steps.append(
-            lambda a, b: pointwise("residual", f"x[b r e], {a}[b r e] -> {b}[b r e]", "add")
-        )
-        last = (self._norm("norm_after", "sum", "y"),) if self.placing is Placing.POST else ()
-        return (
-            *(scope(path, (self._norm("norm", "x", "y"),), x=x, y=taken) if before else ()),
-            *scope(path, layer.ops(), x=taken, y=f"{path}_branch"),
-            *scope(
-                path, chain("branch", steps, "summed"), x=x, branch=f"{path}_branch", summed=summed
-            ),
-            *scope(path, last, sum=summed, y=y),
-        )
-
-    def _parallel(self, kind: Block) -> tuple[Op, ...]:
+    def _side_by_side(self, attention: Layer, layer: Layer) -> tuple[Op, ...]:
         """Declare a block whose two branches read the same x."""
-        shared = self.parallel_norms == 1
-        second = "attention_normed" if shared else "mlp_normed"
-        norm = (self._norm("norm", "x", "y"),)
+        shared = self.order is Order.SHARED_NORM
+        second = "attention.entry" if shared else "mlp.entry"
+        norm = (self.branch.normed("norm"),)
         return (
-            *scope("attention", norm, x="x", y="attention_normed"),
-            *self._side("attention", kind.attention, "attention_normed", "attended"),
+            *scope("attention", norm, x="x", y="attention.entry"),
+            *self.branch.beside("attention", attention.ops(), "attention.entry", "attended"),
             *(() if shared else scope("mlp", norm, x="x", y=second)),
-            *self._side("mlp", kind.mlp, second, "processed"),
+            *self.branch.beside("mlp", layer.ops(), second, "processed"),
             pointwise("join", "attended[b r e], processed[b r e] -> joined[b r e]", "add"),
             pointwise("residual", "x[b r e], joined[b r e] -> y[b r e]", "add"),
         )
 
-    def _side(self, path: str, layer: Layer, x: str, y: str) -> tuple[Op, ...]:
-        """Declare one of two branches side by side."""
-        if not self.dropout:
-            return scope(path, layer.ops(), x=x, y=y)
-        drop = dropout("dropout", "branch[b r e] -> y[b r e]")
-        return (
-            *scope(path, layer.ops(), x=x, y=f"{path}_branch"),
-            *scope(path, (drop,), branch=f"{path}_branch", y=y),
-        )
-
-    def _norm(self, name: str, x: str, y: str) -> Op:
-        return self.norm.op(name, f"{x}[b r e]", f"{y}[b r e]")
-
-    def _head(self) -> tuple[Part, ...]:
-        norm = scope("norm", (self._norm("norm", "x", "y"),), x="x", y="normed")
+    def output(self) -> tuple[Part, ...]:
+        """Declare the last norm and the output head, if there is one of them."""
+        norm = scope("norm", (self.branch.normed("norm"),), x="x", y="normed")
         tensor = "normed" if self.final_norm else "x"
         logits = scope("output", self.head.ops(), x=tensor) if self.head else ()
         ops = (*(norm if self.final_norm else ()), *logits)
         return (Part("head", ops),) if ops else ()
 
-    def _predictions(self) -> tuple[Part, ...]:
+    def predictions(self, kind: Kind, predicted: Expr | int) -> tuple[Part, ...]:
         """Declare the blocks that predict further tokens from a token and the last state."""
-        if self.predicted == 0:
-            return ()
+        number = Integer(predicted)
+        norms = (
+            self.branch.normed(f"norm_{name}", name, f"normed_{name}")
+            for name in ("token", "state")
+        )
         join = (
-            self._norm("norm_token", "token", "normed_token"),
-            self._norm("norm_state", "state", "normed_state"),
+            *norms,
             einsum("project_token", "normed_token[b r e], *w[e n_e] -> from_token[b r n_e]"),
             einsum("project_state", "normed_state[b r e], *w[e n_e] -> from_state[b r n_e]"),
             pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
         )
+        parts = (Part("block", self.block(kind)), *self.output())
         return (
-            Part("prediction.join", (*self.tokens.ops("token"), *join), self.predicted),
-            *(
-                replace(part, path=f"prediction.{part.path}", repeat=self.predicted)
-                for part in (Part("block", self.block(self.blocks[-1])), *self._head())
-            ),
+            Part("prediction.join", (*self.tokens.ops("token"), *join), number),
+            *(replace(part, path=f"prediction.{part.path}", repeat=number) for part in parts),
         )
+
+
+Switch = Callable[[Decoder, bool], Decoder]
+"""What a truth value of a configuration changes."""
+
+
+def _path(kind: Kind, kinds: tuple[Kind, ...]) -> str:
+    """Name a kind of block by what tells it from the others; recomputation goes by the end."""
+    parts = []
+    if len({other.sliding for other in kinds}) > 1:
+        parts.append("sliding" if kind.sliding else "full")
+    if len({other.sparse for other in kinds}) > 1:
+        parts.append("experts" if kind.sparse else "dense")
+    return f"{'_'.join(parts)}.block" if parts else "block"

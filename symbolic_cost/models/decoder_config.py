@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Integer
-
-from symbolic_cost.layers.attention import Core
-from symbolic_cost.layers.grouped import HeadNorm
+from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
+from symbolic_cost.layers.core import Core, Step
+from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.assembly import Run, decoder
-from symbolic_cost.models.decoder import Placing
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.layers.residual import Placing
+from symbolic_cost.layers.tokens import Entry
+from symbolic_cost.models.decoder import Decoder, Order
+from symbolic_cost.models.decoder_families import DECODERS
 from symbolic_cost.models.decoder_fields import decoder_sizes
-from symbolic_cost.models.decoder_plan import layer_plan
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.plan import layer_plan
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.traits import Positions, Traits, switched
+from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model
 
 ACTIVATIONS = {
@@ -30,11 +30,14 @@ ACTIVATIONS = {
 }
 """Functions by the names that configurations use."""
 
-CORES = {"eager": Core.EAGER, "sdpa": Core.FLASH, "flash_attention_2": Core.FLASH}
+CORES = {
+    "eager": Core.EAGER,
+    "sdpa": Core.FLASH,
+    "flash_attention_2": Core.FLASH,
+    # How PyTorch runs sdpa on a CPU where probabilities are dropped out: in single precision.
+    "sdpa_math": Core.SINGLE,
+}
 """How attention runs, by the names that configurations use; op by op unless given."""
-
-PRECISE = "sdpa_math"
-"""How PyTorch runs it on a CPU where probabilities are dropped out: in single precision."""
 
 ABSORBED = "absorbed"
 """How servers run latent attention: on the latents, whose keys and values are never expanded."""
@@ -42,30 +45,42 @@ ABSORBED = "absorbed"
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a decoder of a family without peculiarities."""
-    return declared(fields, shape, _traits(fields))
+    return declared(fields, shape, _decoder(fields))
 
 
 def opt(fields: Fields, shape: Shape) -> Model:
     """Declare an OPT: its smallest but one has norms after the sums and a narrow token table."""
-    traits = _traits(fields)
+    decoder = _decoder(fields)
     first = fields.flag("do_layer_norm_before", default=True)
     bare = fields.flag("_remove_final_layer_norm", default=False)
-    if not fields.flag("layer_norm_elementwise_affine", default=True):
-        traits = replace(traits, norm=Norm.LAYER_BARE)
+    affine = fields.flag("layer_norm_elementwise_affine", default=True)
     width = fields.size("word_embed_proj_dim", fields.size("hidden_size"))
-    traits = replace(
-        traits,
+    table = "e" if width == fields.size("hidden_size") else "w"
+    branch = replace(
+        decoder.branch,
+        norm=Norm.LAYER if affine else Norm.LAYER_BARE,
         placing=Placing.PRE if first else Placing.POST,
-        final_norm=first and not bare,
-        projected=width != fields.size("hidden_size"),
     )
-    return declared(fields, shape, traits)
+    head = decoder.head and replace(decoder.head, width=table)
+    tokens = replace(decoder.tokens, width=table)
+    changed = replace(
+        decoder, branch=branch, final_norm=first and not bare, head=head, tokens=tokens
+    )
+    return declared(fields, shape, changed)
 
 
 def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
-    return declared(fields, shape, replace(_traits(fields), parallel_norms=2 if parallel else 0))
+    order = Order.OWN_NORMS if parallel else Order.IN_TURN
+    return declared(fields, shape, replace(_decoder(fields), order=order))
+
+
+def stablelm(fields: Fields, shape: Shape) -> Model:
+    """Declare a StableLM: branches side by side share their norm."""
+    parallel = fields.flag("use_parallel_residual", default=False)
+    order = Order.SHARED_NORM if parallel else Order.IN_TURN
+    return declared(fields, shape, replace(_decoder(fields), order=order))
 
 
 def falcon(fields: Fields, shape: Shape) -> Model:
@@ -73,27 +88,26 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     new = fields.flag("new_decoder_architecture", default=False)
     parallel = fields.flag("parallel_attn", default=True)
     single = fields.flag("multi_query", default=True) and not new
-    norms = fields.optional_size("num_ln_in_parallel_attn")
-    side = (norms or (2 if new else 1)) if parallel or new else 0
+    norms = fields.optional_size("num_ln_in_parallel_attn") or (2 if new else 1)
+    order = Order.SHARED_NORM if norms == 1 else Order.OWN_NORMS
     alibi = fields.flag("alibi", default=False)
     heads = fields.size("num_attention_heads")
     given = fields.optional_size("num_key_value_heads", heads) if new or not single else heads
     fields.ignore("num_kv_heads", "n_head_kv")
-    traits = replace(
-        _traits(fields),
-        parallel_norms=side,
-        positions=Positions.ALIBI if alibi else Positions.ROTARY,
-        cached_heads=new,
+    decoder = replace(_decoder(fields), order=order if parallel or new else Order.IN_TURN)
+    decoder = decoder.attended(
+        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE,
+        kept=Kept.COPIES if new else Kept.HEADS,
     )
     shared = (given or heads) if new else heads
-    return declared(fields, shape, traits, heads=1 if single else shared)
+    return declared(fields, shape, decoder, heads=1 if single else shared)
 
 
 def cohere(fields: Fields, shape: Shape) -> Model:
     """Declare a Command R: the larger one normalises every head of queries and keys."""
     normed = fields.flag("use_qk_norm", default=False)
     kind = HeadNorm.HEADS if normed else HeadNorm.NONE
-    return declared(fields, shape, replace(_traits(fields), head_norm=kind))
+    return declared(fields, shape, _decoder(fields).attended(head_norm=kind))
 
 
 def deepseek(fields: Fields, shape: Shape) -> Model:
@@ -106,48 +120,81 @@ def deepseek(fields: Fields, shape: Shape) -> Model:
     fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
     fields.ignore("num_nextn_predict_layers", "head_dim", "qk_head_dim", "num_key_value_heads")
     rank = fields.optional_size("q_lora_rank")
-    return declared(fields, shape, replace(_traits(fields), query_latent=rank is not None))
+    return declared(fields, shape, _decoder(fields).attended(query="r_q" if rank else ""))
 
 
-def _traits(fields: Fields) -> Traits:
-    """Return the family's traits, with what the configuration switches."""
-    traits = TRAITS[fields.family]
-    switches = {
-        key: fields.flag(key, default=all(getattr(traits, name) for name in names))
-        for key, names in traits.switches.items()
-        if fields.source.values.get(key) is not None
-    }
-    traits = switched(traits, switches)
-    accepted = (*CORES, PRECISE, *((ABSORBED,) if traits.latent else ()))
-    attention = fields.text("attn_implementation", "eager", accepted)
-    name = fields.text("hidden_act", _name_of(traits.function), tuple(ACTIVATIONS))
-    return replace(
-        traits,
-        tied=fields.flag("tie_word_embeddings", default=traits.tied),
-        function=ACTIVATIONS[name],
-        dropout=fields.drops("resid_pdrop", default=traits.dropout),
-        attention_dropout=fields.drops("attn_pdrop", default=traits.attention_dropout),
-        embedding_dropout=fields.drops("embd_pdrop", default=traits.embedding_dropout),
-        core=CORES.get(attention, Core.EAGER),
-        precise=attention == PRECISE,
-        absorbed=attention == ABSORBED,
+def _decoder(fields: Fields) -> Decoder:
+    """Return the family, with what the configuration switches."""
+    decoder = DECODERS[fields.family]
+    for key, switch in decoder.reads.switches.items():
+        if fields.source.values.get(key) is not None:
+            decoder = switch(decoder, fields.flag(key, default=False))
+    decoder = _running(fields, decoder)
+    name = fields.text("hidden_act", _name_of(decoder.perceptron.function), tuple(ACTIVATIONS))
+    function = ACTIVATIONS[name]
+    return with_dropouts(
+        fields,
+        replace(
+            decoder,
+            perceptron=replace(decoder.perceptron, function=function),
+            experts=replace(decoder.experts, function=function),
+            head=decoder.head
+            and replace(
+                decoder.head,
+                weight=tied(fields, default=decoder.head.weight == "@token"),
+            ),
+        ),
     )
+
+
+def _running(fields: Fields, decoder: Decoder) -> Decoder:
+    """Return the family with the attention core that is asked for."""
+    attention = decoder.attention
+    latent = isinstance(attention, LatentAttention)
+    accepted = (*CORES, *((ABSORBED,) if latent else ()))
+    name = fields.text("attn_implementation", "eager", accepted)
+    if name == ABSORBED:
+        decoder = decoder.attended(expansion=Expansion.NEVER)
+    core = replace(attention.core, kernel=CORES.get(name, Core.EAGER))
+    return decoder.attended(core=core)
+
+
+def with_dropouts(fields: Fields, decoder: Decoder) -> Decoder:
+    """Return a decoder with the dropouts that the configuration has."""
+    branch, entry = decoder.branch, decoder.tokens.steps
+    dropped = fields.drops("resid_pdrop", default=branch.dropped)
+    attended = fields.drops("attn_pdrop", default=Step.DROP in decoder.attention.core.steps)
+    embedded = fields.drops("embd_pdrop", default=Entry.DROP in entry)
+    steps = entry | Entry.DROP if embedded else entry & ~Entry.DROP
+    return replace(
+        decoder.stepping(Step.DROP, on=attended),
+        branch=replace(branch, dropped=dropped),
+        tokens=replace(decoder.tokens, steps=steps),
+    )
+
+
+def tied(fields: Fields, *, default: bool) -> str:
+    """Return the weight of the output head: the token table, or its own."""
+    return "@token" if fields.flag("tie_word_embeddings", default=default) else "w"
 
 
 def _name_of(function: str) -> str:
     return next(name for name, kind in ACTIVATIONS.items() if kind == function)
 
 
-def declared(fields: Fields, shape: Shape, traits: Traits, heads: int | None = None) -> Model:
-    """Read the sizes, check them against each other, and declare the model of given traits."""
-    plan = layer_plan(fields, traits)
-    sizes = decoder_sizes(fields, traits, plan, heads)
+def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None = None) -> Model:
+    """Read the sizes, check them against each other, and declare the model of a family."""
+    plan = layer_plan(fields, decoder)
+    numbers = decoder_sizes(fields, decoder, plan, heads)
     fields.refuse()
-    runs = tuple(
-        Run(sliding, sparse, Integer(count)) for (sliding, sparse), count in plan.kinds.items()
-    )
+    if numbers.get("d_r") == numbers.get("q"):
+        decoder = decoder.attended(rotated=Rotated.WHOLE) if "d_r" in numbers else decoder
+    elif decoder.reads.share is not None:
+        decoder = decoder.attended(rotated=Rotated.PART)
+    alike = numbers.get("k") == numbers["h"]
+    sizes = replace(decoder.sizes, k=Sizes().h) if alike else replace(decoder.sizes, k=Sizes().k)
     bare = fields.head.endswith("Model") and not fields.head.endswith("LMHeadModel")
+    decoder = replace(decoder, sizes=sizes, head=None if bare else decoder.head)
     predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
-    return decoder(
-        fields.family, traits, sizes, runs, shape, head=not bare, predicted=predicted
-    ).model()
+    made = decoder.declare(fields.family, plan.kinds, shape, predicted)
+    return replace(made, bindings=numbers)

@@ -1,17 +1,15 @@
-"""The traits of the decoder families: a family that mixes known parts is one entry.
+"""The decoder families, as values: a family that mixes known parts is one entry.
 
-A new family is an entry of `TRAITS` here and its name in `families.FAMILIES`. This one normalises
-before and after every layer, groups its heads and has experts of which one sees every token:
+A new family is an entry of `DECODERS` here and its name in `families.FAMILIES`. This one normalises
+before and after every layer, its heads too, and has experts of which one sees every token:
 
->>> from symbolic_cost.models.symbolic import symbolic
->>> new = Traits(
-...     placing=Placing.SANDWICH,
-...     head_norm=HeadNorm.HEAD,
+>>> new = Decoder(
+...     branch=Branch(Norm.RMS, Placing.SANDWICH),
+...     experts=MixtureOfExperts(shared="f_s"),
 ...     sparse=Sparse.ALWAYS,
-...     shared=True,
-...     tied=True,
-... )
->>> model = symbolic("new", traits=new)
+...     head=Logits(),
+... ).attended(head_norm=HeadNorm.HEAD)
+>>> model = symbolic("new", decoder=new)
 >>> [part.path for part in model.parts]
 ['embedding', 'rotation', 'block', 'head']
 """
@@ -19,188 +17,259 @@ before and after every layer, groups its heads and has experts of which one sees
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.grouped import HeadNorm
+from symbolic_cost import symbols
+from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection, Rotated
+from symbolic_cost.layers.core import PLAIN, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts, Shares
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.decoder import Placing
-from symbolic_cost.models.traits import Positions, Sparse, Traits, Window
+from symbolic_cost.layers.residual import Branch, Placing
+from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
+from symbolic_cost.models.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share, Switch
+from symbolic_cost.models.kinds import Sparse, Windows, symbolic_kinds
+from symbolic_cost.models.shape import TRAINING, Shape
+from symbolic_cost.models.sizes import Sizes
+from symbolic_cost.ops.einsum import Call
+from symbolic_cost.ops.graph import Model
 
-_ATTENTION = MappingProxyType({"attention_bias": ("qkv_bias", "output_bias")})
 
-_GEMMA_3 = Traits(
-    placing=Placing.SANDWICH,
-    head_norm=HeadNorm.HEAD,
-    function="gelu_tanh",
-    tied=True,
-    scaled=True,
-    head_width=256,
-    window=Window.ALL_BUT_NTH,
-    windowed=4096,
-    switches=_ATTENTION,
+def _all(bias: bool) -> Bias:  # noqa: FBT001 - what a configuration says
+    return Bias.BOTH if bias else Bias.NONE
+
+
+def _attention_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001 - as it says
+    return decoder.attended(bias=_all(on))
+
+
+def _input_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    return decoder.attended(bias=Bias.INNER if on else Bias.NONE)
+
+
+def _mlp_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    return replace(decoder, perceptron=replace(decoder.perceptron, bias=_all(on)))
+
+
+def _every_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    return _mlp_bias(_attention_bias(decoder, on), on)
+
+
+def _normalised(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    shares = Shares.NORMALISED if on else Shares.PLAIN
+    return replace(decoder, experts=replace(decoder.experts, shares=shares))
+
+
+_BIAS: Mapping[str, Switch] = MappingProxyType({"attention_bias": _attention_bias})
+_BIASES: Mapping[str, Switch] = MappingProxyType({**_BIAS, "mlp_bias": _mlp_bias})
+_SHARES: Mapping[str, Switch] = MappingProxyType({**_BIAS, "norm_topk_prob": _normalised})
+_SHARE = "partial_rotary_factor"
+
+_TIED = Logits()
+_LAYER = Branch(Norm.LAYER)
+_SANDWICH = Branch(Norm.RMS_SHIFTED, Placing.SANDWICH)
+_SCALED = Tokens(steps=Entry.SCALE)
+_PLACED = Tokens(steps=Entry.POSITION | Entry.COUNTED)
+_ONE_EACH = Sizes(k=symbols.h)
+"""Every query head has keys and values of its own."""
+
+_STILL = replace(ATTENTION, rotated=Rotated.NOTHING, bias=Bias.BOTH)
+_BIASED = replace(ATTENTION, bias=Bias.BOTH)
+_ARRANGED = replace(CORE, steps=CORE.steps | Step.ARRANGE)
+_PART = replace(ATTENTION, rotated=Rotated.PART, core=_ARRANGED)
+_NORMED = replace(ATTENTION, head_norm=HeadNorm.HEAD)
+_WIDE_NORMED = replace(ATTENTION, head_norm=HeadNorm.WIDTH)
+_OLMO_2 = replace(_WIDE_NORMED, norm=Norm.RMS_WIDE)
+
+_UPPER = Windows(width=4096, switched=True)
+_GEMMA = Decoder(
+    replace(ATTENTION, norm=Norm.RMS_SHIFTED),
+    perceptron=GatedMLP("gelu_tanh"),
+    tokens=_SCALED,
+    head=_TIED,
+    branch=Branch(Norm.RMS_SHIFTED),
+    reads=Reads(_BIAS, head_width=256),
+)
+_GEMMA_3 = replace(_GEMMA, branch=_SANDWICH, windows=Windows(6, 4096)).attended(
+    head_norm=HeadNorm.HEAD
+)
+_LATENT = Decoder(
+    LatentAttention("", core=replace(CORE, steps=Step.MASK | Step.CAST)),
+    experts=MixtureOfExperts(shared="f_s"),
+    sparse=Sparse.AFTER_FIRST,
+    sizes=_ONE_EACH,
 )
 
-TRAITS: Mapping[str, Traits] = MappingProxyType(
+GPT2 = Decoder(
+    Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS),
+    MLP(),
+    tokens=Tokens(steps=Entry.POSITION | Entry.DROP),
+    head=_TIED,
+    branch=replace(_LAYER, dropped=True),
+    reads=Reads(widening=4),
+    sizes=_ONE_EACH,
+)
+"""GPT-2 with separate calls of products and biases, as Megatron runs it."""
+
+DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {
-        "gpt2": Traits(
-            norm=Norm.LAYER,
-            grouped=False,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            positions=Positions.LEARNED,
-            single=False,
-            gated=False,
-            function="gelu_new",
-            tied=True,
-            dropout=True,
-            attention_dropout=True,
-            embedding_dropout=True,
-            wide=True,
+        "gpt2": replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(
+            call=Call.ADDMM
         ),
-        "opt": Traits(
-            norm=Norm.LAYER,
-            grouped=False,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            positions=Positions.LEARNED,
-            gated=False,
-            function="relu",
-            tied=True,
-            dropout=True,
-            offset=2,
-            switches={"enable_bias": ("qkv_bias", "output_bias", "mlp_bias")},
+        "opt": Decoder(
+            replace(_STILL, core=_ARRANGED),
+            MLP("relu"),
+            tokens=_PLACED,
+            head=_TIED,
+            branch=replace(_LAYER, dropped=True),
+            reads=Reads({"enable_bias": _every_bias}, offset=2),
+            sizes=_ONE_EACH,
         ),
-        "bloom": Traits(
-            norm=Norm.LAYER,
-            grouped=False,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            positions=Positions.ALIBI,
-            gated=False,
-            function="gelu_tanh",
-            tied=True,
-            embedding_norm=True,
-            wide=True,
+        "bloom": Decoder(
+            _STILL,
+            MLP("gelu_tanh"),
+            tokens=Tokens(norm=Norm.LAYER),
+            head=_TIED,
+            branch=_LAYER,
+            reads=Reads(widening=4),
+            sizes=_ONE_EACH,
         ),
-        "gpt_neox": Traits(
-            norm=Norm.LAYER,
-            grouped=False,
-            parallel_norms=2,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            gated=False,
-            function="gelu",
-            switches=_ATTENTION,
+        "gpt_neox": Decoder(
+            replace(_PART, bias=Bias.BOTH),
+            MLP("gelu"),
+            branch=_LAYER,
+            order=Order.OWN_NORMS,
+            reads=Reads(_BIAS, share=Share(_SHARE, Fraction(1, 4))),
+            sizes=_ONE_EACH,
         ),
-        "gptj": Traits(
-            norm=Norm.LAYER,
-            grouped=False,
-            parallel_norms=1,
-            mlp_bias=True,
-            gated=False,
-            function="gelu_new",
-            head_bias=True,
-            wide=True,
+        "gptj": Decoder(
+            _PART,
+            MLP("gelu_new"),
+            head=Logits("w", steps=Exit.BIAS | Exit.LOSS),
+            branch=_LAYER,
+            order=Order.SHARED_NORM,
+            reads=Reads(widening=4, share=Share("rotary_dim", 64)),
+            sizes=_ONE_EACH,
         ),
-        "falcon": Traits(
-            norm=Norm.LAYER,
-            parallel_norms=1,
-            gated=False,
-            function="gelu",
-            tied=True,
-            wide=True,
-            switches={"bias": ("qkv_bias", "output_bias", "mlp_bias")},
+        "falcon": Decoder(
+            perceptron=MLP("gelu", Bias.NONE),
+            head=_TIED,
+            branch=_LAYER,
+            order=Order.SHARED_NORM,
+            reads=Reads({"bias": _every_bias}, widening=4),
         ),
-        "llama": Traits(switches={**_ATTENTION, "mlp_bias": ("mlp_bias",)}),
-        "mistral": Traits(window=Window.ALWAYS, windowed=4096),
-        "mixtral": Traits(
-            window=Window.ALWAYS, sparse=Sparse.ALWAYS, expert_width="intermediate_size"
+        "llama": Decoder(reads=Reads(_BIASES)),
+        "mistral": Decoder(windows=Windows(0, 4096)),
+        "mixtral": Decoder(
+            windows=Windows(0),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(expert_width="intermediate_size"),
         ),
-        "qwen2": Traits(qkv_bias=True, window=Window.UPPER, windowed=4096),
-        "qwen3": Traits(
-            head_norm=HeadNorm.HEAD,
-            window=Window.UPPER,
-            windowed=4096,
-            head_width=128,
-            switches=_ATTENTION,
-        ),
-        "qwen3_moe": Traits(
-            head_norm=HeadNorm.HEAD,
-            window=Window.UPPER,
-            windowed=4096,
+        "qwen2": Decoder(replace(ATTENTION, bias=Bias.INNER), windows=_UPPER),
+        "qwen3": Decoder(_NORMED, windows=_UPPER, reads=Reads(_BIAS, head_width=128)),
+        "qwen3_moe": Decoder(
+            _NORMED,
+            experts=MixtureOfExperts(shares=Shares.PLAIN),
+            windows=_UPPER,
             sparse=Sparse.EVERY_NTH,
-            switches=_ATTENTION,
+            reads=Reads(_SHARES),
         ),
-        "gemma": Traits(
-            function="gelu_tanh", tied=True, scaled=True, head_width=256, switches=_ATTENTION
-        ),
-        "gemma2": Traits(
-            placing=Placing.SANDWICH,
-            function="gelu_tanh",
-            tied=True,
-            scaled=True,
-            capped=True,
-            head_width=256,
-            window=Window.EVEN,
-            windowed=4096,
-            switches=_ATTENTION,
-        ),
+        "gemma": _GEMMA,
+        "gemma2": replace(
+            _GEMMA,
+            branch=_SANDWICH,
+            head=Logits(steps=Exit.CAP | Exit.LOSS),
+            windows=Windows(2, 4096),
+        ).stepping(Step.CAP, on=True),
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
-        "phi3": Traits(window=Window.ALWAYS),
-        "deepseek_v2": Traits(latent=True, shared=True, sparse=Sparse.AFTER_FIRST),
-        "deepseek_v3": Traits(
-            latent=True, query_latent=True, shared=True, sparse=Sparse.AFTER_FIRST
+        "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(_SHARE, 1))),
+        "deepseek_v2": replace(
+            _LATENT,
+            experts=replace(_LATENT.experts, shares=Shares.PLAIN),
+            reads=Reads({"norm_topk_prob": _normalised}),
         ),
-        "gpt_oss": Traits(
-            qkv_bias=True,
-            output_bias=True,
-            sinks=True,
-            router_bias=True,
-            expert_bias=True,
-            head_width=64,
-            window=Window.EVEN,
-            windowed=128,
+        "deepseek_v3": replace(_LATENT, reads=Reads({"norm_topk_prob": _normalised})).attended(
+            query="r_q"
+        ),
+        "gpt_oss": Decoder(
+            _BIASED,
+            experts=MixtureOfExperts(bias=Bias.BOTH),
+            windows=Windows(2, 128),
             sparse=Sparse.ALWAYS,
-            expert_width="intermediate_size",
-            switches=_ATTENTION,
+            reads=Reads(_BIAS, "intermediate_size", head_width=64),
+        ).stepping(Step.SINK, on=True),
+        "olmo": Decoder(branch=Branch(Norm.LAYER_BARE), reads=Reads(_BIAS, angles=":single")),
+        "olmo2": Decoder(
+            _OLMO_2,
+            branch=Branch(Norm.RMS_WIDE, Placing.RESULT),
+            reads=Reads(_BIAS, angles=":single"),
         ),
-        "olmo": Traits(norm=Norm.LAYER_BARE, switches=_ATTENTION),
-        "olmo2": Traits(placing=Placing.RESULT, head_norm=HeadNorm.WIDTH, switches=_ATTENTION),
-        "olmoe": Traits(
-            head_norm=HeadNorm.WIDTH,
+        "olmoe": Decoder(
+            _WIDE_NORMED,
+            experts=MixtureOfExperts(shares=Shares.PLAIN),
             sparse=Sparse.ALWAYS,
-            expert_width="intermediate_size",
-            switches=_ATTENTION,
+            reads=Reads(_SHARES, "intermediate_size"),
         ),
-        "cohere": Traits(norm=Norm.LAYER_SCALE, parallel_norms=1, tied=True, switches=_ATTENTION),
-        "phi": Traits(
-            norm=Norm.LAYER,
-            parallel_norms=1,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            gated=False,
-            function="gelu_new",
-            head_bias=True,
+        "cohere": Decoder(
+            replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
+            head=_TIED,
+            branch=Branch(Norm.LAYER_WRITTEN),
+            order=Order.SHARED_NORM,
+            reads=Reads(_BIAS),
         ),
-        "stablelm": Traits(norm=Norm.LAYER, switches={"use_qkv_bias": ("qkv_bias",)}),
-        "starcoder2": Traits(
-            norm=Norm.LAYER,
-            qkv_bias=True,
-            output_bias=True,
-            mlp_bias=True,
-            gated=False,
-            function="gelu_tanh",
-            tied=True,
-            window=Window.ALWAYS,
-            switches={"use_bias": ("qkv_bias", "output_bias", "mlp_bias")},
+        "phi": Decoder(
+            replace(_PART, bias=Bias.BOTH),
+            MLP("gelu_new"),
+            head=Logits("w", steps=Exit.BIAS | Exit.LOSS),
+            branch=_LAYER,
+            order=Order.SHARED_NORM,
+            reads=Reads(share=Share(_SHARE, Fraction(1, 2))),
         ),
-        "granite": Traits(scaled=True, switches={**_ATTENTION, "mlp_bias": ("mlp_bias",)}),
+        "stablelm": Decoder(
+            _PART,
+            branch=_LAYER,
+            reads=Reads({"use_qkv_bias": _input_bias}, share=Share(_SHARE, Fraction(1, 4))),
+        ),
+        "starcoder2": Decoder(
+            _BIASED,
+            MLP("gelu_tanh"),
+            head=_TIED,
+            branch=_LAYER,
+            windows=Windows(0),
+            reads=Reads({"use_bias": _every_bias}),
+        ),
+        "granite": Decoder(tokens=_SCALED, reads=Reads(_BIASES)),
     }
 )
-"""Traits by model_type."""
+"""Families by model_type."""
+
+
+def symbolic(
+    name: str,
+    shape: Shape = TRAINING,
+    sizes: Sizes | None = None,
+    decoder: Decoder | None = None,
+) -> Model:
+    """Declare a decoder family, every size a symbol unless given.
+
+    Args:
+        name: of the family, as model_type.
+        shape: what it runs on.
+        sizes: of the model.
+        decoder: a family that is not registered.
+
+    Raises:
+        UnknownNameError: no such family; the closest are offered.
+    """
+    if decoder is None and name not in DECODERS:
+        raise UnknownNameError(unknown("decoder family", name, DECODERS))
+    family = decoder or DECODERS[name]
+    family = replace(family, sizes=sizes or family.sizes)
+    layers = family.sizes.n_layers
+    return family.declare(name, symbolic_kinds(family.windows, family.sparse, layers), shape)

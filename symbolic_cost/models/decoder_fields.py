@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-from sympy import Expr
+from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.tokens import Entry
+from symbolic_cost.models.decoder import Decoder
+from symbolic_cost.models.fields import ALIASES, Fields
+from symbolic_cost.models.kinds import Sparse
+from symbolic_cost.models.plan import Plan
 
-from symbolic_cost.models.decoder_plan import Plan
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.traits import Positions, Traits
+_EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "n_shared_experts")
+
+Numbers = dict[str, int]
+"""Sizes by symbol."""
 
 
-def decoder_sizes(fields: Fields, traits: Traits, plan: Plan, heads: int | None) -> Sizes:
+def decoder_sizes(fields: Fields, decoder: Decoder, plan: Plan, heads: int | None) -> Numbers:
     """Read the sizes of a decoder and check them against each other.
 
     Args:
         fields: of the configuration.
-        traits: that say which sizes there are.
+        decoder: that says which sizes there are.
         plan: of the layers.
         heads: key/value heads, if the configuration does not give them.
     """
     e, h = fields.size("hidden_size"), fields.size("num_attention_heads")
-    given: dict[str, Expr | int] = {
-        "n_layers": sum(plan.kinds.values()),
-        "e": e,
-        "h": h,
-        "V": fields.size("vocab_size"),
-    }
-    sparse = {kind[1] for kind in plan.kinds}
-    if plan.window is not None:
-        given["W"] = plan.window
+    reads, sparse = decoder.reads, {kind.sparse for kind in plan.kinds}
+    numbers = {**plan.numbers, "e": e, "h": h, "V": fields.size("vocab_size")}
     if False in sparse or not sparse:
-        given["f"] = (
-            fields.size("intermediate_size", 4 * e)
-            if traits.wide
-            else fields.size("intermediate_size")
-        )
-    if traits.positions is Positions.LEARNED:
-        given["P"] = fields.size("max_position_embeddings") + traits.offset
-    if traits.projected:
-        given["e_p"] = fields.size("word_embed_proj_dim", e)
+        wide = () if reads.widening is None else (reads.widening * e,)
+        numbers["f"] = fields.size("intermediate_size", *wide)
+    if Entry.POSITION in decoder.tokens.steps:
+        numbers["P"] = fields.size("max_position_embeddings") + reads.offset
+    if decoder.tokens.width == "w":
+        numbers["e_p"] = fields.size("word_embed_proj_dim", e)
     if True in sparse:
-        given |= _expert_sizes(fields, traits)
-    fields.ignore("intermediate_size", traits.expert_width)
-    given |= _latent_sizes(fields, traits) if traits.latent else _head_sizes(fields, traits, heads)
-    return Sizes(**given)
+        numbers |= _expert_sizes(fields, decoder)
+    fields.ignore("intermediate_size", reads.expert_width)
+    if decoder.sparse is not Sparse.NEVER:  # read above unless every layer is dense
+        fields.ignore(*(key for name in _EXPERT_KEYS for key in (name, *ALIASES.get(name, ()))))
+    if isinstance(decoder.attention, LatentAttention):
+        return numbers | _latent_sizes(fields, decoder.attention)
+    return numbers | _head_sizes(fields, decoder, heads)
 
 
-def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, Expr | int]:
+def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
     e, h = fields.size("hidden_size"), fields.size("num_attention_heads")
     k = heads or fields.size("num_key_value_heads", h)
     fields.require(
@@ -55,7 +53,7 @@ def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, 
         name="num_key_value_heads",
         other="num_attention_heads",
     )
-    width = fields.optional_size("head_dim", traits.head_width)
+    width = fields.optional_size("head_dim", decoder.reads.head_width)
     if width is None:
         fields.require(
             holds=e % h == 0,
@@ -64,22 +62,45 @@ def _head_sizes(fields: Fields, traits: Traits, heads: int | None) -> dict[str, 
             other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
-    return {"k": k, "q": width}
+    return {"k": k, "q": width, **_rotated(fields, decoder, width)}
 
 
-def _latent_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
-    found: dict[str, Expr | int] = {
+def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
+    """Read how much of a head is rotated: a width, or a share of the head rounded down."""
+    share = decoder.reads.share
+    if not decoder.rotated.value:
+        return {}
+    if share is None:
+        whole = fields.share("partial_rotary_factor", 1.0) == 1
+        problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
+        fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
+        return {}
+    if share.key == "rotary_dim":
+        given = fields.source.values.get(share.key, share.key) is not None
+        rotated = fields.size(share.key, int(share.default)) if given else width
+    else:
+        rotated = int(width * fields.share(share.key, float(share.default)))
+    fields.require(
+        holds=0 < rotated <= width,
+        problem=f"{rotated} rotated elements are not some of a head's {width}",
+        name=share.key,
+    )
+    return {"d_r": fields.derived("rotary_dim", rotated)}
+
+
+def _latent_sizes(fields: Fields, attention: LatentAttention) -> Numbers:
+    numbers = {
         "r_kv": fields.size("kv_lora_rank"),
         "d_n": fields.size("qk_nope_head_dim"),
         "d_r": fields.size("qk_rope_head_dim"),
         "d_v": fields.size("v_head_dim"),
     }
-    if traits.query_latent:
-        found["r_q"] = fields.size("q_lora_rank")
-    return found
+    if attention.query:
+        numbers["r_q"] = fields.size("q_lora_rank")
+    return numbers
 
 
-def _expert_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
+def _expert_sizes(fields: Fields, decoder: Decoder) -> Numbers:
     experts, chosen = fields.size("num_experts"), fields.size("num_experts_per_tok")
     fields.require(
         holds=chosen <= experts,
@@ -87,8 +108,8 @@ def _expert_sizes(fields: Fields, traits: Traits) -> dict[str, Expr | int]:
         name="num_experts_per_tok",
         other="num_experts",
     )
-    width = fields.size(traits.expert_width)
-    found: dict[str, Expr | int] = {"E": experts, "E_t": chosen, "f_m": width}
-    if traits.shared:
-        found["f_s"] = width * fields.size("n_shared_experts")
-    return found
+    width = fields.size(decoder.reads.expert_width)
+    numbers = {"E": experts, "E_t": chosen, "f_m": width}
+    if decoder.experts.shared:
+        numbers["f_s"] = width * fields.size("n_shared_experts")
+    return numbers

@@ -8,13 +8,13 @@ _ROWS = (
     (
         "gpt-neox-20b",
         "gpt_neox",
-        "n_layers=44 e=6144 f=24576 h=64 q=96 V=50432 l=2048",
+        "n_layers=44 e=6144 f=24576 h=64 q=96 d_r=24 V=50432 l=2048",
         "black-2022",
     ),
     (
         "pythia-12b",
         "gpt_neox",
-        "n_layers=36 e=5120 f=20480 h=40 q=128 V=50688 l=2048",
+        "n_layers=36 e=5120 f=20480 h=40 q=128 d_r=32 V=50688 l=2048",
         "biderman-2023",
     ),
     (

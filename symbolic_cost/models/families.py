@@ -65,7 +65,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "phi": _decoder("Phi"),
     "phi3": _decoder("Phi3"),
-    "stablelm": _decoder("StableLm"),
+    "stablelm": _decoder("StableLm", "stablelm"),
     "starcoder2": Family(
         "decoder_config:build",
         ("Starcoder2ForCausalLM", "Starcoder2Model"),

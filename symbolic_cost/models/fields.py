@@ -25,6 +25,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
     "vocab_size": ("padded_vocab_size",),
     "sliding_window": ("sliding_window_size",),
+    "partial_rotary_factor": ("rotary_pct",),
     "resid_pdrop": ("hidden_dropout", "dropout"),
     "attn_pdrop": ("attention_dropout",),
     "attn_implementation": ("_attn_implementation",),
@@ -94,8 +95,17 @@ class Fields:
 
     def drops(self, name: str, *, default: bool) -> bool:
         """Return whether a dropout rate, from 0 to 1, is above zero."""
-        rate = self._read(name, default, _is_rate, "a rate from 0 to 1", default)
+        rate = self._read(name, default, _is_rate, _RATE, default)
         return bool(rate > 0)
+
+    def share(self, name: str, default: float) -> float:
+        """Return a number from 0 to 1, also where "rope_parameters" holds it."""
+        nested = self.source.values.get("rope_parameters")
+        held = nested.get(name) if isinstance(nested, Mapping) else None
+        value = self._read(name, default if held is None else held, _is_rate, _RATE, default)
+        problem = f"{shortened(value)} is not accepted: it must be {_RATE}"
+        self.require(holds=_is_rate(value), problem=problem, name="rope_parameters")
+        return value if _is_rate(value) else default
 
     def text(self, name: str, default: str, accepted: Sequence[str] = ()) -> str:
         """Return text, one of `accepted` if that is given."""
@@ -199,6 +209,7 @@ def shortened(value: object) -> str:
 
 
 _LONGEST_SHOWN = 40
+_RATE = "a rate from 0 to 1"
 
 
 def is_size(value: object) -> bool:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import glossary
-from symbolic_cost.layers import attention, mlp, tokens
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.norm import layer_norm
-from symbolic_cost.layers.tokens import Logits, Tokens
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.layers.tokens import Entry
+from symbolic_cost.models.decoder import Decoder
+from symbolic_cost.models.decoder_families import GPT2
+from symbolic_cost.models.kinds import Kind
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.sizes import Sizes
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact
-
-AXES = glossary(attention.AXES, mlp.AXES, tokens.AXES)
 
 
 @dataclass(frozen=True)
@@ -57,55 +56,40 @@ class GPT:
 
     def model(self) -> Model:
         """Declare the model."""
-        return Model(
-            self.name,
-            (
-                Part("embedding", Tokens(learned=True, dropout=self.dropout).ops()),
-                Part("block", self.block(), exact(self.n_layers)),
-                Part("head", self._head()),
-            ),
-            self.sizes(),
-            padded=("v",),
-            axes=AXES,
-        )
+        return self._decoder().declare(self.name, (self._blocks(),), self._shape())
 
     def block(self) -> tuple[Op, ...]:
         """Declare one transformer block from x[b r e] to y[b r e]."""
-        return (
-            *self._branch("attention", self.attention.ops(), x="x", y="middle"),
-            *self._branch("mlp", self.mlp.ops(), x="middle", y="y"),
-        )
+        return self._decoder().block(self._blocks())
 
     def sizes(self) -> dict[str, Expr]:
         """Return the size of every axis."""
+        return self._decoder().sizes.axes(self._shape())
+
+    def _blocks(self) -> Kind:
+        return Kind(sliding=False, sparse=False, count=exact(self.n_layers))
+
+    def _shape(self) -> Shape:
+        return Shape(exact(self.b), exact(self.l))
+
+    def _decoder(self) -> Decoder:
+        """Return GPT-2 with other parts and sizes."""
         width, heads = exact(self.e), exact(self.h)
-        length = exact(self.l)
-        return {
-            "b": exact(self.b),
-            **dict.fromkeys(("r", "l", "t"), length),
-            "e": width,
-            "f": exact(self.f),
-            "c": Integer(3),
-            "h": heads,
-            "d": width / heads if self.q is None else exact(self.q),
-            "v": exact(self.V),
-            "p": length if self.P is None else exact(self.P),
-        }
-
-    def _branch(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
-        """Declare y = x + dropout(layer(norm(x)))."""
-        normed = f"{path}.normed"
-        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
-        drop = (dropout("dropout", "branch[b r e] -> dropped[b r e]"),) if self.dropout else ()
-        add = pointwise("residual", "x[b r e], dropped[b r e] -> y[b r e]", "add")
-        return (
-            *scope(path, (layer_norm("norm"),), x=x, y=normed),
-            *scope(path, layer, x=normed, y=out),
-            *scope(path, (*drop, add), x=x, y=y),
-        )
-
-    def _head(self) -> tuple[Op, ...]:
-        return (
-            *scope("norm", (layer_norm("norm"),), x="x", y="normed"),
-            *scope("output", Logits().ops(), x="normed"),
+        entry = Entry.POSITION | Entry.DROP if self.dropout else Entry.POSITION
+        return replace(
+            GPT2,
+            attention=self.attention,
+            perceptron=self.mlp,
+            tokens=replace(GPT2.tokens, steps=entry),
+            branch=replace(GPT2.branch, dropped=self.dropout),
+            sizes=Sizes(
+                n_layers=self.n_layers,
+                e=width,
+                f=self.f,
+                h=heads,
+                k=heads,
+                q=width / heads if self.q is None else self.q,
+                V=self.V,
+                P=self.l if self.P is None else self.P,
+            ),
         )

@@ -40,6 +40,7 @@ _STRUCTURAL = (
     *("(^|_)(num|n)_", "_size", "_dim", "_rank", "_?layers?", "heads?", "experts?", "width"),
     *("hidden", "inner", "bias", "norm", "mlp", "moe", "attn", "attention", "window", "expand"),
     *("ffn", "group", "gated", "vocab", "position", "conv", "lora", "tie", "text_", "vision_"),
+    *("parallel", "residual", "query", "alibi", "cross"),
 )
 """Parts of names, as regular expressions."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer
 
@@ -10,11 +10,11 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import glossary
 from symbolic_cost.layers import ssm, tokens
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Logits, Tokens
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact
@@ -85,12 +85,7 @@ class Mamba:
 
 def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[Part, ...]:
     """Declare embedding, layers with a norm before and a residual around, and output head."""
-    add = pointwise("residual", "x[b r e], out[b r e] -> y[b r e]", "add")
-    block = (
-        *scope("mixer", (Norm.RMS.op("norm", "x[b r e]", "y[b r e]"),), x="x", y="mixer.entry"),
-        *scope("mixer", layer, x="mixer.entry", y="mixer.out"),
-        *scope("mixer", (add,), x="x", y="y"),
-    )
+    block = Branch(Norm.RMS).around("mixer", layer)
     head = (
         *scope("norm", (Norm.RMS.op("norm", "x[b r e]", "y[b r e]"),), x="x", y="normed"),
         *scope("output", Logits("@token" if tied else "w").ops(), x="normed"),
@@ -100,6 +95,11 @@ def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[P
         Part("block", block, n_layers),
         Part("head", head),
     )
+
+
+def mamba_on(shape: Shape) -> Model:
+    """Declare the family for a shape."""
+    return Mamba(b=shape.b, l=shape.l, padded=shape.c == 0).model()
 
 
 def refuse_other_norms(fields: Fields) -> None:
@@ -119,16 +119,18 @@ def build(fields: Fields, shape: Shape) -> Model:
     """
     width = fields.size("hidden_size")
     inner = fields.size("intermediate_size", width * fields.size("expand", 2))
+    numbers = {
+        "e": width,
+        "J": inner,
+        "N": fields.size("state_size", 16),
+        "K": fields.size("conv_kernel", 4),
+        "r_dt": fields.size("time_step_rank", -(-width // 16)),
+        "V": fields.size("vocab_size"),
+        "n_layers": fields.size("num_hidden_layers"),
+    }
     made = Mamba(
         b=shape.b,
         l=shape.l,
-        e=width,
-        J=inner,
-        N=fields.size("state_size", 16),
-        K=fields.size("conv_kernel", 4),
-        r_dt=fields.size("time_step_rank", -(-width // 16)),
-        V=fields.size("vocab_size"),
-        n_layers=fields.size("num_hidden_layers"),
         layer=SelectiveScan(
             bias=fields.flag("use_bias", default=False),
             conv_bias=fields.flag("use_conv_bias", default=True),
@@ -139,4 +141,4 @@ def build(fields: Fields, shape: Shape) -> Model:
     refuse_other_norms(fields)
     fields.ignore("fused_add_norm", "pad_vocab_size_multiple")
     fields.refuse()
-    return made.model()
+    return replace(made.model(), bindings=numbers)

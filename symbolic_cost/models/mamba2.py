@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, ceiling
 
@@ -88,6 +88,12 @@ class Mamba2:
         }
 
 
+def mamba2_on(shape: Shape) -> Model:
+    """Declare the family for a shape."""
+    form = Form.CHUNKED if shape.c == 0 else Form.STEPS
+    return Mamba2(b=shape.b, l=shape.l, layer=Duality(form), padded=shape.c == 0).model()
+
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
@@ -107,18 +113,20 @@ def build(fields: Fields, shape: Shape) -> Model:
         problem=f"{groups} groups do not divide {heads} heads",
         name="n_groups",
     )
+    numbers = {
+        "e": width,
+        "h": heads,
+        "q": head_width,
+        "g": groups,
+        "N": fields.size("state_size", 128),
+        "K": fields.size("conv_kernel", 4),
+        "C": fields.size("chunk_size", 256),
+        "V": fields.size("vocab_size"),
+        "n_layers": fields.size("num_hidden_layers"),
+    }
     made = Mamba2(
         b=shape.b,
         l=shape.l,
-        e=width,
-        h=heads,
-        q=head_width,
-        g=groups,
-        N=fields.size("state_size", 128),
-        K=fields.size("conv_kernel", 4),
-        C=fields.size("chunk_size", 256),
-        V=fields.size("vocab_size"),
-        n_layers=fields.size("num_hidden_layers"),
         layer=Duality(
             form=Form.CHUNKED if shape.c == 0 else Form.STEPS,
             bias=fields.flag("use_bias", default=False),
@@ -130,4 +138,4 @@ def build(fields: Fields, shape: Shape) -> Model:
     refuse_other_norms(fields)
     fields.ignore("time_step_rank", "norm_before_gate")
     fields.refuse()
-    return made.model()
+    return replace(made.model(), bindings=numbers)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from symbolic_cost.layers.grouped import HeadNorm
+from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.decoder_config import declared
+from symbolic_cost.layers.residual import Branch
+from symbolic_cost.layers.tokens import Entry, Logits, Tokens
+from symbolic_cost.models.decoder import ATTENTION, Decoder, Reads
+from symbolic_cost.models.decoder_config import declared, tied, with_dropouts
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.kinds import Sparse
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.traits import Positions, Sparse, Traits
 from symbolic_cost.ops.graph import Model
 
 NORMS = {
@@ -30,11 +37,11 @@ ACTIVATIONS = {
 }
 """Function, and whether the perceptron is gated."""
 
-POSITIONS = {
-    "learned_absolute": Positions.LEARNED,
-    "rope": Positions.ROTARY,
-    "alibi": Positions.ALIBI,
-    "none": Positions.ALIBI,
+ROTATED = {
+    "learned_absolute": Rotated.NOTHING,
+    "rope": Rotated.WHOLE,
+    "alibi": Rotated.NOTHING,
+    "none": Rotated.NOTHING,
 }
 
 
@@ -43,29 +50,36 @@ def build(fields: Fields, shape: Shape) -> Model:
     function, gated = ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))]
     if fields.flag("gated", default=False):
         function, gated = "silu", True
-    bias = fields.flag("bias", default=True) and not fields.flag("no_bias", default=False)
+    biased = fields.flag("bias", default=True) and not fields.flag("no_bias", default=False)
+    bias = Bias.BOTH if biased else Bias.NONE
     untied = fields.flag("untied", default=False)
     experts = fields.optional_size("num_experts")
     normed = fields.flag("qk_norm", default=False)
     fields.ignore("num_experts_per_tok", "moe_intermediate_size")
-    traits = Traits(
-        norm=NORMS[fields.text("normalization", "LayerNorm", tuple(NORMS))],
-        qkv_bias=bias or fields.flag("qkv_bias", default=False),
-        output_bias=bias,
-        mlp_bias=bias,
-        head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
-        positions=POSITIONS[
-            fields.text("position_embedding", "learned_absolute", tuple(POSITIONS))
-        ],
-        single=False,
-        gated=gated,
-        function=function,
-        tied=fields.flag("tie_word_embeddings", default=not untied),
-        dropout=fields.drops("resid_pdrop", default=True),
-        attention_dropout=fields.drops("attn_pdrop", default=True),
+    norm = NORMS[fields.text("normalization", "LayerNorm", tuple(NORMS))]
+    places = fields.text("position_embedding", "learned_absolute", tuple(ROTATED))
+    entry = Entry.POSITION if places == "learned_absolute" else Entry.NONE
+    own_width = fields.source.values.get("moe_intermediate_size") is not None
+    decoder = Decoder(
+        replace(
+            ATTENTION,
+            bias=bias | Bias.INNER if fields.flag("qkv_bias", default=False) else bias,
+            head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
+            norm=norm,
+            rotated=ROTATED[places],
+            core=AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY),
+        ),
+        GatedMLP(function, bias) if gated else MLP(function, bias),
+        experts=MixtureOfExperts(function),
+        tokens=Tokens(steps=entry),
+        head=Logits(tied(fields, default=not untied)),
+        branch=Branch(norm, dropped=True),
         sparse=Sparse.ALWAYS if experts else Sparse.NEVER,
-        wide=True,
+        reads=Reads(
+            expert_width="moe_intermediate_size" if own_width else "intermediate_size", widening=4
+        ),
     )
-    if experts and fields.source.values.get("moe_intermediate_size") is None:
-        traits = replace(traits, expert_width="intermediate_size")
-    return declared(fields, shape, replace(traits, embedding_dropout=traits.dropout))
+    decoder = with_dropouts(fields, decoder)
+    if decoder.branch.dropped:
+        decoder = replace(decoder, tokens=Tokens(steps=entry | Entry.DROP))
+    return declared(fields, shape, decoder)

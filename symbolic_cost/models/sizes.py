@@ -9,6 +9,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
+from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.symbols import exact
 
@@ -66,16 +67,16 @@ class Sizes:
         for item in fields(self):
             object.__setattr__(self, item.name, exact(getattr(self, item.name)))
 
-    def axes(self, shape: Shape, *, latent: bool, absorbed: bool = False) -> dict[str, Expr]:
+    def axes(self, shape: Shape, latent: Expansion | None = None) -> dict[str, Expr]:
         """Return the size of every axis that a decoder may have.
 
         Args:
             shape: what the model runs on.
-            latent: whether attention is latent: heads of one group, of width d_n + d_r.
-            absorbed: whether it stays on the latents, whose width is r_kv + d_r.
+            latent: where latent attention expands keys and values: heads of one group, of width
+                d_n + d_r, or r_kv + d_r on the latents; None if attention is not latent.
         """
         b, l, c = shape.b, shape.l, shape.c
-        plain = self.r_kv if absorbed else self.d_n
+        plain = self.r_kv if latent is Expansion.NEVER else self.d_n
         width = plain + self.d_r if latent else self.q
         heads, group = (self.h, Integer(1)) if latent else (self.k, self.h / self.k)
         return {
@@ -88,6 +89,8 @@ class Sizes:
             "window": self.W,
             **dict.fromkeys(("e", "n_e"), self.e),
             "f": self.f,
+            "c": Integer(3),
+            "h": self.h,
             "k": heads,
             "g": group,
             "d": width,
@@ -100,8 +103,9 @@ class Sizes:
             "u": b,
             "z": l * self.E_t * self.capacity / self.E,
             **{name: getattr(self, name) for name in _OWN_NAME},
+            "d_n": self.d_n if latent else self.q - self.d_r,
         }
 
 
-_OWN_NAME = ("f_m", "f_s", "r_q", "r_kv", "d_n", "d_r", "d_v")
+_OWN_NAME = ("f_m", "f_s", "r_q", "r_kv", "d_r", "d_v")
 """Sizes whose axis bears their name."""

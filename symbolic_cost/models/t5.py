@@ -6,31 +6,40 @@ the layers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes, glossary
-from symbolic_cost.layers import gated, relative
+from symbolic_cost.layers import core, gated, relative
+from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection
+from symbolic_cost.layers.core import AttentionCore, Positions, Step
 from symbolic_cost.layers.gated import gated_products
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.relative import CrossAttention, Positions, SelfAttention
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.layers.relative import CrossAttention, distances
+from symbolic_cost.layers.residual import Branch
+from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, scope
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
 AXES = glossary(
+    core.AXES,
     gated.AXES,
     relative.AXES,
     axes("t key-token, o token residual, m token query, u key-token, v vocabulary"),
 )
+
+SOURCE = Positions("r", "l", "t", "t")
+TARGET = Positions("o", "m", "u", "u")
+ENCODED = Positions("", "t", "t", "t")
+"""A source whose keys and values are in the cache."""
 
 _ENCODER = {"x": "encoder.embedding"}
 _DECODER = {
@@ -40,9 +49,7 @@ _DECODER = {
     "cross.k": OUTSIDE,
     "cross.v": OUTSIDE,
 }
-
-SOURCE = Positions("r", "l", "t")
-TARGET = Positions("o", "m", "u", causal=True)
+_POSITION = {"position": "position"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class T5:
         """Declare the model."""
         encoder = (
             Part("encoder.embedding", self._embedding(SOURCE)),
-            Part("encoder.position", (SOURCE.distances(),)),
+            Part("encoder.position", (distances(SOURCE),)),
             Part("encoder.block", self._encoder(), exact(self.n_layers), _ENCODER),
             Part("encoder.norm", self._last(SOURCE)),
         )
@@ -100,7 +107,7 @@ class T5:
             (
                 *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
-                Part("decoder.position", (TARGET.distances(),)),
+                Part("decoder.position", (distances(TARGET),)),
                 Part("decoder.block", self._decoder(), exact(self.n_dec), _DECODER),
                 Part("decoder.norm", self._last(TARGET)),
                 Part("head", self._head()),
@@ -135,42 +142,46 @@ class T5:
         )
 
     def _encoder(self) -> tuple[Op, ...]:
-        attention = SelfAttention(SOURCE, self.dropout).ops()
+        around = self._branch(SOURCE).around
         return (
-            *self._branch("attention", SOURCE, attention, "x", "middle"),
-            *self._branch("mlp", SOURCE, self._perceptron(SOURCE), "middle", "y"),
+            *around("attention", self._attention(SOURCE).ops(), "x", "middle", **_POSITION),
+            *around("mlp", self._perceptron(SOURCE), "middle", "y"),
         )
 
     def _decoder(self) -> tuple[Op, ...]:
-        attention = SelfAttention(TARGET, self.dropout).ops()
-        cross = CrossAttention(TARGET, SOURCE, self.dropout, projected=self.cached is None).ops()
+        around = self._branch(TARGET).around
+        source = SOURCE if self.cached is None else ENCODED
+        cross = CrossAttention(TARGET, source, AttentionCore(steps=self._steps())).ops()
+        own = self._attention(TARGET).ops()
         return (
-            *self._branch("attention", TARGET, attention, "x", "attended"),
-            *self._branch("cross", TARGET, cross, "attended", "middle"),
-            *self._branch("mlp", TARGET, self._perceptron(TARGET), "middle", "y"),
+            *around("attention", own, "x", "attended", **_POSITION),
+            *around("cross", cross, "attended", "middle", memory="memory"),
+            *around("mlp", self._perceptron(TARGET), "middle", "y"),
         )
 
-    def _branch(
-        self, path: str, at: Positions, layer: tuple[Op, ...], x: str, y: str
-    ) -> tuple[Op, ...]:
-        """Declare y = x + dropout(layer(norm(x)))."""
-        axes = f"[b {at.residual} e]"
-        normed = f"{path}.normed"
-        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
-        shared = {"position": "position", "memory": "memory"}
-        add = pointwise("residual", f"x{axes}, dropped{axes} -> y{axes}", "add")
-        drop = self._drop(f"branch{axes}", f"dropped{axes}")
-        return (
-            *scope(path, (Norm.RMS.op("norm", f"x{axes}", f"y{axes}"),), x=x, y=normed),
-            *scope(path, layer, x=normed, y=out, **shared),
-            *scope(path, (*drop, add), x=x, y=y),
+    def _attention(self, at: Positions) -> Attention:
+        causal = at is TARGET
+        steps = self._steps() | Step.MASK if causal else self._steps()
+        return Attention(
+            projection=Projection.SEPARATE,
+            bias=Bias.NONE,
+            at=at,
+            kept=Kept.HEADS if causal else Kept.NOTHING,
+            core=AttentionCore(steps=steps, position="position"),
         )
+
+    def _steps(self) -> Step:
+        return Step.DROP if self.dropout else Step.NONE
+
+    def _branch(self, at: Positions) -> Branch:
+        """Return what stands around a layer: y = x + dropout(layer(norm(x)))."""
+        return Branch(Norm.RMS, dropped=self.dropout, axes=f"b {at.residual} e")
 
     def _perceptron(self, at: Positions) -> tuple[Op, ...]:
         query = at.query
         full, summed = f"full[b {query} e]", f"summed[b {query} e]"
         if self.gated:
-            products = gated_products(full, summed, "", "f", self.function, bias=False)
+            products = gated_products(full, summed, "", "f", self.function, bias=Bias.NONE)
         else:
             products = (
                 einsum("fc1", f"{full}, *w[e f] -> u[b {query} f]"),
@@ -203,6 +214,23 @@ class T5:
         return (dropout("dropout", f"{tensor} -> {result}"),) if self.dropout else ()
 
 
+def _check_function(fields: Fields, projection: str) -> None:
+    """Note where two keys contradict the one that names gate and function together."""
+    gated = projection.startswith("gated-")
+    function = projection.removeprefix("gated-")
+    # A gated GELU is always the approximation by a tanh.
+    names = ("gelu", "gelu_new") if function == "gelu" else (function,)
+    given = {"is_gated_act": (gated,), "dense_act_fn": names}
+    for key, accepted in given.items():
+        value = fields.source.values.get(key)
+        fields.ignore(key)
+        fields.require(
+            holds=value is None or value in accepted,
+            problem=f"{shortened(value)} contradicts feed_forward_proj = {projection!r}",
+            name=key,
+        )
+
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
 
@@ -216,24 +244,27 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
     layers = fields.size("num_hidden_layers")
     decodes = shape.c != 0
+    numbers = {
+        "e": fields.size("hidden_size"),
+        "f": fields.size("intermediate_size"),
+        "h": fields.size("num_attention_heads"),
+        "q": fields.size("d_kv"),
+        "V": fields.size("vocab_size"),
+        "n_layers": layers,
+        "n_dec": fields.size("num_decoder_layers", layers),
+        "n_rel": fields.size("relative_attention_num_buckets", 32),
+    }
     made = T5(
         b=shape.b,
         l=shape.c if decodes else shape.l,
         l_t=shape.l if decodes else shape.l // 2,
         cached=shape.c // 2 if decodes else None,
-        e=fields.size("hidden_size"),
-        f=fields.size("intermediate_size"),
-        h=fields.size("num_attention_heads"),
-        q=fields.size("d_kv"),
-        V=fields.size("vocab_size"),
-        n_layers=layers,
-        n_dec=fields.size("num_decoder_layers", layers),
-        n_rel=fields.size("relative_attention_num_buckets", 32),
         function=projection.removeprefix("gated-"),
         gated=projection.startswith("gated-"),
         tied=fields.flag("tie_word_embeddings", default=True),
         dropout=fields.drops("dropout_rate", default=True),
     )
-    fields.ignore("relative_attention_max_distance", "is_gated_act", "dense_act_fn")
+    _check_function(fields, projection)
+    fields.ignore("relative_attention_max_distance")
     fields.refuse()
-    return made.model()
+    return replace(made.model(), bindings=numbers)

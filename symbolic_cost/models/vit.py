@@ -13,22 +13,27 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes, glossary
-from symbolic_cost.layers import attention, mlp, patch
-from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers import attention, core, mlp, patch
+from symbolic_cost.layers.attention import Attention, Bias, Projection
+from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
 from symbolic_cost.layers.patch import patch_embedding
-from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
+from symbolic_cost.layers.residual import Branch
+from symbolic_cost.models.bert import encoder
+from symbolic_cost.models.decoder_config import ACTIVATIONS
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
+from symbolic_cost.ops.elementwise import cross_entropy, pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
-AXES = glossary(attention.AXES, mlp.AXES, patch.AXES, axes("z whole, w hidden, one whole"))
+AXES = glossary(
+    attention.AXES, core.AXES, mlp.AXES, patch.AXES, axes("z whole, w hidden, one whole")
+)
 
 
 class Heads(StrEnum):
@@ -38,7 +43,7 @@ class Heads(StrEnum):
     POOLER = "ViTModel"
 
 
-ENCODER = Attention(Projection.SEPARATE, causal=False, single=True)
+ENCODER = Attention(projection=Projection.SEPARATE, core=AttentionCore(steps=Step.DROP | Step.CAST))
 """Attention of every position to every other, its softmax in single precision."""
 
 
@@ -109,22 +114,11 @@ class ViT:
         }
 
     def block(self) -> tuple[Op, ...]:
-        """Declare one block from x[b r e] to y[b r e]."""
+        """Declare one block from x[b r e] to y[b r e]: y = x + dropout(layer(norm(x)))."""
+        branch = Branch(dropped=self.dropout)
         return (
-            *self._branch("attention", self.attention.ops(), x="x", y="middle"),
-            *self._branch("mlp", MLP(self.function).ops(), x="middle", y="y"),
-        )
-
-    def _branch(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
-        """Declare y = x + dropout(layer(norm(x)))."""
-        normed = f"{path}.normed"
-        out = f"{path}.branch" if self.dropout else f"{path}.dropped"
-        drop = (dropout("dropout", "branch[b r e] -> dropped[b r e]"),) if self.dropout else ()
-        add = pointwise("residual", "x[b r e], dropped[b r e] -> y[b r e]", "add")
-        return (
-            *scope(path, (layer_norm("norm"),), x=x, y=normed),
-            *scope(path, layer, x=normed, y=out),
-            *scope(path, (*drop, add), x=x, y=y),
+            *branch.around("attention", self.attention.ops(), "x", "middle"),
+            *branch.around("mlp", MLP(self.function).ops(), "middle", "y"),
         )
 
 
@@ -174,27 +168,27 @@ def build(fields: Fields, shape: Shape) -> Model:
         problem=f"patches of {patch} do not divide an image of {side}",
         name="patch_size",
     )
+    biased = fields.flag("qkv_bias", default=True)
     attention = replace(
-        ENCODER,
-        core=CORES[fields.text("attn_implementation", "eager", tuple(CORES))],
-        qkv_bias=fields.flag("qkv_bias", default=True),
-        dropout=fields.drops("attention_probs_dropout_prob", default=False),
+        encoder(fields, ENCODER, default=False), bias=Bias.BOTH if biased else Bias.OUTPUT
     )
+    numbers = {
+        "N_p": side // patch,
+        "s_p": patch,
+        "n_ch": fields.size("num_channels", 3),
+        "e": width,
+        "f": fields.size("intermediate_size"),
+        "h": heads,
+        "n_classes": classes_of(fields),
+        "n_layers": fields.size("num_hidden_layers"),
+    }
     made = ViT(
         b=shape.b,
-        N_p=side // patch,
-        s_p=patch,
-        n_ch=fields.size("num_channels", 3),
-        e=width,
-        f=fields.size("intermediate_size"),
-        h=heads,
-        n_classes=classes_of(fields),
         heads=Heads(fields.head),
-        n_layers=fields.size("num_hidden_layers"),
         attention=attention,
         dropout=fields.drops("hidden_dropout_prob", default=False),
         function=ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))],
     )
     fields.ignore("encoder_stride", "pooler_output_size", "pooler_act")
     fields.refuse()
-    return made.model()
+    return replace(made.model(), bindings=numbers)

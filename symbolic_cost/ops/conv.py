@@ -25,6 +25,8 @@ from symbolic_cost.ops.pattern import Operand, parse
 class Conv(Op):
     """A convolution; see `conv`."""
 
+    among: tuple[str, ...] = ()
+
     @property
     def space(self) -> tuple[str, ...]:
         """Axes of the products: those of the result and of the kernel."""
@@ -68,7 +70,7 @@ class Conv(Op):
             Phase.BACKWARD_WEIGHT,
             (gradient, image),
             (weight.gradient(),),
-            (Correlation(weight.axes, self.space, self.groups),),
+            (Correlation(weight.axes, self.space, self.among or self.groups),),
         )
         sums = (
             Kernel(
@@ -84,6 +86,21 @@ class Conv(Op):
     def saves(self) -> tuple[Operand, ...]:
         """Return the input, which the weight gradient multiplies with."""
         return self.inputs
+
+
+@dataclass(frozen=True)
+class TransposedConv(Conv):
+    """A convolution that spreads every input over a window of the result; see `conv`."""
+
+    @property
+    def kind(self) -> str:
+        """It counts as a convolution."""
+        return "conv"
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes of the products: those of the input and of the kernel."""
+        return tuple(dict.fromkeys(self.inputs[0].axes + self.weights[0].axes))
 
 
 @dataclass(frozen=True)
@@ -144,17 +161,29 @@ POOLS = ("max_pool", "avg_pool")
 """Functions of a window."""
 
 
-def conv(name: str, pattern: str) -> Conv:
+def transposed_conv(name: str, pattern: str) -> Conv:
+    """Declare a transposed convolution, by a pattern as that of `conv`.
+
+    Raises:
+        PatternError: as `conv`.
+    """
+    made = conv(name, pattern)
+    return TransposedConv(name, made.pattern)
+
+
+def conv(name: str, pattern: str, among: str = "") -> Conv:
     """Declare a convolution: `conv("conv1", "x[b i y x], *w[i o s t] -> u[b o p q]")`.
 
     Args:
         name: of the op.
         pattern: one input, its batch axis first, one kernel, perhaps biases, one result.
+        among: axes of all groups, of a convolution that is declared in parts; tools that count
+            how many groups there are count these.
 
     Raises:
         PatternError: not of that form, or a kernel axis that nothing explains.
     """
-    made = Conv(name, own_weights(name, parse(pattern)))
+    made = Conv(name, own_weights(name, parse(pattern)), tuple(among.split()))
     kernels = [operand for operand in made.pattern.inputs if operand.is_weight]
     if len(made.inputs) != 1 or len(kernels) != 1 or len(made.outputs) != 1:
         raise PatternError(

@@ -116,7 +116,10 @@ class Counter:
 
     @flop.register
     def _(self, work: Addition, kind: str) -> Expr:
-        return Mul(self._conventions.addition_of(kind), self.elements(work.result))
+        counted = Mul(self._conventions.addition_of(kind), self.elements(work.result))
+        if work.added is None:
+            return counted
+        return counted + Mul(self._conventions.called_addition, self.elements(work.added))
 
     @flop.register
     def _(self, work: RowWork, kind: str) -> Expr:  # noqa: ARG002 - kinds are alike

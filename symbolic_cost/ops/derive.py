@@ -139,6 +139,8 @@ def _as_counted(conventions: Conventions, op: Op, kernels: list[Kernel]) -> list
 
 
 def _book_flop(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
+    if op.kind in book.conventions.unseen:
+        return
     for work in kernel.work:
         book.flop(op, phase, book.counter.flop(work, op.kind))
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.op import Addition, Contraction, Kernel, Op, Summation, Work
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
+
+
+class Call(StrEnum):
+    """How a product and its bias are called, which some tools count otherwise."""
+
+    SEPARATE = "a linear layer, its bias apart"
+    ADDMM = "one sum of bias and product"
 
 
 @dataclass(frozen=True)
@@ -18,6 +26,7 @@ class Einsum(Op):
     pairs: tuple[str, ...] = ()
     masked: bool = True
     window: str = ""
+    call: Call = Call.SEPARATE
 
     @property
     def result(self) -> Operand:
@@ -53,7 +62,10 @@ class Einsum(Op):
     def _forward(self) -> Kernel:
         work: tuple[Work, ...] = (
             self._contraction(self.result, self.pattern.inputs),
-            *(Addition(self.result.axes) for _ in self.pattern.biases),
+            *(
+                Addition(self.result.axes, bias.axes if self.call is Call.ADDMM else None)
+                for bias in self.pattern.biases
+            ),
         )
         reads = self.pattern.inputs + self.pattern.biases
         return Kernel(Phase.FORWARD, reads, (self.result,), work)
@@ -90,7 +102,13 @@ class Einsum(Op):
 
 
 def einsum(
-    name: str, pattern: str, pairs: str = "", *, masked: bool = True, window: str = ""
+    name: str,
+    pattern: str,
+    pairs: str = "",
+    *,
+    masked: bool = True,
+    window: str = "",
+    call: Call = Call.SEPARATE,
 ) -> Einsum:
     """Declare a contraction: `einsum("fc1", "x[b l e], *w[e f] + *bias[f] -> u[b l f]")`.
 
@@ -100,6 +118,7 @@ def einsum(
         pairs: query and key positions ("l t") that attend to each other.
         masked: whether a causal mask keeps a part of the pairs.
         window: axis whose size is how many keys a query sees at most, if any.
+        call: how product and bias are called.
 
     Raises:
         PatternError: the pattern does not parse, or an axis stands alone.
@@ -128,7 +147,7 @@ def einsum(
         problems.append(f"pattern {pattern!r}: pairs {pairs!r} are not two of its axes")
     if problems:
         raise PatternError(problems)
-    return Einsum(name, own_weights(name, parsed), positions, masked, window)
+    return Einsum(name, own_weights(name, parsed), positions, masked, window, call)
 
 
 def own_weights(name: str, pattern: Pattern) -> Pattern:

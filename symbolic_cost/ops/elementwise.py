@@ -45,6 +45,8 @@ class Kind:
         backward_reductions: the same in backward.
         between: intermediate results of the result's shape that are saved besides.
         moments: whether the statistics are moments, kept as values by some kernels.
+        scale: role of a copy of the first weight that is saved, if any.
+        precise: whether intermediate results are in single precision.
         like: the kind that it is counted as, if not its own.
     """
 
@@ -55,7 +57,15 @@ class Kind:
     between: int = 0
     moments: bool = False
     like: str = ""
+    scale: Role | None = None
+    precise: bool = False
 
+
+_LAYER = Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True)
+_RMS = Kind(
+    Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1, like="rms_norm"
+)
+_RMS_SINGLE = replace(_RMS, keeps=Keeps.SINGLE_INPUTS, between=1)
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -68,6 +78,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "relu": Kind(Keeps.OUTPUTS),
         "tanh": Kind(Keeps.OUTPUTS),
         "relu6": Kind(Keeps.INPUTS),
+        "leaky_relu": Kind(Keeps.INPUTS),
+        "prelu": Kind(Keeps.INPUTS),
+        "elu": Kind(Keeps.INPUTS),
+        "interpolate": Kind(Keeps.NOTHING),
         "sigmoid": Kind(Keeps.OUTPUTS),
         "softplus": Kind(Keeps.INPUTS),
         "exp": Kind(Keeps.OUTPUTS),
@@ -94,18 +108,38 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         # maximum and sum of exponentials | sum of y dy
         "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
         # mean and mean square | the two row sums of the gradient
-        "layer_norm": Kind(
-            Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True
-        ),
+        "layer_norm": _LAYER,
+        "layer_norm_bare": _LAYER,
+        "group_norm": _LAYER,
+        "instance_norm": Kind(Keeps.INPUTS, statistics=2),
         "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
         # on a copy in single precision, normalised before it is cast back and scaled
-        "rms_norm_single": Kind(
+        "rms_norm_single": _RMS_SINGLE,
+        # all in single precision, scaled before it is cast back
+        "rms_norm_wide": _RMS,
+        "rms_norm_wide_single": replace(_RMS_SINGLE, precise=True),
+        # the same, scaled by one more than the weight
+        "rms_norm_shifted": _RMS,
+        "rms_norm_shifted_single": replace(_RMS_SINGLE, precise=True, scale=Role.SINGLE),
+        # on a copy in single precision
+        "layer_norm_bare_single": Kind(
+            Keeps.SINGLE_INPUTS,
+            statistics=2,
+            forward_reductions=2,
+            backward_reductions=2,
+            like="layer_norm_bare",
+        ),
+        # op by op: the input, the centred and the normalised one, and a copy of the scale
+        "layer_norm_written": replace(_LAYER, like="layer_norm"),
+        "layer_norm_written_single": Kind(
             Keeps.SINGLE_INPUTS,
             statistics=1,
-            forward_reductions=1,
-            backward_reductions=1,
-            between=1,
-            like="rms_norm",
+            forward_reductions=2,
+            backward_reductions=2,
+            between=2,
+            like="layer_norm",
+            scale=Role.CAST,
+            precise=True,
         ),
         "softmax_single": Kind(
             Keeps.CAST_OUTPUTS, forward_reductions=2, backward_reductions=1, like="softmax"
@@ -127,10 +161,20 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Elementwise(Op):
-    """One kind of function on every element or row; see the functions below."""
+    """One kind of function on every element or row; see the functions below.
+
+    Args:
+        function: its kind.
+        row: axes along which it normalises, or along which it finds the largest.
+        sums: axes over which its result is a sum.
+        laid: axes of inputs whose elements the result holds under other axes: parts that are
+            joined, positions that are cut into chunks. They add nothing to the work.
+    """
 
     function: str
     row: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+    laid: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -163,6 +207,16 @@ class Elementwise(Op):
         """Values per row reduced in backward."""
         return KINDS[self.function].backward_reductions
 
+    @property
+    def whole_axes(self) -> tuple[str, ...]:
+        """Axes laid out anew: a rank lacks what its neighbours hold of them."""
+        return self.laid
+
+    @property
+    def work_axes(self) -> tuple[str, ...]:
+        """Axes of the work: those of the results, of rows and of sums."""
+        return tuple(axis for axis in self.axes if axis not in self.laid)
+
     def summing_space(self, operand: Operand) -> tuple[str, ...]:
         """Return all axes; those outside the rows for a result, whose row sums are reduced."""
         if operand not in self.outputs:
@@ -176,14 +230,14 @@ class Elementwise(Op):
             Phase.FORWARD,
             self.inputs + self.weights,
             self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
-            (RowWork(self.kind, self.axes, self.row, backward=False),),
+            (RowWork(self.kind, self.work_axes, self.row, backward=False),),
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
             tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
             gradients,
-            (RowWork(self.kind, self.axes, self.row, backward=True),),
+            (RowWork(self.kind, self.work_axes, self.row, backward=True),),
         )
         weights = tuple(
             Kernel(Phase.BACKWARD_WEIGHT, (), (weight.gradient(),), ()) for weight in self.weights
@@ -196,11 +250,18 @@ class Elementwise(Op):
         first = self.outputs[0]
         rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
         role = Role.MOMENT if needs.moments else Role.STATISTIC
+        middle = Role.SINGLE if needs.precise else first.role
         besides = (
-            replace(first, tensor=f"{first.tensor}.between", copies=needs.between),
+            replace(first, tensor=f"{first.tensor}.between", role=middle, copies=needs.between),
             Operand(f"{first.tensor}.statistics", rows, role, copies=needs.statistics),
         )
-        return self._kept(needs.keeps) + tuple(operand for operand in besides if operand.copies)
+        scales = self.weights[:1] if needs.scale else ()
+        copied = (
+            Operand(f"{first.tensor}.scale", weight.axes, needs.scale or Role.VALUE)
+            for weight in scales
+        )
+        saved = tuple(operand for operand in besides if operand.copies)
+        return self._kept(needs.keeps) + saved + tuple(copied)
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
         first, result = self.inputs[0], self.outputs[0]
@@ -223,19 +284,33 @@ class Elementwise(Op):
         return kept[keeps]
 
 
-def pointwise(name: str, pattern: str, function: str) -> Elementwise:
+def pointwise(
+    name: str, pattern: str, function: str, *, row: str = "", sums: str = "", laid: str = ""
+) -> Elementwise:
     """Declare a function of single elements: `pointwise("act", "u[b l f] -> a[b l f]", "gelu")`.
+
+    An axis that the result lacks is declared, since it would multiply the work: `sums="a"` of
+    `"many[b a] -> one[b]"`, `laid="m n"` of `"left[b m], right[b n] -> joined[b d]"`.
+
+    Args:
+        name: of the op.
+        pattern: its tensors.
+        function: its kind.
+        row: axes of which it takes the largest.
+        sums: axes over which the result is a sum.
+        laid: axes whose elements the result holds under other axes.
 
     Raises:
         UnknownNameError: no such function.
-        PatternError: the pattern does not parse, takes no tensor or adds a bias.
+        PatternError: the pattern does not parse, takes no tensor, adds a bias, or has an axis that
+            the result lacks and nothing declares.
     """
-    return _elementwise(name, pattern, function, ())
+    return _elementwise(name, pattern, function, row, sums=sums, laid=laid)
 
 
 def dropout(name: str, pattern: str) -> Elementwise:
     """Declare a dropout, which keeps its mask."""
-    return _elementwise(name, pattern, "dropout", ())
+    return _elementwise(name, pattern, "dropout")
 
 
 def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
@@ -244,40 +319,69 @@ def norm(name: str, pattern: str, function: str, row: str) -> Elementwise:
     Args:
         name: of the op.
         pattern: its tensors; the first weight is the scale.
-        function: "layer_norm" or "rms_norm".
+        function: "layer_norm", "rms_norm", "batch_norm", "group_norm" or "instance_norm".
         row: axes along which it normalises.
     """
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
 def softmax(name: str, pattern: str, row: str, *, single: bool = False) -> Elementwise:
     """Declare a softmax along `row`, which keeps its result; `single` if in single precision."""
     function = "softmax_single" if single else "softmax"
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
 def cross_entropy(name: str, pattern: str, row: str, *, single: bool = True) -> Elementwise:
     """Declare a softmax cross-entropy over classes `row`, kept in single precision or not."""
     function = "cross_entropy" if single else "cross_entropy_values"
-    return _elementwise(name, pattern, function, tuple(row.split()))
+    return _elementwise(name, pattern, function, row)
 
 
-def _elementwise(name: str, pattern: str, function: str, row: tuple[str, ...]) -> Elementwise:
+def _elementwise(
+    name: str, pattern: str, function: str, row: str = "", *, sums: str = "", laid: str = ""
+) -> Elementwise:
     if function not in KINDS:
         raise UnknownNameError(unknown("elementwise function", function, KINDS))
     parsed = own_weights(name, parse(pattern))
-    values = [operand for operand in parsed.inputs if not operand.is_weight]
-    problems = [
-        f"pattern {pattern!r}: row axis {axis!r} is not an axis of the first input"
-        for axis in row
-        if axis not in parsed.inputs[0].axes
-    ]
-    if not values:
-        problems.append(f"pattern {pattern!r}: an elementwise op takes a tensor besides weights")
+    made = Elementwise(
+        name, parsed, function, tuple(row.split()), tuple(sums.split()), tuple(laid.split())
+    )
+    problems = [*_undeclared(made), *_misdeclared(made)]
+    if not made.inputs:
+        problems.append("an elementwise op takes a tensor besides weights")
     problems += [
-        f"pattern {pattern!r}: only contractions add a '+ *{bias.tensor}'; declare an 'add'"
+        f"only contractions add a '+ *{bias.tensor}'; declare an 'add'"
         for bias in parse(pattern).biases
     ]
     if problems:
-        raise PatternError(problems)
-    return Elementwise(name, parsed, function, row)
+        raise PatternError(f"pattern {pattern!r}: {problem}" for problem in problems)
+    return made
+
+
+def _undeclared(op: Elementwise) -> list[str]:
+    """Say which axes of inputs the results lack though no sum, row or layout explains them."""
+    results = {axis for operand in op.outputs for axis in operand.axes}
+    explained = results | {*op.row, *op.sums, *op.laid}
+    return [
+        f"the result lacks axis {axis!r} of an input, which multiplies the work: "
+        "name it in row, sums or laid"
+        for axis in op.axes
+        if axis not in explained
+    ]
+
+
+def _misdeclared(op: Elementwise) -> list[str]:
+    """Say which axes are declared as what they are not."""
+    first = op.pattern.inputs[0].axes
+    results = {axis for operand in op.outputs for axis in operand.axes}
+    problems = [
+        f"row axis {axis!r} is not an axis of the first input"
+        for axis in op.row
+        if axis not in first
+    ]
+    return problems + [
+        f"axis {axis!r} of {what} must be one of an input that the result lacks"
+        for what, axes in (("sums", op.sums), ("laid", op.laid))
+        for axis in axes
+        if axis in results or axis not in op.axes
+    ]

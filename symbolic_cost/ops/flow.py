@@ -102,9 +102,18 @@ class Flow:
         source = self._producer.get(operand.tensor, user)
         for move in made:
             self.book.move(source, Phase.FORWARD, move, operand)
-            if self.book.region(user) is not None:
+            if self._moves_again(source, user):
                 self.book.move(source, Phase.RECOMPUTE, move, operand)
         return made
+
+    def _moves_again(self, source: Op, user: Op) -> bool:
+        """Return whether what moves before an op moves again when the op runs again.
+
+        A region keeps what comes into it: shards that it gathers itself, but sums as they are.
+        """
+        region = self.book.region(user)
+        inside = isinstance(user, View) or self.book.region(source) == region
+        return region is not None and inside
 
     # Backward.
 

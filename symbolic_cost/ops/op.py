@@ -52,9 +52,13 @@ class Summation:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """One addition to every element of `result` (a bias)."""
+    """One addition to every element of `result` (a bias).
+
+    `added` are the axes of the bias where it and the product are one call.
+    """
 
     result: tuple[str, ...]
+    added: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,8 @@ def with_axes(op: Op, names: Mapping[str, str]) -> Op:
     if isinstance(moved, Einsum):
         return replace(moved, pairs=_axes(moved.pairs, names))
     if isinstance(moved, Elementwise):
-        return replace(moved, row=_axes(moved.row, names))
+        row, sums, laid = (_axes(axes, names) for axes in (moved.row, moved.sums, moved.laid))
+        return replace(moved, row=row, sums=sums, laid=laid)
     if isinstance(moved, Cache):
         return replace(moved, kept=_axes(moved.kept, names))
     if isinstance(moved, Fused):

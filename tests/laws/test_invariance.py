@@ -100,7 +100,8 @@ def test_a_fused_group_computes_what_its_ops_compute(preset, again):
     together = cost(model_of([core(again)], CORE_SIZES), PRESETS[preset])
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT):
         counted = together.total(Quantity.FLOP, phase=phase)
-        assert counted == apart.total(Quantity.FLOP, phase=phase)
+        seen = "fused" not in PRESETS[preset].unseen
+        assert counted == (apart.total(Quantity.FLOP, phase=phase) if seen else 0)
     repeated = cost(model_of([op for op in CORE if op.path in again], CORE_SIZES), PRESETS[preset])
     expected = repeated.total(Quantity.FLOP, phase=Phase.FORWARD)
     assert together.total(Quantity.FLOP, phase=Phase.RECOMPUTE) == (

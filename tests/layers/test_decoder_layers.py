@@ -8,16 +8,16 @@ from sympy import Integer, Rational, expand
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import PatternError
-from symbolic_cost.layers.attention import Core
+from symbolic_cost.layers.attention import Bias, HeadNorm, Kept
 from symbolic_cost.layers.chain import chain
-from symbolic_cost.layers.core import GroupedCore
+from symbolic_cost.layers.core import AttentionCore, Core, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.grouped import GroupedAttention, HeadNorm
-from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.tokens import Logits, Tokens
+from symbolic_cost.layers.tokens import Exit, Logits, Tokens
 from symbolic_cost.ledger import Phase
+from symbolic_cost.models.decoder import ATTENTION, CORE
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.cache import cache
@@ -30,8 +30,8 @@ from symbolic_cost.symbols import E, E_t, V, b, e, ep, f, f_m, f_s, h, k, l, m1,
 RULES = preset("model-flop")
 
 
-def table(layer, placement=WHOLE, *, latent=False, shape=Shape(), rules=RULES):  # noqa: B008
-    sizes = Sizes().axes(shape, latent=latent)
+def table(layer, placement=WHOLE, *, latent=None, shape=Shape(), rules=RULES):  # noqa: B008
+    sizes = Sizes().axes(shape, latent)
     model = Model("layer", (fragment("layer", layer.ops()),), sizes, means=("z",))
     return cost(model, rules, placement)
 
@@ -55,52 +55,52 @@ def moved(made, phase=Phase.FORWARD):
     ],
 )
 def test_norms_of_queries_and_keys(head_norm, parameters):
-    made = table(GroupedAttention(head_norm=head_norm))
+    made = table(replace(ATTENTION, head_norm=head_norm))
     assert same(made.total("parameter"), 2 * e * h * q + 2 * e * k * q + parameters)
 
 
 def test_biases_and_sinks():
-    core = GroupedCore(sinks=True)
-    layer = GroupedAttention(qkv_bias=True, output_bias=True, core=core)
-    extra = table(layer).total("parameter") - table(GroupedAttention()).total("parameter")
+    core = AttentionCore(steps=Step.SINK)
+    layer = replace(ATTENTION, bias=Bias.BOTH, core=core)
+    extra = table(layer).total("parameter") - table(ATTENTION).total("parameter")
     assert same(extra, (h + 2 * k) * q + e + h)
 
 
 def test_heads_are_split_with_one_sum_per_pass():
     split = Placement({"tp": m1}, {"k": ("tp",)})
-    made = table(GroupedAttention(), split)
-    whole = table(GroupedAttention())
+    made = table(ATTENTION, split)
+    whole = table(ATTENTION)
     assert moved(made) == [("proj", "all-reduce")]
     assert same(made.total("flop") * m1, whole.total("flop"))
     assert same(made.total("cached") * m1, 2 * b * l * k * q)
 
 
 def test_fused_and_eager_cores_compute_alike():
-    fused = GroupedAttention(core=GroupedCore(Core.FLASH))
+    fused = replace(ATTENTION, core=replace(CORE, kernel=Core.FLASH))
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT):
-        eager = table(GroupedAttention()).total("flop", phase=phase)
+        eager = table(ATTENTION).total("flop", phase=phase)
         assert same(table(fused).total("flop", phase=phase), eager)
     assert table(fused).total("saved").coeff(l, 2) == 0
 
 
 def test_keys_cached_for_every_query_head():
-    wide = table(GroupedAttention(cached_heads=True))
+    wide = table(replace(ATTENTION, kept=Kept.COPIES))
     assert same(wide.total("cached"), 2 * b * l * h * q)
-    assert same(wide.total("flop"), table(GroupedAttention()).total("flop"))
+    assert same(wide.total("flop"), table(ATTENTION).total("flop"))
 
 
 def test_a_latent_of_the_queries_changes_queries_alone():
     def parameters(layer):
-        made = table(layer, latent=True).select("parameter")
+        made = table(layer, latent=Expansion.OWN).select("parameter")
         return made.select(where=lambda row: ".q" not in row.path and "norm_q" not in row.path)
 
-    first, second = (parameters(LatentAttention(query_latent=on)) for on in (True, False))
+    first, second = (parameters(LatentAttention(query)) for query in ("r_q", ""))
     assert same(first.total(), second.total())
     assert len(first) == len(second)
 
 
 def test_gated_perceptron():
-    made = table(GatedMLP(bias=True))
+    made = table(GatedMLP(bias=Bias.BOTH))
     assert same(made.total("parameter"), 3 * e * f + 2 * f + e)
     assert same(made.total("flop"), 18 * b * l * e * f)
     split = table(GatedMLP(), Placement({"tp": m1}, {"f": ("tp",)}))
@@ -108,7 +108,7 @@ def test_gated_perceptron():
 
 
 def test_experts_and_shared_ones():
-    layer = MixtureOfExperts(shared=True, router_bias=True, expert_bias=True)
+    layer = MixtureOfExperts(shared="f_s", bias=Bias.BOTH)
     made = table(layer)
     experts = E * (3 * e * f_m + 2 * f_m + e)
     assert same(made.total("parameter"), experts + e * E + E + 3 * e * f_s)
@@ -130,21 +130,21 @@ def test_experts_on_other_ranks_are_reached_by_all_to_all():
 
 
 def test_padded_experts_compute_their_capacity():
-    sizes = Sizes(capacity=Fraction(5, 4)).axes(Shape(), latent=False)
+    sizes = Sizes(capacity=Fraction(5, 4)).axes(Shape())
     model = Model("layer", (fragment("layer", MixtureOfExperts().ops()),), sizes, means=("z",))
     made = cost(model, RULES).select(path="layer.experts")
     assert same(made.total("flop", phase=Phase.FORWARD), Rational(15, 2) * b * l * E_t * e * f_m)
 
 
 def test_tokens_and_logits_share_a_table():
-    ops = (*Tokens().ops(), *replace(Logits(), loss=False).ops())
+    ops = (*Tokens().ops(), *replace(Logits(), steps=Exit.NONE).ops())
     renamed = tuple(op for op in ops if op.path in {"token", "logits"})
     model = Model("ends", (fragment("ends", renamed[:1]), fragment("head", renamed[1:])), _ends())
     assert cost(model, RULES).total("parameter") == V * e
 
 
 def _ends():
-    return Sizes().axes(Shape(), latent=False)
+    return Sizes().axes(Shape())
 
 
 def test_a_chain_names_what_lies_between():
@@ -174,5 +174,5 @@ def test_a_cache_keeps_what_it_says():
 
 def test_a_decode_step_is_one_query():
     step = Shape(Integer(1), Integer(1), Integer(7))
-    made = table(GroupedAttention(), shape=step).select(path="layer.core")
+    made = table(ATTENTION, shape=step).select(path="layer.core")
     assert same(made.total("flop", phase=Phase.FORWARD), 4 * h * q * 8)

@@ -11,6 +11,7 @@ from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
 from symbolic_cost.models.mamba import Mamba
@@ -36,7 +37,7 @@ def configuration(entry):
 
 def table(entry, case):
     shape = Shape(Integer(case["b"]), Integer(case["l"]))
-    return cost(from_config(configuration(entry), shape), TORCH)
+    return cost(bound(from_config(configuration(entry), shape)), TORCH)
 
 
 def cases(kind):
@@ -126,7 +127,7 @@ def test_families_leave_sizes_as_symbols(family):
 def test_decode_step_of_a_state_space_model_does_not_depend_on_what_came_before():
     config = configuration(MODELS["mamba2-130m"])
     steps = [
-        cost(from_config(config, Shape(Integer(1), Integer(1), Integer(cached))), TORCH)
+        cost(bound(from_config(config, Shape(Integer(1), Integer(1), Integer(cached)))), TORCH)
         for cached in (10, 1000)
     ]
     assert steps[0].total("flop", phase="forward") == steps[1].total("flop", phase="forward")
@@ -150,12 +151,12 @@ def test_decode_step_of_t5_attends_to_both_caches():
     b, c, layers, e, f, V = 2, 24, 6, 512, 2048, 32128
     inner = 8 * 64
     config = configuration(MODELS["t5-small"])
-    step = cost(from_config(config, Shape(Integer(b), Integer(1), Integer(c))), TORCH)
+    step = cost(bound(from_config(config, Shape(Integer(b), Integer(1), Integer(c)))), TORCH)
     weights = 4 * e * inner + 2 * e * inner + 2 * e * f  # cross keys and values are in the cache
     attention = 2 * inner * (c // 2 + 1) + 2 * inner * c
     by_hand = 2 * b * (layers * (weights + attention) + e * V)
     assert step.total("flop", phase="forward") == by_hand
-    prefill = cost(from_config(config, Shape(Integer(b), Integer(c))), TORCH)
+    prefill = cost(bound(from_config(config, Shape(Integer(b), Integer(c)))), TORCH)
     assert prefill.total("cached") == layers * 2 * b * inner * (c + c // 2)
     assert step.total("cached") == prefill.total("cached") + layers * 2 * b * inner
 

@@ -6,6 +6,7 @@ import pytest
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.importers.launch import recipe
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import parse_strategy
@@ -126,7 +127,7 @@ def files(tmp_path, **texts):
 
 
 def parameters(made):
-    return cost(made.model(), preset("standard")).total("parameter")
+    return cost(bound(made.model()), preset("standard")).total("parameter")
 
 
 def test_megatron_script(tmp_path):

@@ -9,9 +9,11 @@ from sympy import Integer, Rational, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.inference import (
     batch_that_fits,
     cache,
@@ -20,9 +22,8 @@ from symbolic_cost.models.inference import (
     prefill,
     weight_only,
 )
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import b, e, f, h, k, l, n_layers, q
 
@@ -45,8 +46,14 @@ MIXTRAL = {
     "vocab_size": 32000,
 }
 GIB = 2**30
-llama = partial(from_config, LLAMA_3_8B)
-mixtral = partial(from_config, MIXTRAL)
+
+
+def numbered(config, shape=TRAINING):
+    return bound(from_config(config, shape))
+
+
+llama = partial(numbered, LLAMA_3_8B)
+mixtral = partial(numbered, MIXTRAL)
 
 
 def step(sequences, cached):
@@ -121,9 +128,9 @@ def test_conventions_differ_by_multiply_and_add():
     model = models.olmo()
     forward = compare_conventions(model, "torch-flop-counter", "fvcore", "flops_fwd")
     weights = b * l * (2 * e * h * q + 2 * e * k * q + 3 * e * f) * n_layers
-    norms = 5 * b * l * e * (2 * n_layers + 1)
-    assert forward.kinds.keys() == {"einsum", "layer_norm"}
-    assert expand(forward.kinds["layer_norm"] + norms) == 0
+    norms = 4 * b * l * e * (2 * n_layers + 1)  # without weights
+    assert forward.kinds.keys() == {"einsum", "layer_norm_bare"}
+    assert expand(forward.kinds["layer_norm_bare"] + norms) == 0
     products = forward.kinds["einsum"].xreplace({model.sizes["v"]: Integer(0)})
     assert expand(products - weights - 2 * b * l**2 * h * q * n_layers) == 0
 
@@ -139,7 +146,9 @@ def test_refuses_unknown_conventions():
 
 
 # A latent is expanded again at every step: these families do more.
-EXPANDED_ONCE = sorted(name for name, traits in TRAITS.items() if not traits.latent)
+EXPANDED_ONCE = sorted(
+    name for name, family in DECODERS.items() if not isinstance(family.attention, LatentAttention)
+)
 
 
 @pytest.mark.parametrize("name", EXPANDED_ONCE)

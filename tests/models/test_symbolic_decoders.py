@@ -12,17 +12,18 @@ from sympy import Integer, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import UnknownNameError
-from symbolic_cost.layers.attention import Core
+from symbolic_cost.layers.core import Core
+from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models import decoder_families
-from symbolic_cost.models.assembly import Run, decoder
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.count import count
-from symbolic_cost.models.decoder_families import TRAITS
+from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.decoder_sizes import DECODER_SIZES
+from symbolic_cost.models.kinds import Kind
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.models.symbolic import symbolic
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import (
@@ -96,8 +97,8 @@ def test_a_latent_is_what_is_cached_and_expanded_again():
 
 
 def test_attention_to_latents_expands_nothing():
-    traits = replace(TRAITS["deepseek_v3"], absorbed=True)
-    absorbed, expanded = (table(symbolic("deepseek_v3", DECODE, traits=t)) for t in (traits, None))
+    traits = DECODERS["deepseek_v3"].attended(expansion=Expansion.NEVER)
+    absorbed, expanded = (table(symbolic("deepseek_v3", DECODE, decoder=t)) for t in (traits, None))
     for quantity in ("parameter", "cached"):
         assert same(absorbed.total(quantity), expanded.total(quantity))
     step = absorbed.total("flop", phase=Phase.FORWARD)
@@ -114,7 +115,7 @@ def test_a_sliding_layer_keeps_the_window_less_one():
     assert [cached.xreplace({**numbers, l: length}) for length in (4, 7, 8, 100)] == [8, 14, 14, 14]
 
 
-@pytest.mark.parametrize("name", TRAITS)
+@pytest.mark.parametrize("name", DECODERS)
 def test_training_is_three_times_forward(name):
     made = table(symbolic(name))
     assert same(made.total("flop"), 3 * made.total("flop", phase=Phase.FORWARD))
@@ -124,7 +125,7 @@ def test_every_entry_is_short():
     lines = inspect.getsource(decoder_families).splitlines()
     starts = [place for place, line in enumerate(lines) if line.startswith('        "')]
     ends = [*starts[1:], lines.index("    }")]
-    assert len(starts) == len(TRAITS)
+    assert len(starts) == len(DECODERS)
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
     assert longest < LONGEST_ENTRY
 
@@ -171,9 +172,10 @@ def test_a_causal_mask_and_a_window_keep_pairs(queries, cached):
 
 
 def test_fused_attention_computes_again_what_counters_do_not_count():
-    traits = replace(TRAITS["llama"], core=Core.FLASH)
-    run = Run(sliding=False, sparse=False, count=n_layers)
-    model = decoder("llama", traits, Sizes(), (run,), TRAINING).model()
+    family = DECODERS["llama"]
+    fused = family.attended(core=replace(family.attention.core, kernel=Core.FLASH))
+    layers = Kind(sliding=False, sparse=False, count=n_layers)
+    model = fused.declare("llama", (layers,), TRAINING)
     counted, done = (cost(model, preset(name)) for name in ("torch-flop-counter", "standard"))
     assert same(counted.total("flop"), 3 * counted.total("flop", phase=Phase.FORWARD))
     assert done.total("flop", phase=Phase.RECOMPUTE) != 0
@@ -182,7 +184,9 @@ def test_fused_attention_computes_again_what_counters_do_not_count():
 def test_a_further_token_is_predicted_by_one_more_block_and_the_same_head():
     config = next(entry for entry in TRUTH if entry["id"] == "deepseek-v3")["config"]
     ends = ("DeepseekV3ForCausalLM", "DeepseekV3ForCausalLMNextN")
-    main, both = (table(models.from_config({**config, "architectures": [end]})) for end in ends)
+    main, both = (
+        table(bound(models.from_config({**config, "architectures": [end]}))) for end in ends
+    )
     block = main.select(path="experts.block").once().total("parameter")
     width = 7168
     more = both.total("parameter") - main.total("parameter")
@@ -207,4 +211,4 @@ def test_depth_and_experts_cost_nothing_to_declare():
 
 
 def test_the_example_of_a_new_family_holds():
-    assert doctest.testmod(decoder_families) == (0, 4)
+    assert doctest.testmod(decoder_families) == (0, 3)

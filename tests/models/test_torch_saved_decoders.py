@@ -8,6 +8,7 @@ import pytest
 from sympy import Integer
 
 from symbolic_cost.conventions.presets import preset
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
@@ -41,7 +42,7 @@ def table(entry, run):
     rules = preset(PRESETS[run["dtype"]])
     if "CPU" in run["dropout"]:
         rules = replace(rules, sizes=replace(rules.sizes, mask=rules.sizes.value))
-    model = from_config(config, Shape(Integer(run["b"]), Integer(run["l"])))
+    model = bound(from_config(config, Shape(Integer(run["b"]), Integer(run["l"]))))
     return cost(model, rules, recompute=FULL if run["checkpoint"] else KEEP_ALL)
 
 

@@ -8,6 +8,7 @@ import pytest
 from sympy import Integer
 
 from symbolic_cost.conventions.presets import PRESETS
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
@@ -37,7 +38,7 @@ def table(entry, run):
     rules = PRESETS[RULES[run["dtype"]]]
     if "CPU" in run["dropout"]:  # a noise tensor as large as the values instead of a mask
         rules = replace(rules, sizes=replace(rules.sizes, mask=rules.sizes.value))
-    return cost(from_config(config, Shape(Integer(run["b"]), Integer(run["l"]))), rules)
+    return cost(bound(from_config(config, Shape(Integer(run["b"]), Integer(run["l"])))), rules)
 
 
 @pytest.mark.parametrize(("entry", "run"), CASES)

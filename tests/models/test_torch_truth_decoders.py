@@ -8,6 +8,7 @@ from sympy import Integer
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.ledger import Phase
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
 from symbolic_cost.models.shape import Shape
@@ -20,7 +21,7 @@ PUBLIC = json.loads((GOLDEN / "public_configs.json").read_text(encoding="utf-8")
 
 def table(config, b, l, c=0):
     return cost(
-        from_config(config, Shape(Integer(b), Integer(l), Integer(c))),
+        bound(from_config(config, Shape(Integer(b), Integer(l), Integer(c)))),
         preset("torch-flop-counter"),
     )
 

@@ -1,14 +1,13 @@
 """Words that ranks send for an attention block: derived and counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from symbolic_cost.axes import glossary
-from symbolic_cost.layers import attention as attention_layer
-from symbolic_cost.layers import core, grouped
-from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.core import GroupedCore
-from symbolic_cost.layers.grouped import GroupedAttention
+from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.models.decoder import ATTENTION
 from symbolic_cost.ops.graph import Model, fragment
 from tests.parallel import algorithms, attention
 from tests.parallel.derived import assert_same_results, derived_words, sizes
@@ -91,18 +90,18 @@ GRIDS_3D = [
 ]
 
 
-AXES = glossary(attention_layer.AXES, grouped.AXES, core.AXES)
+PLAIN_ATTENTION = replace(ATTENTION, rotated=Rotated.NOTHING)
 
 
 def model(shape):
-    layer = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=False))
+    layer = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t", "m"), shape["l"])
     return Model("attention", (fragment("block", layer.ops()),), sizes(shape | length), axes=AXES)
 
 
 def fused(shape):
     """Heads without groups, projected by one product."""
-    layer = Attention(qkv_bias=False, output_bias=False, dropout=False)
+    layer = Attention(bias=Bias.NONE, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t"), shape["l"])
     given = {axis: size for axis, size in shape.items() if axis not in "kg"}
     return Model(
@@ -177,7 +176,7 @@ def test_three_dimensions(m1, m2, m3):
 @pytest.mark.parametrize("ring", [1, 2, 3, 4])
 def test_rings_keep_no_copies(ring):
     """Keys that are copied to every query head otherwise go round once for all of them."""
-    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     plain = model(GROUPED)
     declared = Model("copied", (fragment("block", copied.ops()),), plain.sizes, axes=AXES)
     assert derived_words(declared, f"ring={ring}") == derived_words(plain, f"ring={ring}")
@@ -186,7 +185,7 @@ def test_rings_keep_no_copies(ring):
 @pytest.mark.parametrize("cp", [1, 2, 3, 4, 6])
 def test_copied_keys_are_saved_whole(cp):
     """Their gradients are added over the copies before they are scattered."""
-    copied = GroupedAttention(rotary=False, core=GroupedCore(single=False, repeated=True))
+    copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     declared = Model("copied", (fragment("block", copied.ops()),), model(GROUPED).sizes, axes=AXES)
     words = derived_words(declared, f"cp={cp}")
     block = 2 * 4 * 12 * 6 * 2  # keys and values

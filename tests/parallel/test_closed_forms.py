@@ -1,16 +1,17 @@
 """Derived volumes as formulas, against the closed forms of the literature."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from sympy import Integer, expand
 
-from symbolic_cost.axes import glossary
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.layers import core, grouped, mlp
-from symbolic_cost.layers.core import GroupedCore
-from symbolic_cost.layers.grouped import GroupedAttention
+from symbolic_cost.layers import attention, mlp
+from symbolic_cost.layers.attention import Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.ledger import CollectiveKind, Quantity
+from symbolic_cost.models.decoder import ATTENTION
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part
@@ -116,12 +117,12 @@ def test_megatron_counts_per_layer():
 
 def test_exchange_of_grouped_heads():
     """Queries and results of h heads, keys and values of k heads: 2 l e + 2 l e k/h over s1."""
-    layer = GroupedAttention(rotary=False, core=GroupedCore(repeated=False))
+    layer = replace(
+        ATTENTION, rotated=Rotated.NOTHING, core=AttentionCore(steps=Step.MASK | Step.CAST)
+    )
     g = Integer(4)
     sizes = {"b": b, "l": l, "r": l, "t": l, "m": l, "e": g * k * q, "k": k, "g": g, "d": q}
-    model = Model(
-        "grouped", (Part("one", layer.ops()),), sizes, axes=glossary(grouped.AXES, core.AXES)
-    )
+    model = Model("grouped", (Part("one", layer.ops()),), sizes, axes=attention.AXES)
     width = g * k * q
     expected = (2 * b * l * width + 2 * b * l * width / g) / s1 * (s1 - 1) / s1
     assert same(sent("ulysses", "forward", model), expected)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from symbolic_cost.conventions.presets import EXACT
-from symbolic_cost.layers.attention import Attention, Projection
+from symbolic_cost.layers.attention import Attention, Bias, Projection
+from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.gpt import GPT
@@ -63,9 +64,9 @@ def issued():
 
 def derived(strategy):
     attention = Attention(
-        projection=Projection.SEPARATE, qkv_bias=False, output_bias=False, dropout=False
+        projection=Projection.SEPARATE, bias=Bias.NONE, core=AttentionCore(steps=Step.MASK)
     )
-    model = GPT(attention=attention, mlp=MLP(bias=False), dropout=False).model()
+    model = GPT(attention=attention, mlp=MLP(bias=Bias.NONE), dropout=False).model()
     table = strategy_table(model, parse_strategy(strategy), EXACT)
     found = {"forward": Counter(), "backward": Counter()}
     for row in table.select(Quantity.COMMUNICATION, path="block"):

@@ -54,11 +54,7 @@ def strategies_sheet() -> Sheet:
         for name, entry in STRATEGIES.items()
     )
     headings = ("strategy", "meaning", "splits", "repeats", "needs", "excludes", "source")
-    notes = (
-        "zero=1|2|3 keeps optimizer states, gradients, weights in shards of the data-parallel "
-        "ranks; panels=N moves the operands of 2d and 2.5d in N steps",
-    )
-    return _list("Strategies", headings, rows, notes)
+    return _list("Strategies", headings, rows, _OPTIONS)
 
 
 def precisions_sheet() -> Sheet:
@@ -70,6 +66,12 @@ def precisions_sheet() -> Sheet:
     rows += [("schedule", s.name, s.meaning, _where(s.source)) for s in SCHEDULES.values()]
     rows += [("recompute", name, policy.meaning, "") for name, policy in POLICIES.items()]
     return _list("Training runs", ("option", "name", "meaning", "source"), rows)
+
+
+_OPTIONS = (
+    "zero=1|2|3 keeps optimizer states, gradients, weights in shards of the data-parallel ranks",
+    "panels=N moves the operands of 2d and 2.5d in N steps",
+)
 
 
 def _where(source: str) -> str:

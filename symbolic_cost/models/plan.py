@@ -1,70 +1,66 @@
-"""Which layers of a decoder slide and which are mixtures of experts."""
+"""Which layers of a configuration slide and which are mixtures of experts."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from symbolic_cost.models.decoder import Decoder
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.traits import Sparse, Traits, Window
+from symbolic_cost.models.kinds import NEVER, Kind, Sparse, numbered_kinds
 
 _WINDOWED_LAYERS = {"sliding_attention": True, "full_attention": False}
+_MOST_LAYERS = 10**5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which layers slide or are sparse: counts by (sliding, sparse), and the window."""
+    """Kinds of layers, and the numbers of the symbols in their counts."""
 
-    kinds: Counter[tuple[bool, bool]]
-    window: int | None
+    kinds: tuple[Kind, ...]
+    numbers: dict[str, int]
 
 
-def layer_plan(fields: Fields, traits: Traits) -> Plan:
+def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
     """Read which layers slide and which are sparse, as listed or by the family's rules."""
     layers = fields.size("num_hidden_layers")
     if layers > _MOST_LAYERS:
         problem = f"{layers} layers are more than any model has"
         fields.require(holds=False, problem=problem, name="num_hidden_layers")
         layers = 1
-    window = _window(fields, traits)
-    sliding = _sliding(fields, traits, layers, window)
-    sparse = _sparse(fields, traits, layers)
-    return Plan(Counter(zip(sliding, sparse, strict=True)), window)
+    windows = decoder.windows
+    window = None if windows == NEVER else _window(fields, windows.width)
+    if windows.period not in {0, 1} and "sliding_window_pattern" in _keys(fields):
+        period = fields.size("sliding_window_pattern", fields.size("_sliding_window_pattern", 6))
+        windows = replace(windows, period=period)
+    sliding = _sliding(fields, replace(decoder, windows=windows), layers, window)
+    kinds, numbers = numbered_kinds(windows, sliding, _sparse(fields, decoder, layers))
+    return Plan(kinds, numbers | ({} if window is None else {"W": window}))
 
 
-_MOST_LAYERS = 10**5
+def _keys(fields: Fields) -> set[str]:
+    """Return the keys that are there, without the underscore of those of older versions."""
+    return {key.removeprefix("_") for key in fields.source.values}
 
 
-def _window(fields: Fields, traits: Traits) -> int | None:
-    if traits.window is Window.NEVER:
-        return None
-    if "sliding_window" in fields.source.values:
-        return fields.optional_size("sliding_window")
-    return fields.optional_size("sliding_window", traits.windowed)
+def _window(fields: Fields, width: int | None) -> int | None:
+    given = "sliding_window" in fields.source.values
+    return fields.optional_size("sliding_window", *(() if given else (width,)))
 
 
-def _sliding(fields: Fields, traits: Traits, layers: int, window: int | None) -> list[bool]:
+def _sliding(fields: Fields, decoder: Decoder, layers: int, window: int | None) -> list[bool]:
     """Return for every layer whether it slides: as listed, or by the family's rule."""
-    rule = traits.window
-    upper = layers
-    if rule is Window.UPPER:
+    windows, first = decoder.windows, 0
+    if windows.switched:
         switched_on = fields.flag("use_sliding_window", default=False)
-        first = fields.optional_size("max_window_layers", layers) or 0
-        upper = first if switched_on else layers
-    nth = 0
-    if rule is Window.ALL_BUT_NTH:
-        nth = fields.size("sliding_window_pattern", fields.size("_sliding_window_pattern", 6))
-    given = fields.items("layer_types")
-    if given:
-        return _listed(fields, given, layers, window)
-    chosen = {
-        Window.NEVER: range(0),
-        Window.ALWAYS: range(layers),
-        Window.EVEN: range(0, layers, 2),
-        Window.ALL_BUT_NTH: [layer for layer in range(layers) if nth and (layer + 1) % nth],
-        Window.UPPER: range(upper, layers),
-    }[rule]
-    return [window is not None and layer in chosen for layer in range(layers)]
+        upper = fields.optional_size("max_window_layers", layers) or 0
+        first = upper if switched_on else layers
+        windows = replace(windows, period=0)
+    listed = fields.items("layer_types")
+    if listed:
+        return _listed(fields, listed, layers, window)
+    return [
+        window is not None and layer >= first and windows.slides(layer) for layer in range(layers)
+    ]
 
 
 def _listed(
@@ -92,9 +88,9 @@ def _listed(
     return listed + [False] * (layers - len(listed))
 
 
-def _sparse(fields: Fields, traits: Traits, layers: int) -> list[bool]:
+def _sparse(fields: Fields, decoder: Decoder, layers: int) -> list[bool]:
     """Return for every layer whether it is a mixture of experts."""
-    rule = traits.sparse
+    rule = decoder.sparse
     if rule is Sparse.AFTER_FIRST:
         dense = fields.optional_size("first_k_dense_replace", 0) or 0
         return [layer >= dense for layer in range(layers)]

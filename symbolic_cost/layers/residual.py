@@ -1,0 +1,95 @@
+"""The residual branch: y = x + layer(x), with its norms and its dropout.
+
+Axes: b sequences, r residual positions, e embedding, unless others are given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from symbolic_cost.layers.chain import Step, chain
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.ops.elementwise import dropout, pointwise
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+
+
+class Layer(Protocol):
+    """What maps x[b r e] to y[b r e]."""
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+
+
+class Placing(StrEnum):
+    """Where the norms of a residual branch stand."""
+
+    PRE = "before the layer"
+    POST = "after the residual sum"
+    SANDWICH = "before and after the layer"
+    RESULT = "after the layer"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Norms and dropout of a residual branch.
+
+    Args:
+        norm: kind of the norms.
+        placing: of the norms.
+        dropped: whether what the layer gives is dropped out.
+        axes: of the residual stream.
+    """
+
+    norm: Norm = Norm.LAYER
+    placing: Placing = Placing.PRE
+    dropped: bool = False
+    axes: str = "b r e"
+
+    def around(
+        self, path: str, layer: tuple[Op, ...], x: str = "x", y: str = "y", **outside: str
+    ) -> tuple[Op, ...]:
+        """Declare y = x + layer(x).
+
+        Args:
+            path: of the ops.
+            layer: maps x to y.
+            x: name of what goes in.
+            y: name of what comes out.
+            outside: tensors that the layer takes from elsewhere, by their names in it.
+        """
+        before = self.placing in {Placing.PRE, Placing.SANDWICH}
+        post = self.placing is Placing.POST
+        taken = f"{path}.entry" if before else x
+        summed = f"{path}.post" if post else y
+        return (
+            *(scope(path, (self.normed("norm"),), x=x, y=taken) if before else ()),
+            *scope(path, layer, x=taken, y=f"{path}.outcome", **outside),
+            *scope(path, chain("outcome", self._links(), "sum"), x=x, sum=summed),
+            *(scope(path, (self.normed("norm"),), x=summed, y=y) if post else ()),
+        )
+
+    def beside(self, path: str, layer: tuple[Op, ...], x: str, y: str) -> tuple[Op, ...]:
+        """Declare a layer whose branch is added later, with another."""
+        if not self.dropped:
+            return scope(path, layer, x=x, y=y)
+        drop = dropout("dropout", f"outcome[{self.axes}] -> y[{self.axes}]")
+        return (*scope(path, layer, x=x, y=f"{path}.outcome"), *scope(path, (drop,), y=y))
+
+    def normed(self, name: str, x: str = "x", y: str = "y") -> Op:
+        """Declare a norm of the residual stream."""
+        return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]")
+
+    def _links(self) -> list[Step]:
+        """Return what follows the layer."""
+        axes = f"[{self.axes}]"
+        links: list[Step] = []
+        if self.placing in {Placing.SANDWICH, Placing.RESULT}:
+            links.append(lambda a, b: self.normed("norm_after", a, b))
+        if self.dropped:
+            links.append(lambda a, b: dropout("dropout", f"{a}{axes} -> {b}{axes}"))
+        add = f"x{axes}, {{}}{axes} -> {{}}{axes}"
+        links.append(lambda a, b: pointwise("residual", add.format(a, b), "add"))
+        return links
