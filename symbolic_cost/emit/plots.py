@@ -42,6 +42,7 @@ def drawn(path: str, draw: Callable[[Figure], None]) -> None:
         draw(figure)
         buffer = BytesIO()
         form = Path(path).suffix.lower().removeprefix(".")
-        metadata = {"Date": None} if form == "svg" else None
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same bytes every day
+        metadata = dates.get(form)
         figure.savefig(buffer, format=form, dpi=_RESOLUTION, metadata=metadata)
     write_whole(path, buffer.getvalue())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
 
 
@@ -74,11 +74,29 @@ class Model:
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
 
+    def __post_init__(self) -> None:
+        """Refuse sizes that are none: zero, negative or complex numbers, and those of no number."""
+        problems = [
+            f"model {self.name!r}: axis {axis} has size {shown(length)}: "
+            "a positive number or a symbol is accepted"
+            for axis, length in self.sizes.items()
+            if not _is_size(length)
+        ]
+        if problems:
+            raise InputError(problems)
+
     @property
     def axes(self) -> tuple[str, ...]:
         """Every axis of every op once."""
         found = (axis for part in self.parts for op in part.ops for axis in op.axes)
         return tuple(dict.fromkeys(found))
+
+
+def _is_size(length: object) -> bool:
+    """Whether an expression may be positive; a mean may be a fraction, a cache may be empty."""
+    if not isinstance(length, Expr):
+        return False
+    return length.is_finite is not False and length.is_extended_nonnegative is not False
 
 
 def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:

@@ -35,7 +35,7 @@ def scaling_sheet(work: Session, name: str, wrt: str) -> Sheet:
         _scaled(work, f"leading term in {wrt}", lambda: factored(leading_term(total, grown))),
     ]
     attention, mlp = (
-        smoothed(cost.total(work.table.select(path=path)))
+        smoothed(cost.total(work.table.below(path)))
         for path in ("block.attention.core", "block.mlp")
     )
     if attention.has(grown) and mlp != 0:

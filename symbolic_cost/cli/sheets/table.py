@@ -75,9 +75,9 @@ def _ops(work: Session, costs: Sequence[NamedCost]) -> Iterator[tuple[Part, str,
     for part in work.model.parts:
         for op in part.ops:
             path = f"{part.path}.{op.path}"
-            one = work.table.select(path=path).once()
+            one = work.table.below(path).once()
             if len(one):
-                known = bound.select(path=path).once()
+                known = bound.below(path).once()
                 yield part, path, [_pair(cost, one, known) for cost in costs]
 
 
