@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 FLOORS = (
-    ("errors", "symbols", "units", "references", "extrema"),
+    ("errors", "reading", "symbols", "units", "references", "extrema"),
     ("conventions", "ledger", "costs"),
     ("ops",),
     ("layers",),
