@@ -21,7 +21,7 @@ import click
 from symbolic_cost.errors import brief, visible
 
 UNWRITTEN, REFUSED, INTERRUPTED = 1, 2, 130
-_LONGEST = 1900
+_LONGEST = 1600
 _MOST_LINES = 10
 
 

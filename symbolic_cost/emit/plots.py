@@ -7,19 +7,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
+from symbolic_cost.emit import PICTURES
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = (".svg", ".png", ".pdf")
 _RESOLUTION = 150
 
 
 def is_picture(path: str | None) -> TypeGuard[str]:
     """Tell by its ending whether a file is a picture."""
-    return path is not None and Path(path).suffix.lower() in FORMATS
+    return path is not None and Path(path).suffix.lower() in PICTURES
 
 
 def drawn(path: str, draw: Callable[[Figure], None]) -> None:

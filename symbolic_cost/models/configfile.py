@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +52,7 @@ def document(source: str | Path | Mapping[str, Any] | Document) -> Document:
         raise InputError(f"{shown(source)} is not a configuration: a path or a mapping is accepted")
     path = Path(source)
     name = path.name
-    if "\0" not in str(path) and path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         path = path / _STANDARD_NAME
     text = read_text(path, LARGEST_FILE, name)
     return _checked(name, json_value(text, name), text)
