@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from symbolic_cost.cli.contradictions import checked_form, read_line
 from symbolic_cost.emit import FORMATS
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def output(command: Command) -> Command:
 
     @wraps(command)
     def bundled(form: str, file: str | None, **rest: object) -> object:
+        form = checked_form(read_line(click.get_current_context()))
         return command(out=Output(form, file), **rest)
 
     return _with_options(

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import At, Axis, Glossary
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 
@@ -127,6 +127,18 @@ class Model:
         problems += self._unlinked()
         if problems:
             raise PatternError(problems)
+        sizeless = tuple(self._sizeless())
+        if sizeless:
+            raise InputError(sizeless)
+
+    def _sizeless(self) -> Iterator[str]:
+        """Say which sizes are none: zero, negative or complex numbers, and those of no number."""
+        yield from (
+            f"model {self.name!r}: axis {axis} has size {shown(length)}: "
+            "a positive number or a symbol is accepted"
+            for axis, length in self.sizes.items()
+            if not _is_size(length)
+        )
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -196,6 +208,13 @@ def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
     made = {operand.tensor for op in taken for operand in op.outputs}
     names = {operand.tensor for op in taken for operand in op.inputs if operand.tensor not in made}
     return Part(path, taken, repeat, dict.fromkeys(sorted(names), OUTSIDE))
+
+
+def _is_size(length: object) -> bool:
+    """Whether an expression may be positive; a mean may be a fraction, a cache may be empty."""
+    if not isinstance(length, Expr):
+        return False
+    return length.is_finite is not False and length.is_extended_nonnegative is not False
 
 
 def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def recompute_policy(name: str) -> Recompute:
         raise UnknownNameError(unknown("recompute policy", name, [*POLICIES, "full/4"]))
     if not slash:
         return POLICIES[base]
-    if not every.isdecimal() or int(every) < 1:
-        raise InputError(f"recompute policy {name!r}: {every!r} is not a positive integer")
+    if not re.fullmatch(r"[0-9]{1,9}", every) or int(every) < 1:
+        raise InputError(
+            f"recompute policy {shown(name)}: {shown(every)} is not a positive integer"
+        )
     return Recompute(name, FULL.meaning, FULL.segment, Integer(every))

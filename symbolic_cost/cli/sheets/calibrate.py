@@ -14,7 +14,7 @@ from symbolic_cost.systems.calibration import (
     errors_of,
     read_rows,
 )
-from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.machines import SYMBOLIC, Machine
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.runs import rates, step_seconds
 
@@ -41,6 +41,8 @@ def fitted(system: str, files: Sequence[str]) -> Fitted:
     problems = Problems()
     start = problems.attempt(find_machine, system)
     sets = [problems.attempt(read_rows, file) for file in files]
+    if start is SYMBOLIC:
+        problems.found.append("machine 'symbolic' has no numbers to start from: name another one")
     problems.refuse()
     machine = calibrate(sets, start)
     errors = {file: _errors(machine, rows) for file, rows in zip(files, sets, strict=True)}

@@ -47,7 +47,7 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
         _scaled(work, f"leading term in {wrt}", lambda: factored(leading_term(total, grown))),
     ]
     attention, mlp = (
-        smoothed(cost.total(work.rows.select(path=path)))
+        smoothed(cost.total(work.rows.below(path)))
         for path in ("block.attention.core", "block.mlp")
     )
     if attention.has(grown) and mlp != 0:
