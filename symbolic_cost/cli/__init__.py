@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from symbolic_cost.cli import door
+from symbolic_cost.cli import door, lists
 from symbolic_cost.errors import SymbolicCostError, shown, unknown
 
 _COMMANDS = {
@@ -36,8 +36,17 @@ _COMMANDS = {
     "compare-conventions": "what one preset counts more than another, as a formula",
     "reproduce": "published numbers beside computed ones",
     "report": "a published report, as text",
+    "symbols": "the glossary: every symbol, with its meaning",
+    "conventions": "presets of counting conventions, with their sources",
+    "strategies": "parallel strategies: what each splits, repeats and needs",
+    "precisions": "precisions, optimizers, schedules and recompute policies",
+    "publications": "what can be reproduced",
 }
 """Every command in the order in which a new user meets them; modules load when they are run."""
+
+
+_LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
+"""Commands that list what there is."""
 
 
 class Refusal(click.ClickException):
@@ -62,6 +71,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
+        if cmd_name in _LISTS:
+            return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         module = import_module(f"symbolic_cost.cli.{name}")
         command: click.Command = module.command

@@ -85,3 +85,12 @@ def _list(
     notes: tuple[str, ...] = (),
 ) -> Sheet:
     return Sheet(title, tuple(map(Column, headings)), tuple(rows), notes)
+
+
+LISTS = {
+    "symbols": symbols_sheet,
+    "conventions": conventions_sheet,
+    "strategies": strategies_sheet,
+    "precisions": precisions_sheet,
+}
+"""Every list by the name of its command."""
