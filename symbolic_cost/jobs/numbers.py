@@ -66,7 +66,8 @@ def _names(strategy: Strategy) -> dict[str, str]:
 
 
 def _sizes(model: Model) -> set[str]:
-    exprs = [*model.sizes.values(), *(part.repeat for part in model.parts)]
+    used = (model.sizes[axis] for axis in model.axis_names)
+    exprs = [*used, *(part.repeat for part in model.parts)]
     return {symbol.name for expr in exprs for symbol in expr.free_symbols} | set(model.bindings)
 
 

@@ -1,0 +1,140 @@
+"""One value for a model run one way: the same answers as its parts, and numbers late as early."""
+
+import pytest
+from sympy import Integer
+
+import symbolic_cost as sc
+from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.kernels import Attention, running
+from symbolic_cost.models.gpt import GPT
+from symbolic_cost.ops.derive import cost as derived
+from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.table import strategy_table
+
+STRATEGY = "tp=8,sp,pp=8,dp=8,zero=1"
+
+
+def gpt3(**options):
+    return sc.job("gpt3-175b", STRATEGY, system="a100-80gb", global_batch=64, **options)
+
+
+def test_a_job_asks_what_the_parts_answer():
+    model = running(sc.model("llama-3-8b"), Attention.FLASH).model
+    strategy = parse_strategy("tp,sp,dp")
+    rows = strategy_table(on_every_rank(model, strategy), strategy, STANDARD)
+    job = sc.job("llama-3-8b", "tp,sp,dp")
+    assert job.rows.total("flop") == rows.total("flop")
+    assert job.rows.total("saved") == rows.total("saved")
+
+
+def test_the_microbatch_is_that_of_one_rank():
+    alone, many = sc.job("llama"), sc.job("llama", "dp=8")
+    for quantity in ("flop", "saved", "read"):
+        assert many.rows.total(quantity, phase="forward") == alone.rows.total(
+            quantity, phase="forward"
+        )
+
+
+def test_cost_is_complete_for_every_strategy():
+    """A placement alone knows no stages, no steps and no axes of a strategy."""
+    for strategy in ("tp,sp,pp", "ulysses", "ring", "2d", "2.5d", "3d", "cp,dp"):
+        table = sc.cost("gpt", strategy=strategy)
+        assert len(table.select("communication")), strategy
+    stage = sc.cost("gpt", strategy="tp,sp,pp=4", stage="middle")
+    assert {row.path.split(".")[0] for row in stage} >= {"block"}
+    assert not stage.select(where=lambda row: row.path.startswith("embedding"))
+
+
+def test_objects_do_where_names_do():
+    named = sc.cost("gpt", "model-flop", "tp=4")
+    made = sc.cost(GPT(), sc.preset("model-flop"), sc.parse_strategy("tp=4"))
+    assert named.total("flop") == made.total("flop")
+    placed = sc.cost(GPT().model(), "model-flop", sc.Placement({"tp": 4}, {"f": ("tp",)}))
+    assert placed.total("flop") == derived(
+        GPT().model(), sc.preset("model-flop"), sc.Placement({"tp": 4}, {"f": ("tp",)})
+    ).total("flop")
+
+
+def test_numbers_may_come_later():
+    early = sc.job("llama-3-8b", "tp=8", {"l": 32768}).table()
+    late = sc.job("llama-3-8b", "tp").bind(l=32768, tp=8).table()
+    for quantity in ("flop", "saved", "parameter", "communication"):
+        assert early.total(quantity) == late.total(quantity)
+    assert early.total("saved").is_Integer
+
+
+def test_a_job_is_changed_by_replacing_options():
+    changed = gpt3(recompute="selective").replace(strategy="tp=4,pp=16,dp=16")
+    assert changed.training.microbatches == Integer(4)
+    assert changed.training.recompute.name == "selective"
+    assert changed.machine is not None
+    assert changed.strategy.degree("pp") == 16
+
+
+def test_memory_says_what_binds():
+    memory = gpt3(recompute="selective").memory()
+    assert memory.fits
+    assert memory.fits.peaks[memory.fits.fullest].size >= memory.peak
+    tight = sc.job("gpt3-175b", "tp=8", system="a100-80gb", global_batch=1).memory().fits
+    assert not tight
+    assert "usable" in str(tight)
+
+
+def test_time_tells_what_does_not_fit():
+    time = sc.job("gpt3-175b", "tp=8", system="a100-80gb", global_batch=1).time()
+    assert "DOES NOT FIT" in str(time)
+
+
+def test_kernels_decide_seconds_and_conventions_what_is_reported():
+    flash, eager = gpt3().time(), gpt3(attention="eager").time()
+    assert flash.step < eager.step
+    causal = gpt3(conventions="model-flop-causal").time()
+    assert causal.step == flash.step
+    assert causal.mfu < flash.mfu
+    assert max(flash.mfu, eager.mfu, causal.mfu) < 1
+
+
+def test_headers_say_what_a_number_is_of():
+    text = str(gpt3().time())
+    for said in ("attention flash", "causal mask", "stage first", "bf16-mixed", "a100-80gb"):
+        assert said in text
+
+
+REFUSED = [
+    ({"strategy": "tp=8", "numbers": {"m1": 4}}, "contradicts the strategy"),
+    ({"strategy": "tp=8", "numbers": {"tp": 4}}, "contradicts the strategy"),
+    ({"strategy": "dp=8", "numbers": {"tp": 4}}, "no tp whose degree"),
+    ({"strategy": "tp=8", "numbers": {"E": 4}}, "symbol of model"),
+    ({"strategy": "pp=2", "stage": "middle"}, "middle"),
+    ({"strategy": "tp=8", "attention": "flas"}, "flash"),
+    ({"strategy": "tp=8", "overlap": "dp=full"}, "no mesh axis dp"),
+    ({"strategy": "tp=8", "global_batch": 0}, "positive integer"),
+    ({"strategy": "dp=8", "global_batch": 12}, "multiple of the 8"),
+    ({"strategy": "dp=8", "global_batch": 8, "numbers": {"M": 3}}, "give one"),
+    ({"strategy": "tp=8", "sistem": "h100"}, "system"),
+]
+
+
+@pytest.mark.parametrize(("changes", "text"), REFUSED)
+def test_contradictions_are_refused(changes, text):
+    with pytest.raises(InputError, match=text):
+        sc.job("gpt3-175b", **changes)
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(InputError) as caught:
+        sc.job("gpt33", "tpp=2", system="h1000", recompute="al", precision="fp7")
+    assert len(caught.value.problems) == 5
+
+
+@pytest.mark.parametrize("family", ["mamba-2.8b", "resnet-18", "lstm-large"])
+def test_recompute_policies_that_match_nothing_are_refused(family):
+    with pytest.raises(InputError, match="no core that could run again"):
+        sc.job(family, recompute="selective").rows  # noqa: B018 - rows are derived when asked for
+
+
+def test_work_that_no_rank_shares_is_refused_with_op_and_axes():
+    with pytest.raises(InputError, match=r"block\.layer\.cell \[b batch, l token query"):
+        sc.job("lstm-large", "tp=8").rows  # noqa: B018 - rows are derived when asked for
