@@ -30,6 +30,17 @@ _HOMES = {
     "symbolic_cost.models.gpt": ("GPT",),
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
+    "symbolic_cost.jobs.registry": (
+        "load_plugin",
+        "register_conventions",
+        "register_machine",
+        "register_model",
+        "register_strategy",
+        "register_symbol",
+    ),
+    "symbolic_cost.axes": ("At", "Axis", "Role", "glossary", "roles"),
+    "symbolic_cost.parallel.catalogue": ("Entry",),
+    "symbolic_cost.parallel.coverage": ("Exempt",),
     "symbolic_cost.analysis.forms": ("collected", "equal", "expanded", "factored"),
     "symbolic_cost.analysis.scaling": (
         "crossover",

@@ -128,6 +128,10 @@ def axes(text: str) -> Glossary:
     return MappingProxyType(entries)
 
 
+roles = axes
+"""The same under a name that says what it reads, for scripts: sc.roles("b batch, e hidden")."""
+
+
 def glossary(*parts: Glossary) -> Glossary:
     """Join the glossaries of a model's layers.
 

@@ -50,6 +50,19 @@ def _rate(name: str, meaning: str, latex: str | None = None) -> Symbol:
     return symbol
 
 
+def register(name: str, meaning: str, latex: str | None = None, *, integer: bool = True) -> Symbol:
+    """Add a symbol of a user: a positive integer, or a positive number.
+
+    Raises:
+        InputError: the name is taken, or is no name.
+    """
+    if name in GLOSSARY:
+        raise InputError(f"symbol {shown(name)} exists already: {GLOSSARY[name].meaning}")
+    if not str(name).isidentifier():
+        raise InputError(f"symbol {shown(name)}: letters, digits and _ are accepted")
+    return (_count if integer else _rate)(name, meaning, latex)
+
+
 # Sizes of a model and its input.
 n_layers = _count("n_layers", "transformer blocks", r"n_{\mathrm{layers}}")
 B = _count("B", "global batch [sequences]")

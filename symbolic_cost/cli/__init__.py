@@ -132,9 +132,29 @@ _WIDTH = 80
 
 @click.group(cls=LazyGroup, context_settings=_context())
 @click.version_option(package_name="symbolic_cost", prog_name="symbolic-cost")
-def main() -> None:
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py",
+    help="Run a Python file that registers models, strategies, machines and more of yours.",
+)
+def main(plugins: tuple[str, ...]) -> None:
     """Symbolic cost formulas of neural networks.
 
     Every cost of a model (FLOP, bytes, memory, communication) is derived from one declaration
     per operation, as a formula, and as a number once its symbols are bound.
     """
+    if plugins or _are_installed():
+        from symbolic_cost.jobs.registry import load_installed, load_plugin
+
+        load_installed()
+        for plugin in plugins:
+            load_plugin(plugin)
+
+
+def _are_installed() -> bool:
+    """Tell whether an installed package has plugins, without importing any."""
+    from importlib.metadata import entry_points
+
+    return bool(entry_points(group="symbolic_cost.plugins"))

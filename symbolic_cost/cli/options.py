@@ -39,11 +39,11 @@ class Choices:
         """
         from symbolic_cost.errors import Problems
         from symbolic_cost.jobs.job import job
-        from symbolic_cost.jobs.numbers import DEGREES
+        from symbolic_cost.jobs.numbers import degree_names
         from symbolic_cost.numeric.assignments import parse_assignments
 
         problems = Problems()
-        numbers = problems.attempt(parse_assignments, self.settings, DEGREES)
+        numbers = problems.attempt(parse_assignments, self.settings, degree_names())
         make = partial(job, **self.options, **options)
         made = problems.attempt(make, model, self.strategy, numbers)
         problems.refuse()

@@ -10,15 +10,17 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
 
-DEGREES: Mapping[str, str] = {
-    name: next(iter(entry.meshes.values())).name
-    for name, entry in STRATEGIES.items()
-    if len(entry.meshes) == 1
-}
-"""Symbol of the degree by the name of a strategy: tp binds m1."""
-
 RUN = ("M", "B", "v")
 """Symbols of a run: microbatches, global batch, chunks per stage."""
+
+
+def degree_names() -> dict[str, str]:
+    """Return the symbol of the degree by the name of a strategy: tp binds m1."""
+    return {
+        name: next(iter(entry.meshes.values())).name
+        for name, entry in STRATEGIES.items()
+        if len(entry.meshes) == 1
+    }
 
 
 def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) -> dict[str, int]:
@@ -58,7 +60,8 @@ def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) 
 
 def _names(strategy: Strategy) -> dict[str, str]:
     """Return the symbols of the degrees by the names under which they may be given."""
-    return {name: DEGREES[name] for name in strategy.degrees if name in DEGREES} | {
+    degrees = degree_names()
+    return {name: degrees[name] for name in strategy.degrees if name in degrees} | {
         symbol.name: symbol.name
         for name in strategy.degrees
         for symbol in STRATEGIES[name].meshes.values()
@@ -72,6 +75,6 @@ def _sizes(model: Model) -> set[str]:
 
 
 def _unread(name: str, model: Model, accepted: set[str]) -> str:
-    if name in DEGREES:
+    if name in degree_names():
         return f"{name}: the strategy has no {name} whose degree could be given"
     return unknown(f"symbol of model {model.name!r} and its strategy", name, accepted)

@@ -188,13 +188,17 @@ def find_machine(name: str) -> Machine:
     return load_machine(name) if name.endswith(".toml") else machine(name)
 
 
+REGISTERED: dict[str, Machine] = {}
+"""Machines of users, by name."""
+
+
 def machine_names() -> tuple[str, ...]:
-    """Return the names of the library's machines."""
-    found = (entry.name for entry in _DATA.iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+    """Return the names of the library's machines, and of registered ones."""
+    files = (entry.name for entry in _DATA.iterdir())
+    records = (name.removesuffix(".toml") for name in files if name.endswith(".toml"))
+    return tuple(sorted([*records, *REGISTERED]))
 
 
-@cache
 def machine(name: str) -> Machine:
     """Return a machine of the library by name; "symbolic" has symbols for its rates.
 
@@ -203,8 +207,15 @@ def machine(name: str) -> Machine:
     """
     if name == SYMBOLIC.name:
         return SYMBOLIC
+    if name in REGISTERED:
+        return REGISTERED[name]
     if name not in machine_names():
         raise UnknownNameError(unknown("machine", name, [*machine_names(), SYMBOLIC.name]))
+    return _record(name)
+
+
+@cache
+def _record(name: str) -> Machine:
     return machine_of((_DATA / f"{name}.toml").read_text(encoding="utf-8"), name)
 
 

@@ -1,0 +1,134 @@
+"""Registration: a user's own symbols, models, strategies, conventions and machines, by name.
+
+A plugin is a Python file that calls these functions when it is imported: `symbolic-cost --plugin
+mine.py table my-model`, or an entry point of the group "symbolic_cost.plugins" of an installed
+package. What is registered is found wherever the library's own names are. For example
+
+    import symbolic_cost as sc
+
+    sc.register_model("tiny", lambda: sc.GPT(n_layers=2).model(), {"b": 1, "l": 128, "e": 64})
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, MutableMapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TypeVar
+
+from sympy import Symbol
+
+from symbolic_cost import symbols
+from symbolic_cost.conventions.presets import PRESETS
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError, SymbolicCostError, shown
+from symbolic_cost.models.catalog import CATALOG, Preset
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.catalogue import STRATEGIES, Entry
+from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.records import REGISTERED, machine_names
+
+GROUP = "symbolic_cost.plugins"
+"""Group of the entry points that are loaded by the command line."""
+
+ThingT = TypeVar("ThingT")
+
+
+def register_symbol(
+    name: str, meaning: str, latex: str | None = None, *, integer: bool = True
+) -> Symbol:
+    """Add a symbol to the glossary: a positive integer, or a positive number.
+
+    Raises:
+        InputError: the name is taken, or is no name.
+    """
+    return symbols.register(name, meaning, latex, integer=integer)
+
+
+def register_model(
+    name: str, build: Callable[[], Model], bindings: Mapping[str, int] | None = None
+) -> None:
+    """Add a model.
+
+    Args:
+        name: under which it is found.
+        build: declares it, sizes as symbols.
+        bindings: numbers by symbol name.
+
+    Raises:
+        InputError: the name is taken.
+    """
+    _add("model", CATALOG, name, Preset(name, name, lambda _: build(), dict(bindings or {})))
+
+
+def register_strategy(name: str, entry: Entry) -> None:
+    """Add a strategy; its mesh axes are outside of those that are there.
+
+    Raises:
+        InputError: the name is taken.
+    """
+    _add("strategy", STRATEGIES, name, entry)
+
+
+def register_conventions(conventions: Conventions) -> None:
+    """Add a preset of conventions under its own name.
+
+    Raises:
+        InputError: the name is taken.
+    """
+    _add("conventions", PRESETS, conventions.name, conventions)
+
+
+def register_machine(machine: Machine) -> None:
+    """Add a machine under its own name.
+
+    Raises:
+        InputError: the name is taken.
+    """
+    if machine.name in machine_names():
+        raise InputError(f"machine {shown(machine.name)} exists already: choose another name")
+    _add("machine", REGISTERED, machine.name, machine)
+
+
+def load_plugin(path: str) -> None:
+    """Run a plugin: a Python file of the user, which registers what it defines.
+
+    Raises:
+        InputError: the file cannot be read or run, or registers a name that is taken.
+    """
+    file = Path(path)
+    if file.suffix != ".py" or not file.is_file():
+        raise InputError(f"plugin {shown(path)}: an existing Python file (.py) is accepted")
+    spec = importlib.util.spec_from_file_location(f"symbolic_cost_plugin_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"plugin {shown(path)} cannot be imported")
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except SymbolicCostError as error:
+        raise InputError(f"plugin {shown(path)}: {error}") from error
+    except Exception as error:
+        name = type(error).__name__
+        raise InputError(f"plugin {shown(path)}: {name}: {shown(str(error))}") from error
+
+
+def load_installed() -> None:
+    """Import the plugins of installed packages.
+
+    Raises:
+        InputError: one that cannot be imported.
+    """
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            name = type(error).__name__
+            raise InputError(f"plugin {shown(point.name)}: {name}: {shown(str(error))}") from error
+
+
+def _add(kind: str, things: MutableMapping[str, ThingT], name: str, thing: ThingT) -> None:
+    if not str(name) or name != str(name).strip():
+        raise InputError(f"{kind} {shown(name)}: a name is accepted")
+    if name in things:
+        raise InputError(f"{kind} {shown(name)} exists already: choose another name")
+    things[name] = thing

@@ -1,0 +1,85 @@
+"""What a user adds is found like the library's own: a model, an op's strategy, conventions, more."""
+
+import pytest
+from click.testing import CliRunner
+
+import symbolic_cost as sc
+from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
+
+PLUGIN = '''
+import symbolic_cost as sc
+from symbolic_cost.conventions.presets import MODEL_FLOP
+from dataclasses import replace
+
+width = sc.register_symbol("w_own{n}", "degree of my strategy")
+
+AXES = sc.roles("b batch, l token query, e hidden, f inner, d width")
+
+
+def build():
+    from symbolic_cost.symbols import b, e, f, l
+    ops = (
+        sc.einsum("up", "x[b l e], *w[e f] -> u[b l f]"),
+        sc.pointwise("act", "u[b l f] -> a[b l f]", "gelu"),
+        sc.einsum("down", "a[b l f], *w[f e] -> y[b l e]"),
+    )
+    sizes = {{"b": b, "l": l, "e": e, "f": f}}
+    return sc.Model("mine{n}", (sc.Part("block", ops),), sizes, axes=AXES)
+
+
+sc.register_model("mine{n}", build, {{"b": 1, "l": 16, "e": 8, "f": 32}})
+sc.register_strategy(
+    "inner{n}",
+    sc.Entry(
+        meaning="inner features",
+        meshes={{"inner{n}": width}},
+        places={{"inner{n}": (sc.At(sc.Role.INNER),)}},
+    ),
+)
+sc.register_conventions(replace(MODEL_FLOP, name="mine{n}"))
+'''
+
+
+def plugin(tmp_path, number):
+    file = tmp_path / "mine.py"
+    file.write_text(PLUGIN.format(n=number), encoding="utf-8")
+    return str(file)
+
+
+def test_a_plugin_adds_a_model_a_strategy_and_conventions(tmp_path):
+    sc.load_plugin(plugin(tmp_path, 1))
+    job = sc.job("mine1", "inner1=4", conventions="mine1")
+    assert job.table().total("flop", phase="forward") == 2 * 2 * 16 * 8 * 32 // 4
+    (reduced,) = job.rows.select("communication", phase="forward")
+    assert reduced.collective.kind == "all-reduce"
+
+
+def test_the_command_line_takes_plugins(tmp_path):
+    line = ["--plugin", plugin(tmp_path, 2), "formula", "flops", "mine2", "--strategy", "inner2=2"]
+    result = CliRunner().invoke(main, line)
+    assert result.exit_code == 0, result.output
+
+
+def test_names_are_not_taken_twice(tmp_path):
+    sc.load_plugin(plugin(tmp_path, 3))
+    with pytest.raises(InputError, match="exists already"):
+        sc.load_plugin(plugin(tmp_path, 3))
+    with pytest.raises(InputError, match="exists already"):
+        sc.register_model("gpt", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("1/0", "ZeroDivisionError"), ("import nothing_like_it", "ModuleNotFound")]
+)
+def test_a_plugin_that_fails_is_one_error(tmp_path, text, said):
+    file = tmp_path / "bad.py"
+    file.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(main, ["--plugin", str(file), "models"])
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_a_plugin_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="existing Python file"):
+        sc.load_plugin("no-such-file.py")
