@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Expr
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.ledger import BACKWARD, TRAINING, CostTable, Phase, Quantity, Row
 from symbolic_cost.units import Unit
 
@@ -91,6 +91,8 @@ def named_cost(name: str, phase: str | None = None) -> NamedCost:
 
     Raises:
         UnknownNameError: no such cost or phase; the closest are offered.
+        InputError: a cost that has nothing in the phase: saved bytes are of no phase, comm_fwd is
+            of the forward pass already.
     """
     problems = []
     if name not in COSTS:
@@ -99,7 +101,19 @@ def named_cost(name: str, phase: str | None = None) -> NamedCost:
         problems.append(unknown("phase", phase, PHASES))
     if problems:
         raise UnknownNameError(problems)
-    found = COSTS[name]
+    chosen = COSTS[name]
     if phase is None:
-        return found
-    return replace(found, name=f"{name} {phase}", phases=PHASES[phase])
+        return chosen
+    shared = tuple(one for one in PHASES[phase] if one in _phases_of(chosen))
+    if not shared:
+        accepted = [short for short, its in PHASES.items() if set(its) & set(_phases_of(chosen))]
+        which = ", ".join(accepted) or "none: leave --phase out"
+        raise InputError(f"{name} has nothing in phase {phase!r}: it takes {which}")
+    return replace(chosen, name=f"{name} {phase}", phases=shared)
+
+
+def _phases_of(cost: NamedCost) -> tuple[Phase, ...]:
+    """Return the phases in which rows of a cost arise."""
+    if not set(cost.quantities) <= {Quantity.FLOP, *_TRAFFIC, *_COMM}:
+        return ()
+    return cost.phases or (TRAINING if cost.per_step is False else (*TRAINING, Phase.STEP))

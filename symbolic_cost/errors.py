@@ -13,8 +13,9 @@ Every refusal of an input lists all that is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 ResultT = TypeVar("ResultT")
@@ -36,10 +37,13 @@ class InputError(SymbolicCostError):
         super().__init__(*self.problems)
 
     def __str__(self) -> str:
-        """Give the one problem, or a numbered list of all of them."""
+        """Give the one problem, or a numbered list; what is long is cut, `problems` has it all."""
         if len(self.problems) == 1:
-            return self.problems[0]
-        lines = [f"  {number}. {text}" for number, text in enumerate(self.problems, 1)]
+            return brief(self.problems[0], _LONGEST_ALONE)
+        texts = [brief(text, _LONGEST_OF_MANY) for text in self.problems[:_MOST_PROBLEMS]]
+        lines = [f"  {number}. {text}" for number, text in enumerate(texts, 1)]
+        more = len(self.problems) - len(texts)
+        lines += [f"  ... and {more} more"] if more else []
         return "\n".join([f"{len(self.problems)} problems:", *lines])
 
 
@@ -87,22 +91,89 @@ class Problems:
             raise InputError(dict.fromkeys(self.found))
 
 
-def unknown(kind: str, name: str, accepted: Iterable[str]) -> str:
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+
+
+def unknown(
+    kind: str,
+    name: object,
+    accepted: Iterable[str],
+    words: Mapping[str, str] = _NO_WORDS,
+) -> str:
     """Say that a name is unknown, with the closest accepted names or all of them.
+
+    Args:
+        kind: what it names.
+        name: as given.
+        accepted: the names that are known.
+        words: accepted names by other words for the same (tp means m1).
+
+    Names that begin with what was written come first: of fp8 are fp8-hybrid and fp8-all meant, not
+    fp32, though fp32 has more of its letters.
 
     >>> unknown("model", "gpt33", ["gpt", "gpt2", "gpt3-13b"])
     "unknown model 'gpt33': did you mean gpt3-13b, gpt or gpt2?"
     """
-    names = sorted(accepted)
+    names = sorted(map(str, accepted))
+    if isinstance(name, str) and words.get(name.lower()) in names:
+        return f"unknown {kind} {shown(name)}: did you mean {words[name.lower()]}?"
+    refused = f"unknown {kind} {shown(name)}"
+    text = name.lower() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
     folded = {candidate.lower(): candidate for candidate in names}
-    close = [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+    longer = [folded[start] for start in folded if text and start.startswith(text)][:3]
+    alike = get_close_matches(text, folded, n=3, cutoff=0.5) if text else []
+    close = longer if len(text) > 1 and longer else [folded[match] for match in alike]
     if close:
-        return f"unknown {kind} {name!r}: did you mean {_either(close)}?"
-    shown = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "..."]
-    return f"unknown {kind} {name!r}: accepted are {', '.join(shown) or 'none'}"
+        return f"{refused}: did you mean {_either(close)}?"
+    listed = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "..."]
+    return f"{refused}: accepted are {', '.join(listed) or 'none'}"
+
+
+def shown(value: object, most: int = 60) -> str:
+    r"""Show a refused value on at most `most` characters, control characters escaped.
+
+    >>> shown("gpt\x1b[31m"), shown(10**400), shown("a" * 100, 12)
+    ("'gpt\\x1b[31m'", 'an integer of 1329 bits', "'aaaaaaaa...")
+    """
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+        return f"an integer of {value.bit_length()} bits"
+    short = value[: most + 1] if isinstance(value, str | bytes | list | tuple) else value
+    try:
+        text = repr(short) if isinstance(value, str) else visible(repr(short))
+    except (ValueError, RecursionError):  # digits beyond Python's limit, or nested too deeply
+        return f"a {type(value).__name__}"
+    return brief(text, most)
+
+
+def brief(text: str, most: int) -> str:
+    """Cut a text to at most `most` characters.
+
+    >>> brief("microbatches", 8)
+    'micro...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def visible(text: str) -> str:
+    r"""Escape what a terminal would obey instead of showing: control characters, text direction.
+
+    Line ends stay, and the no-break spaces that indent.
+
+    >>> visible("a\x1b[2J\u202eb")
+    'a\\x1b[2J\\u202eb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in "\n\N{NO-BREAK SPACE}" else ascii(one)[1:-1]
+        for one in text
+    )
 
 
 _MOST_NAMES = 30
+_LONGEST_NAME = 100
+_LONGEST_NUMBER = 200  # bits; 60 decimal digits
+_LONGEST_ALONE, _LONGEST_OF_MANY, _MOST_PROBLEMS = 1500, 220, 8
 
 
 def _either(names: list[str]) -> str:

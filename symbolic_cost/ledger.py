@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import ConventionError
+from symbolic_cost.errors import ConventionError, UnknownNameError, unknown
 from symbolic_cost.units import Unit
 
 
@@ -146,12 +147,14 @@ class CostTable:
         conventions: under which they were counted.
         splits: the divisions that must come out whole when numbers are bound.
         name: of the model.
+        whole: the table that these rows were selected from, whose names are the known ones.
     """
 
     rows: tuple[Row, ...]
     conventions: Conventions
     splits: tuple[Split, ...] = ()
     name: str = ""
+    whole: CostTable | None = field(default=None, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Row]:
         """Iterate over the rows."""
@@ -190,8 +193,14 @@ class CostTable:
         tensor: str | None = None,
         where: Callable[[Row], bool] | None = None,
     ) -> CostTable:
-        """Return the rows that meet every given condition; `path` takes its subtree."""
-        phases = None if phase is None else {phase} if isinstance(phase, str) else set(phase)
+        """Return the rows that meet every given condition; `path` takes its subtree.
+
+        Raises:
+            UnknownNameError: a quantity or phase that is none; a path or kind that no row has, of
+                this table or of the one that it was selected from.
+        """
+        phases = None if phase is None else (phase,) if isinstance(phase, str) else tuple(phase)
+        self._check(quantity, phases, path, kind)
         kept = tuple(
             row
             for row in self.rows
@@ -202,7 +211,12 @@ class CostTable:
             and (tensor is None or row.tensor == tensor)
             and (where is None or where(row))
         )
-        return replace(self, rows=kept)
+        return replace(self, rows=kept, whole=self.whole or self)
+
+    def below(self, path: str) -> CostTable:
+        """Return the rows of a part of the model: none where the part costs nothing."""
+        known = (self.whole or self)._names["path"]  # noqa: SLF001 - its own class
+        return self.select(path=path) if path in known else replace(self, rows=())
 
     def total(
         self,
@@ -228,6 +242,32 @@ class CostTable:
             by_count.setdefault(row.count, []).append(row.expr)
         return Add(*(Mul(count, Add(*terms)) for count, terms in by_count.items()))
 
+    def _check(
+        self,
+        quantity: object,
+        phases: tuple[object, ...] | None,
+        path: str | None,
+        kind: str | None,
+    ) -> None:
+        """Refuse names that select nothing because they are no names."""
+        problems = []
+        if quantity is not None and quantity not in _QUANTITIES:
+            problems.append(unknown("quantity", quantity, _QUANTITIES))
+        problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]
+        for what, name in (("path", path), ("kind", kind)):
+            names = (self.whole or self)._names[what]  # noqa: SLF001 - its own class
+            if name is not None and name not in names:
+                problems.append(unknown(what, name, names))
+        if problems:
+            raise UnknownNameError(problems)
+
+    @cached_property
+    def _names(self) -> Mapping[str, frozenset[str]]:
+        """Every path, and every part that paths lie below; every kind."""
+        split = (path.split(".") for path in self.paths())
+        parts = (".".join(steps[:depth]) for steps in split for depth in range(1, len(steps) + 1))
+        return {"path": frozenset(parts), "kind": frozenset(row.kind for row in self.rows)}
+
     def paths(self) -> tuple[str, ...]:
         """The paths of the rows, in order of first appearance."""
         return tuple(dict.fromkeys(row.path for row in self.rows))
@@ -251,3 +291,6 @@ class CostTable:
             return replace(row, expr=change(row.expr), count=change(row.count), collective=move)
 
         return replace(self, rows=tuple(map(changed, self.rows)))
+
+
+_QUANTITIES, _PHASES = frozenset(Quantity), frozenset(Phase)

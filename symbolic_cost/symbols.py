@@ -12,9 +12,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sympy import Expr, Function, Integer, Rational, Symbol
+from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,53 @@ T_step = _rate("T_step", "one training step [s]", r"T_{\mathrm{step}}")
 message = _rate("message", "full message of one collective [byte]", r"w")
 
 
-def symbol(name: str) -> Symbol:
-    """Return the symbol of a name.
+_WORDS = {
+    "b": "batch micro_batch micro_batch_size mbs",
+    "B": "global_batch global_batch_size gbs",
+    "l": "seq seq_len seq_length sequence",
+    "e": "d_model hidden hidden_size n_embd width",
+    "f": "d_ff ffn ffn_hidden_size intermediate_size",
+    "h": "heads n_head n_heads num_heads num_attention_heads",
+    "q": "d_head head_dim",
+    "k": "kv_heads n_kv_heads num_key_value_heads",
+    "n_layers": "layers n_layer num_layers num_hidden_layers depth",
+    "V": "vocab vocab_size",
+    "M": "microbatches",
+    "E": "experts num_experts",
+    "m1": "tp",
+    "s1": "sp ulysses",
+    "cp": "ring",
+    "dr": "replicas",
+    "R": "ranks gpus",
+}
+WORDS = {word: name for name, words in _WORDS.items() for word in words.split()}
+"""Names of the glossary by other words of the field."""
+
+
+def symbol(name: object) -> Symbol:
+    """Return the symbol that a name or a symbol stands for.
+
+    A symbol of the glossary's name with other assumptions, such as Symbol("l"), is another symbol
+    to SymPy: what is derived by it is 0. It is taken for the glossary's.
 
     Raises:
         UnknownNameError: the glossary has no such name; the closest are offered.
     """
-    if name not in GLOSSARY:
-        raise UnknownNameError(unknown("symbol", name, GLOSSARY))
-    return GLOSSARY[name].symbol
+    known = name.name if isinstance(name, Symbol) else name
+    if not isinstance(known, str) or known not in GLOSSARY:
+        raise UnknownNameError(unknown("symbol", known, GLOSSARY, WORDS))
+    return GLOSSARY[known].symbol
+
+
+def of_glossary(expr: Expr) -> Expr:
+    """Return an expression with the glossary's symbols for all others of their names."""
+    expr = exact(expr)
+    strange = {
+        one: GLOSSARY[one.name].symbol
+        for one in expr.free_symbols
+        if one.name in GLOSSARY and GLOSSARY[one.name].symbol != one
+    }
+    return expr.xreplace(strange) if strange else expr
 
 
 def exact(value: object) -> Expr:
@@ -156,10 +194,10 @@ def exact(value: object) -> Expr:
     Raises:
         InputError: not a number, or not finite. Text is never parsed as a formula.
     """
-    if isinstance(value, Expr):
+    if isinstance(value, Expr) and value not in (nan, zoo):
         return value
     if isinstance(value, bool):
-        raise InputError(f"{value!r} is not a number")
+        raise InputError(f"{shown(value)} is not a number")
     if isinstance(value, int):
         return Integer(value)
     if isinstance(value, Fraction):
@@ -169,7 +207,25 @@ def exact(value: object) -> Expr:
         return Rational(fraction.numerator, fraction.denominator)
     if hasattr(value, "__index__"):
         return Integer(value.__index__())
-    raise InputError(f"{value!r} is not a finite number")
+    raise InputError(f"{shown(value)} is not a finite number")
+
+
+def size(value: object, name: str) -> Expr:
+    """Return a size: a positive integer, or an expression that may be one.
+
+    Raises:
+        InputError: zero, a negative number, a fraction, text, or not real.
+    """
+    accepted = f"{name} = {shown(value)}: a positive integer or a symbol is accepted"
+    try:
+        number = exact(value)
+    except InputError:
+        raise InputError(accepted) from None
+    if number.is_number and not (number.is_Integer and number.is_positive):
+        raise InputError(accepted)
+    if number.is_commutative is False or number.is_real is False or number.is_positive is False:
+        raise InputError(accepted)
+    return number
 
 
 def named(name: str) -> Symbol:

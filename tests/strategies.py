@@ -7,7 +7,7 @@ from sympy import Integer
 
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import split, view
@@ -19,7 +19,7 @@ MESH = ("x", "y")
 def model_of(ops, sizes, repeat=1):
     """One part of the ops, called "part"."""
     exact = {axis: Integer(size) for axis, size in sizes.items()}
-    return Model("model", (Part("part", tuple(ops), Integer(repeat)),), exact)
+    return Model("model", (fragment("part", tuple(ops), Integer(repeat)),), exact)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 FLOORS = (
-    ("errors", "symbols", "units", "references", "extrema", "axes"),
+    ("errors", "reading", "symbols", "units", "references", "extrema", "axes"),
     ("conventions", "ledger", "costs"),
     ("ops",),
     ("layers",),
@@ -156,7 +156,7 @@ def test_accepts(tmp_path, files):
         ),
         (
             {"units.py": "import importlib\nimportlib.import_module('symbolic_cost.cli')"},
-            "symbolic_cost/units.py:2: floor 0 imports symbolic_cost.cli of floor 10",
+            "symbolic_cost/units.py:2: floor 0 imports symbolic_cost.cli of floor 11",
         ),
         (
             {"units.py": "from symbolic_cost import CostTable"},

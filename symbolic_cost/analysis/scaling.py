@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from sympy import (
     Add,
@@ -23,15 +24,29 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in, terms
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.errors import InputError
-from symbolic_cost.symbols import Active, in_glossary_order
+from symbolic_cost.symbols import Active, exact, in_glossary_order, of_glossary
+from symbolic_cost.symbols import symbol as named
+
+Scale: TypeAlias = Symbol | str | Mapping[Symbol, int]
+"""The symbol that grows, or the symbols that grow together, each with its power."""
 
 
-def derivative(expr: Expr, symbol: Symbol) -> Expr:
+def derivative(expr: Expr, symbol: Symbol | str) -> Expr:
     """Return d cost / d symbol in human form, in the cost's unit per one of the symbol.
 
+    Args:
+        expr: a cost.
+        symbol: of the glossary, or its name; one of another library's making counts by its name.
+
     Raises:
+        UnknownNameError: the glossary has no such symbol.
         InputError: a ceiling or floor of the symbol has no derivative.
+
+    >>> from symbolic_cost.symbols import b, l
+    >>> derivative(b * l**2, "l")
+    2*b*l
     """
+    expr, symbol = of_glossary(expr), named(symbol)
     found = expr.diff(symbol)
     if found.has(Derivative, Subs):
         raise InputError(
@@ -41,7 +56,7 @@ def derivative(expr: Expr, symbol: Symbol) -> Expr:
     return factored(found)
 
 
-def elasticity(expr: Expr, symbol: Symbol) -> Expr:
+def elasticity(expr: Expr, symbol: Symbol | str) -> Expr:
     """Return d ln cost / d ln symbol: the per cent of cost per per cent of the symbol.
 
     Raises:
@@ -51,11 +66,12 @@ def elasticity(expr: Expr, symbol: Symbol) -> Expr:
     >>> elasticity(b * l * (2 * e + l), l)
     2*(e + l)/(2*e + l)
     """
+    expr, symbol = of_glossary(expr), named(symbol)
     slope, (numerator, denominator) = derivative(expr, symbol), _fraction(expr)
     return Mul(factored(symbol * slope * denominator), 1 / numerator)
 
 
-def leading_term(expr: Expr, scale: Symbol | Mapping[Symbol, int]) -> Expr:
+def leading_term(expr: Expr, scale: Scale) -> Expr:
     """Return the part of a cost that dominates for large sizes, in the cost's unit.
 
     Args:
@@ -73,7 +89,7 @@ def leading_term(expr: Expr, scale: Symbol | Mapping[Symbol, int]) -> Expr:
     return _growth(expr, scale).term
 
 
-def exponent(expr: Expr, scale: Symbol | Mapping[Symbol, int]) -> Number:
+def exponent(expr: Expr, scale: Scale) -> Number:
     """Return the power with which a cost grows at last: its elasticity in the limit.
 
     Args:
@@ -86,7 +102,7 @@ def exponent(expr: Expr, scale: Symbol | Mapping[Symbol, int]) -> Number:
     return _growth(expr, scale).power
 
 
-def crossover(left: Expr, right: Expr, symbol: Symbol) -> list[Expr]:
+def crossover(left: Expr, right: Expr, symbol: Symbol | str) -> list[Expr]:
     """Return where two costs are equal: the positive values of the symbol, in increasing order.
 
     Linear, quadratic and two-term equations are solved exactly in all other symbols; there a
@@ -107,7 +123,8 @@ def crossover(left: Expr, right: Expr, symbol: Symbol) -> list[Expr]:
     >>> crossover(4 * b * e * l**2, 16 * b * e**2 * l, l)
     [4*e]
     """
-    numerator, _ = cleared(left - right)
+    symbol = named(symbol)
+    numerator, _ = cleared(of_glossary(left) - of_glossary(right))
     if not numerator:
         raise InputError(f"the two costs are equal for every {symbol.name}")
     found = positive_roots(numerator, symbol)
@@ -127,12 +144,13 @@ class _Growth:
     power: Number
 
 
-def _growth(expr: Expr, scale: Symbol | Mapping[Symbol, int]) -> _Growth:
-    powers = {scale: 1} if isinstance(scale, Symbol) else dict(scale)
-    refused = {symbol.name: power for symbol, power in powers.items() if power <= 0}
-    if refused:
+def _growth(expr: Expr, scale: Scale) -> _Growth:
+    given: Mapping[Any, int] = scale if isinstance(scale, Mapping) else {scale: 1}
+    powers = {named(symbol): exact(power) for symbol, power in given.items()}
+    refused = {symbol.name: power for symbol, power in powers.items() if not power.is_positive}
+    if refused or not powers:
         raise InputError(f"{refused} do not grow: positive powers are accepted")
-    numerator, denominator = cleared(_grown_brackets(expr, set(powers)))
+    numerator, denominator = cleared(_grown_brackets(of_glossary(expr), set(powers)))
     if not numerator:
         raise InputError("a cost of zero does not grow")
     above, below = _leading(numerator, powers), _leading(terms(denominator), powers)
@@ -145,7 +163,7 @@ def _grown_brackets(expr: Expr, symbols: set[Symbol]) -> Expr:
     return expr.xreplace(grown)
 
 
-def _leading(found: Terms, powers: Mapping[Symbol, int]) -> _Growth:
+def _leading(found: Terms, powers: Mapping[Symbol, Expr]) -> _Growth:
     hidden = hidden_in(found, set(powers))
     if hidden:
         names = ", ".join(symbol.name for symbol in in_glossary_order(powers))

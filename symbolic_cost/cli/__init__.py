@@ -5,12 +5,17 @@ Nothing here imports SymPy until a command runs, so that `--help` answers at onc
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from functools import partial
 from importlib import import_module
 from keyword import iskeyword
+from typing import Any
 
 import click
 
-from symbolic_cost.errors import SymbolicCostError, unknown
+from symbolic_cost.cli import door, lists
+from symbolic_cost.errors import SymbolicCostError, shown, unknown
 
 _COMMANDS = {
     "models": "the named models, their sizes and sources",
@@ -31,14 +36,23 @@ _COMMANDS = {
     "compare-conventions": "what one preset counts more than another, as a formula",
     "reproduce": "published numbers beside computed ones",
     "report": "a published report, as text",
+    "symbols": "the glossary: every symbol, with its meaning",
+    "conventions": "presets of counting conventions, with their sources",
+    "strategies": "parallel strategies: what each splits, repeats and needs",
+    "precisions": "precisions, optimizers, schedules and recompute policies",
+    "publications": "what can be reproduced",
 }
 """Every command in the order in which a new user meets them; modules load when they are run."""
+
+
+_LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
+"""Commands that list what there is."""
 
 
 class Refusal(click.ClickException):
     """A refused input: its problems on standard error, exit code 2, no traceback."""
 
-    exit_code = 2
+    exit_code = door.REFUSED
 
 
 class LazyGroup(click.Group):
@@ -57,6 +71,8 @@ class LazyGroup(click.Group):
         """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
+        if cmd_name in _LISTS:
+            return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         module = import_module(f"symbolic_cost.cli.{name}")
         command: click.Command = module.command
@@ -68,7 +84,10 @@ class LazyGroup(click.Group):
         """Find a command, or offer the closest."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise Refusal(unknown("command", args[0], _COMMANDS))
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _check_repeated(command, ctx, rest)
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; refusals are shown as one message."""
@@ -77,8 +96,41 @@ class LazyGroup(click.Group):
         except SymbolicCostError as error:
             raise Refusal(str(error)) from error
 
+    def main(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command line and exit; output that could not be written is no success."""
+        parent: Any = super()
+        run = partial(parent.main, *args, **{**more, "standalone_mode": False})
+        return sys.exit(door.ended(run)) if more.get("standalone_mode", True) else run()
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+def _check_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse an option that is given twice, of which click would take the last.
+
+    Raises:
+        Refusal: every such option.
+    """
+    try:
+        parser = command.make_parser(ctx)
+        parser.allow_interspersed_args = True  # the group's own context has it switched off
+        _, _, order = parser.parse_args(list(args))
+    except click.UsageError:
+        return  # told when the command parses them itself
+    options = [one for one in order if isinstance(one, click.Option) and not one.multiple]
+    twice = [one.opts[-1] for one, times in Counter(options).items() if times > 1]
+    if twice:
+        raise Refusal("\n".join(f"option {shown(one)} is given more than once" for one in twice))
+
+
+def _context() -> dict[str, Any]:
+    """Return click's settings; what a pipe gets does not depend on the width of a terminal."""
+    wide = None if sys.stdout is not None and sys.stdout.isatty() else _WIDTH
+    return {"help_option_names": ["-h", "--help"], "terminal_width": wide}
+
+
+_WIDTH = 80
+
+
+@click.group(cls=LazyGroup, context_settings=_context())
 @click.version_option(package_name="symbolic_cost", prog_name="symbolic-cost")
 def main() -> None:
     """Symbolic cost formulas of neural networks.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from symbolic_cost.cli.options import Choices, Output, costing, output
+from symbolic_cost.cli.options import Choices, Output, output, training
 
 
 @click.command("comm")
@@ -12,20 +14,28 @@ from symbolic_cost.cli.options import Choices, Output, costing, output
 @click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
 @click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
 @click.option("--per-op", is_flag=True, help="One row per op and message.")
-@costing
+@training
 @output
 def command(
-    *, model: str, node_size: int, groups: bool, per_op: bool, choices: Choices, out: Output
+    *,
+    model: str,
+    node_size: int,
+    groups: bool,
+    per_op: bool,
+    choices: Choices,
+    trained: dict[str, Any],
+    out: Output,
 ) -> None:
     """Tabulate the collectives of one rank of MODEL and step, with totals per rank and cluster.
 
     For example: symbolic-cost comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8 --set M=64
     """
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets.comm import communication_sheet, groups_sheet
+    if groups and per_op:
+        raise click.UsageError("--groups and --per-op are two tables: give one of them")
+    from symbolic_cost.jobs.tables.traffic import communication_sheet, groups_sheet
 
-    work = session(model, choices)
+    run = choices.job(model, **trained)
     if groups:
-        out.sheet(groups_sheet(work, node_size))
+        out.sheet(groups_sheet(run, node_size))
     else:
-        out.sheet(communication_sheet(work, per_op=per_op))
+        out.sheet(communication_sheet(run, per_op=per_op))

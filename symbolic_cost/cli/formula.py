@@ -30,19 +30,32 @@ def command(
     For example: symbolic-cost formula flops gpt --phase fwd --format latex,
     or symbolic-cost formula --sheet gpt --strategy tp,sp -o sheet.tex
     """
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets.formula import total_latex, total_sheet
-
     if sheet:
-        from symbolic_cost.emit.document import formula_sheet
-
-        work = session(model or cost, choices)
-        out.text(formula_sheet(work.table, str(work.strategy)))
+        _document(cost if model is None else None, phase, path, choices, out)
         return
     if model is None:
         raise click.UsageError("name a cost and a model: symbolic-cost formula flops gpt")
-    work = session(model, choices)
+    from symbolic_cost.jobs.tables.totals import total_latex, total_sheet
+
+    work = choices.job(model)
     if out.form == "latex":
         out.text(total_latex(work, cost, phase, path))
         return
     out.sheet(total_sheet(work, cost, phase, path))
+
+
+def _document(
+    model: str | None, phase: str | None, path: str | None, choices: Choices, out: Output
+) -> None:
+    """Write the LaTeX document of all formulas; what it would not read is refused."""
+    unread = [name for name, given in (("--phase", phase), ("--path", path)) if given is not None]
+    if model is None:
+        raise click.UsageError("--sheet is of a model alone: symbolic-cost formula --sheet gpt")
+    if unread:
+        raise click.UsageError(f"--sheet has all costs of all parts: {' and '.join(unread)} unread")
+    if out.form not in ("table", "latex"):
+        raise click.UsageError(f"--sheet is LaTeX: --format {out.form} is not accepted with it")
+    from symbolic_cost.emit.document import formula_sheet
+
+    work = choices.job(model)
+    out.text(formula_sheet(work.rows, str(work.strategy)))

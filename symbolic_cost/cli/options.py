@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from symbolic_cost.cli.contradictions import checked_form, read_line
 from symbolic_cost.emit import FORMATS
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.jobs.job import Job
 
 Command = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """How a model is costed, as typed."""
+    """How a model is run and costed, as typed: numbers, strategy, and options of `jobs.job`."""
 
     settings: tuple[str, ...]
     strategy: str
-    conventions: str
-    recompute: str
-    stage: str
+    options: Mapping[str, Any]
+
+    def job(self, model: str, **options: Any) -> Job:  # noqa: ANN401 - checked by job
+        """Return the job of a named model.
+
+        Args:
+            model: name, path of a config.json or of a launch script.
+            **options: of this command alone.
+
+        Raises:
+            InputError: every problem of every option.
+        """
+        from symbolic_cost.errors import Problems
+        from symbolic_cost.jobs.job import job
+        from symbolic_cost.jobs.numbers import DEGREES
+        from symbolic_cost.numeric.assignments import parse_assignments
+
+        problems = Problems()
+        numbers = problems.attempt(parse_assignments, self.settings, DEGREES)
+        make = partial(job, **self.options, **options)
+        made = problems.attempt(make, model, self.strategy, numbers)
+        problems.refuse()
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +78,85 @@ class Output:
 
 
 def costing(command: Command) -> Command:
-    """Add the options of `Choices`, which the command takes as `choices`."""
+    """Add the options that say how a model is run, which the command takes as `choices`."""
+    return _bundled(command, "choices", _choices, *_COSTING)
+
+
+def training(command: Command) -> Command:
+    """Add the options of a training run, which the command takes as `trained`, to `costing`."""
+    return costing(_bundled(command, "trained", dict, *_TRAINING))
+
+
+def _choices(options: dict[str, Any]) -> Choices:
+    return Choices(options.pop("settings"), options.pop("strategy"), options)
+
+
+def _bundled(
+    command: Command,
+    name: str,
+    bundle: Callable[[dict[str, Any]], object],
+    *options: Callable[[Command], Command],
+) -> Command:
+    """Add options to a command, which takes all of them as one argument."""
+    own = _names(options)
 
     @wraps(command)
-    def bundled(
-        settings: tuple[str, ...],
-        strategy: str,
-        conventions: str,
-        recompute: str,
-        stage: str,
-        **rest: object,
-    ) -> object:
-        choices = Choices(settings, strategy, conventions, recompute, stage)
-        return command(choices=choices, **rest)
+    def bundled(**arguments: Any) -> object:  # noqa: ANN401 - whatever the options are
+        taken = {option: arguments.pop(option) for option in own}
+        return command(**{name: bundle(taken)}, **arguments)
 
-    return _with_options(
-        bundled,
-        click.option(
-            "--set", "settings", multiple=True, metavar="NAME=INTEGER", help="Bind a symbol."
-        ),
-        click.option("--strategy", default="", help="Parallel strategy, e.g. tp=8,sp,dp."),
-        click.option(
-            "--conventions", default="standard", show_default=True, help="Counting conventions."
-        ),
-        click.option("--recompute", default="none", show_default=True, help="Recompute policy."),
-        click.option("--stage", default="first", show_default=True, help="Pipeline stage."),
-    )
+    return _with_options(bundled, *options)
+
+
+def _names(options: Iterable[Callable[[Command], Command]]) -> list[str]:
+    """Return the names under which click passes options."""
+    probe = _with_options(lambda: None, *options)
+    parameters: list[click.Parameter] = probe.__click_params__  # type: ignore[attr-defined]
+    return [str(parameter.name) for parameter in parameters]
+
+
+_COSTING = (
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=INTEGER",
+        help="Bind a symbol or a degree, e.g. l=8192 or tp=8.",
+    ),
+    click.option("--strategy", default="", help="Parallel strategy, e.g. tp=8,sp,dp."),
+    click.option(
+        "--conventions", default="standard", show_default=True, help="Counting conventions."
+    ),
+    click.option(
+        "--recompute",
+        default="none",
+        show_default=True,
+        metavar="none|selective|full|full/N",
+        help="Recompute policy.",
+    ),
+    click.option(
+        "--attention",
+        default="flash",
+        show_default=True,
+        metavar="flash|eager",
+        help="Kernel of attention cores.",
+    ),
+    click.option(
+        "--stage",
+        default="first",
+        show_default=True,
+        metavar="first|middle|last",
+        help="Pipeline stage.",
+    ),
+)
+
+_TRAINING = (
+    click.option("--system", help="A machine, or a TOML file."),
+    click.option("--global-batch", type=int, help="Sequences per step; gives the microbatches."),
+    click.option("--precision", default="bf16-mixed", show_default=True, help="Precision policy."),
+    click.option("--optimizer", default="adam", show_default=True, help="Optimizer."),
+    click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule."),
+)
 
 
 def output(command: Command) -> Command:
@@ -89,6 +164,7 @@ def output(command: Command) -> Command:
 
     @wraps(command)
     def bundled(form: str, file: str | None, **rest: object) -> object:
+        form = checked_form(read_line(click.get_current_context()))
         return command(out=Output(form, file), **rest)
 
     return _with_options(

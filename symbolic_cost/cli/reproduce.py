@@ -26,15 +26,18 @@ def command(
     The exit code is 1 if a number differs.
     """
     from symbolic_cost.cli.sheets.reproduce import reproduction_json, reproduction_sheet
+    from symbolic_cost.errors import InputError
     from symbolic_cost.published.contract import formulas as formulas_of
     from symbolic_cost.published.contract import publication, reproduce
     from symbolic_cost.published.inputs import read_inputs
 
     publication(name)
+    if formulas and not formulas_of(name):
+        raise InputError(f"--formulas is not read: {name} offers none, only numbers")
     result = reproduce(name, None if inputs is None else read_inputs(inputs))
     known = formulas_of(name) if formulas else {}
     if out.form == "json":
-        out.text(reproduction_json(result))
+        out.text(reproduction_json(result, known))
     else:
         out.sheet(reproduction_sheet(result, known))
     if result.matched < result.total:

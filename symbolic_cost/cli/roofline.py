@@ -18,17 +18,17 @@ def command(*, model: str, system: str, precision: str, choices: Choices, out: O
 
     For example: symbolic-cost roofline gpt3-175b --system h100 -o roofline.svg
     """
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets.systems import found_machine
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.roofline import draw, points_sheet
+    from symbolic_cost.jobs.header import header
+    from symbolic_cost.systems.records import find_machine
     from symbolic_cost.systems.roofline_points import roofline_points
 
-    work = session(model, choices)
-    device = found_machine(system).device(precision)
+    work = choices.job(model)
+    device = find_machine(system).device(precision)
     points = roofline_points(work.bound, device)
     title = f"{model} on {system}, {precision}"
     if is_picture(out.file):
         drawn(out.file, lambda figure: draw(figure, points, device, title))
     else:
-        out.sheet(points_sheet(points, device, title, work.notes))
+        out.sheet(points_sheet(points, device, title, header(work)))

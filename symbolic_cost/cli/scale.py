@@ -27,8 +27,6 @@ def command(
 
     For example: symbolic-cost scale flops_train gpt --wrt l --at gpt3-175b
     """
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets.scale import scaling_sheet
+    from symbolic_cost.jobs.tables.growth import scaling_sheet
 
-    work = session(model, choices, point)
-    out.sheet(scaling_sheet(work, cost, wrt))
+    out.sheet(scaling_sheet(choices.job(model), cost, wrt, point))

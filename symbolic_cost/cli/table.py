@@ -25,12 +25,10 @@ def command(
 ) -> None:
     """Tabulate the costs of MODEL per op: formulas, and values where sizes are known.
 
-    For example: symbolic-cost table gpt3-175b --strategy tp --set m1=4
+    For example: symbolic-cost table gpt3-175b --strategy tp --set tp=4
     """
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.cli.sheets.table import flat_sheet, grouped_sheet, named_costs
+    from symbolic_cost.jobs.tables.per_op import flat_sheet, grouped_sheet, named_costs
 
     costs = named_costs(columns)
-    work = session(model, choices)
     make = grouped_sheet if out.form == "table" else flat_sheet
-    out.sheet(make(work, costs, only))
+    out.sheet(make(choices.job(model), costs, only))

@@ -25,13 +25,6 @@ def command(
 
     For example: symbolic-cost tree gpt3-175b --of flops
     """
-    from dataclasses import replace
+    from symbolic_cost.jobs.tables.totals import nested_sheet
 
-    from symbolic_cost.cli.session import session
-    from symbolic_cost.costs import named_cost
-    from symbolic_cost.emit.tree import tree_sheet
-
-    chosen = named_cost(cost, phase)
-    work = session(model, choices)
-    sheet = tree_sheet(chosen.rows(work.checked), chosen.name, work.values)
-    out.sheet(replace(sheet, notes=sheet.notes + work.notes))
+    out.sheet(nested_sheet(choices.job(model), cost, phase))

@@ -77,6 +77,7 @@ MODEL_FLOP = Conventions(
     charge=RING,
     reduction_additions=NO_ADDITIONS,
     sizes=MIXED,
+    fused_recompute=False,
 )
 
 MODEL_FLOP_CAUSAL = replace(

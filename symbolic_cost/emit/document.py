@@ -90,6 +90,8 @@ def _parts(table: CostTable) -> Iterator[_Part]:
 def _table(part: _Part) -> list[str]:
     """Give a table of one part: a line per op, a column per cost that occurs."""
     costs = [COSTS[name] for name in _COLUMNS if len(COSTS[name].rows(part.rows))]
+    if not costs:  # a part of moves that other columns count, as the panels of a grid
+        return []
     width = (_TEXT_WIDTH - _NAME_WIDTH) / len(costs) - _GAP
     columns = f"L{{{_NAME_WIDTH - _GAP}}}" + f"L{{{width:.1f}}}" * len(costs)
     heads = ["", *(rf"\small {_heading(cost)}" for cost in costs)]

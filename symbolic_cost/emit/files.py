@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write a file; whatever goes wrong, an old file stays as it was and no part of a new one.
 
-    Text is written as UTF-8 with its own line ends.
+    Text is written as UTF-8 with its own line ends. The new file has the mode of the old one.
 
     Raises:
         InputError: no name, no such directory, not a regular file, or not writable.
     """
     data = content.encode() if isinstance(content, str) else content
-    if not str(path):
+    name = str(path)
+    if not name:
         raise InputError("output file: the name is empty; give the name of a file")
+    refused = f"output file {shown(name, 200)}"
+    if name.endswith("/"):
+        raise InputError(f"{refused}: names a directory; give the name of a file")
     try:
         target = Path(path).resolve()  # a link is followed, not replaced
-        _check(path, target)
+        _check(refused, target)
         _replace(target, data)
+    except RuntimeError:
+        raise InputError(f"{refused}: cannot be written: a link that leads to itself") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"output file {str(path)!r}: cannot be written: {reason}") from error
+        reason = error.strerror if isinstance(error, OSError) else "its name has a null character"
+        raise InputError(f"{refused}: cannot be written: {reason}") from error
 
 
-def _check(path: str | Path, target: Path) -> None:
-    refused = f"output file {str(path)!r}"
+def _check(refused: str, target: Path) -> None:
+    if target.is_symlink():
+        raise InputError(f"{refused}: cannot be written: a link that leads to itself")
     if target.is_dir():
         raise InputError(f"{refused}: is a directory; give the name of a file")
     if not target.parent.is_dir():
-        raise InputError(f"{refused}: directory {str(target.parent)!r} does not exist")
+        raise InputError(f"{refused}: directory {shown(str(target.parent), 200)} does not exist")
     if target.exists() and not target.is_file():
         raise InputError(f"{refused}: is not a regular file; leave it out to print")
     if target.exists() and not os.access(target, os.W_OK):
@@ -42,10 +52,43 @@ def _check(path: str | Path, target: Path) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then take its place in one step.
+
+    Where the system has files without a name, the new one has none until it is complete: a process
+    that is killed leaves nothing behind.
+    """
     part = target.parent / f".{uuid4().hex}.part"
     try:
-        with part.open("xb") as file:
-            file.write(data)
+        with _unnamed(target.parent, part) as file:
+            if target.exists():
+                os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
+            _write(file, data)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _write(file: int, data: bytes) -> None:
+    """Write all of it, and have the system say so."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    os.fsync(file)
+
+
+@contextmanager
+def _unnamed(folder: Path, name: Path) -> Iterator[int]:
+    """Open a file that gets its name when it is complete, or, where that cannot be, at once."""
+    file = -1
+    with suppress(OSError, AttributeError):  # a file system without such files, not Linux
+        Path("/proc/self/fd").stat()
+        file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    named = file < 0
+    if named:
+        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        yield file
+        if not named:  # given a directory, the system follows the link in /proc to the file
+            os.link(f"/proc/self/fd/{file}", name, src_dir_fd=file, follow_symlinks=True)
+    finally:
+        os.close(file)

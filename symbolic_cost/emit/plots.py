@@ -7,19 +7,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
+from symbolic_cost.emit import PICTURES
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = (".svg", ".png", ".pdf")
 _RESOLUTION = 150
 
 
 def is_picture(path: str | None) -> TypeGuard[str]:
     """Tell by its ending whether a file is a picture."""
-    return path is not None and Path(path).suffix.lower() in FORMATS
+    return path is not None and Path(path).suffix.lower() in PICTURES
 
 
 def drawn(path: str, draw: Callable[[Figure], None]) -> None:
@@ -42,6 +42,7 @@ def drawn(path: str, draw: Callable[[Figure], None]) -> None:
         draw(figure)
         buffer = BytesIO()
         form = Path(path).suffix.lower().removeprefix(".")
-        metadata = {"Date": None} if form == "svg" else None
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same bytes every day
+        metadata = dates.get(form)
         figure.savefig(buffer, format=form, dpi=_RESOLUTION, metadata=metadata)
     write_whole(path, buffer.getvalue())

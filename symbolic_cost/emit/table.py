@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from io import StringIO
 from shutil import get_terminal_size
 
@@ -28,7 +29,9 @@ def write(sheet: Sheet) -> str:
 
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
     rows = [list(map(Text, row)) for row in sheet.printed(plain)]
-    width = max(_NARROWEST, get_terminal_size((_WIDTH_OF_FILES, 0)).columns)
+    width = _WIDTH_OF_FILES
+    if sys.stdout is not None and sys.stdout.isatty():
+        width = max(_NARROWEST, get_terminal_size((_WIDTH_OF_FILES, 0)).columns)
     cells = [
         [column.title, *(row[place].plain for row in rows)]
         for place, column in enumerate(sheet.columns)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.parallel.orders import Pass
 from symbolic_cost.parallel.timeline import Event
 
@@ -30,10 +31,16 @@ _LABELS = {
 _HEIGHT = 0.9
 
 
+MOST_DRAWN = 4000
+"""Tasks of a drawing; with more of them nothing can be told apart."""
+
+
 def draw(figure: Figure, events: Sequence[Event], title: str) -> None:
     """Draw the events of a schedule on a figure; overlapped tasks share the height of a line."""
     from matplotlib.patches import Patch
 
+    if len(events) > MOST_DRAWN:
+        raise InputError(f"{len(events)} tasks are too many to draw: up to {MOST_DRAWN} are")
     stages = 1 + max(event.stage for event in events)
     length = float(max(event.end for event in events))
     figure.set_size_inches(min(16, 2 + 0.3 * length), 1.3 + 0.35 * stages)

@@ -69,7 +69,7 @@ class Options(TypedDict, total=False):
     microbatches: int | None
     global_batch: int | None
     offload: str | Iterable[str]
-    attention: str
+    attention: str | None
     overlap: str | Mapping[str, Overlap]
     roofline: str | Roofline
     scattered: bool
@@ -122,7 +122,8 @@ def setup(
     machine = problems.attempt(_machine, options.get("system"))
     training = problems.attempt(_training, options)
     methods = problems.attempt(_methods, options, mesh)
-    attention = problems.attempt(kernel, options.get("attention", "flash"))
+    named = options.get("attention", "flash")
+    attention = None if named is None else problems.attempt(kernel, named)
     stage = problems.attempt(stage_of, options.get("stage", "first"))
     problems.refuse()
     made = Setup(

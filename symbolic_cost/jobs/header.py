@@ -64,8 +64,11 @@ def _repeated(setup: Setup) -> Iterator[str]:
         if row.collective is None:
             sums[row.path] = sums.get(row.path, Integer(0)) + row.total
     whole = setup.value(sum(sums.values(), Integer(0)))
+    lines: dict[str, list[str]] = {}
     for (mesh, name), paths in reasons.items():
         part = setup.value(sum((sums.get(path, Integer(0)) for path in paths), Integer(0)))
         known = not (part.free_symbols | whole.free_symbols) and whole != 0
-        share = f", {float(100 * part / whole):.2g} % of its FLOP" if known else ""
-        yield f"every rank of {mesh} repeats: {name}{share}"
+        share = f" ({float(100 * part / whole):.2g} % of its FLOP)" if known else ""
+        lines.setdefault(mesh, []).append(f"{name}{share}")
+    for mesh, names in lines.items():
+        yield f"every rank of {mesh} repeats {', '.join(names)}"

@@ -122,7 +122,7 @@ def cost(
     strategy: str | Strategy | Placement = "",
     recompute: str | Recompute = "none",
     *,
-    attention: str = "eager",
+    attention: str | None = None,
     stage: str = "first",
 ) -> CostTable:
     """Derive every cost of one rank and microbatch as rows.
@@ -133,7 +133,7 @@ def cost(
         strategy: as of `job`, b being the microbatch of one rank; or a placement of axes by name,
             which splits the sizes of the model as they are.
         recompute: policy, by name or as an object.
-        attention: kernel of attention cores.
+        attention: kernel of attention cores, "flash" or "eager"; as declared unless given.
         stage: of the pipeline.
 
     Raises:

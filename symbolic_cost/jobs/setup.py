@@ -47,7 +47,7 @@ class Setup:
         training: precision, optimizer, recomputation, schedule and microbatches.
         machine: its rates, memory and links, where times are asked for.
         methods: how work takes time.
-        attention: the kernel of attention cores.
+        attention: the kernel of attention cores; None for what the layers declare.
         stage: of the pipeline, for tables of one rank.
         numbers: by symbol name, beside those of the model and the strategy. b is the microbatch
             of one rank.
@@ -64,7 +64,7 @@ class Setup:
     training: Training = field(default_factory=Training)
     machine: Machine | None = None
     methods: Methods = field(default_factory=Methods)
-    attention: Attention = Attention.FLASH
+    attention: Attention | None = Attention.FLASH
     stage: Stage = Stage.FIRST
     numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     precise: bool = False

@@ -65,7 +65,9 @@ class Timed:
         chain, values = self.step.chain, self.setup.values
         missing = [symbol.name for symbol in chain.symbols if symbol.name not in values]
         if missing:
-            raise InputError(f"no time without numbers for {', '.join(missing)}: bind them")
+            raise InputError(
+                f"no time without numbers for {', '.join(missing)}: bind them, as in --set M=8"
+            )
         sizes = {symbol.name: values[symbol.name] for symbol in chain.symbols}
         return {**chain.evaluate(sizes), **{name: exact(size) for name, size in sizes.items()}}
 

@@ -100,7 +100,8 @@ class BERT:
         if self.heads is not Heads.MASKED:
             parts.append(Part("pooler", _pooler(next_sentence=pretraining)))
         if self.heads is not Heads.POOLER:
-            parts.append(Part("head", _masked_head(self.function, tied=self.tied)))
+            head = _masked_head(self.function, tied=self.tied)
+            parts.append(Part("head", head, takes={"x": "block"}))
         return Model(self.name, tuple(parts), self.sizes(), source="devlin-2018", axes=AXES)
 
     def sizes(self) -> dict[str, Expr]:

@@ -15,6 +15,9 @@ from symbolic_cost.models.fields import Fields, Origin, shortened
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
 
+Source = str | Path | Mapping[str, Any] | Document
+"""A path, a configuration, or one that knows where its values stand."""
+
 Builder = Callable[[Fields, Shape], Model]
 """What a family provides: reads its fields, calls `fields.refuse()`, declares the model."""
 
@@ -38,7 +41,7 @@ class Imported:
     head_given: bool = True
 
 
-def from_config(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) -> Model:
+def from_config(source: Source, shape: Shape = TRAINING) -> Model:
     """Declare the model of a config.json, its sizes bound.
 
     Args:
@@ -51,7 +54,7 @@ def from_config(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING)
     return imported(source, shape).model
 
 
-def imported(source: str | Path | Mapping[str, Any], shape: Shape = TRAINING) -> Imported:
+def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     """Declare the model of a config.json, with the provenance of every value.
 
     Raises:
@@ -94,7 +97,7 @@ def _family(made: Document) -> tuple[str, Family]:
         raise InputError(f"{made.where('model_type')}: {shortened(name)} is not a family's name")
     if name not in FAMILIES:
         raise UnknownNameError(
-            f"{made.where('model_type')}: {unknown('model_type', name[:60], FAMILIES)}"
+            f"{made.where('model_type')}: {unknown('model_type', name, FAMILIES)}"
         )
     return name, FAMILIES[name]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from sympy import Expr
 
 from symbolic_cost import symbols
+from symbolic_cost.errors import Problems
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.tokens import Entry
@@ -17,7 +18,10 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
-from symbolic_cost.symbols import exact
+from symbolic_cost.symbols import exact, size
+
+_DERIVED = ("q", "P")
+"""Sizes that follow from others unless they are given."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,19 @@ class GPT:
     mlp: MLP = field(default_factory=MLP)
     dropout: bool = True
     name: str = "gpt"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size.
+
+        Raises:
+            InputError: every size that is zero, negative, a fraction, text or not real.
+        """
+        problems = Problems()
+        for name in ("b", "l", "e", "f", "h", "q", "V", "P", "n_layers"):
+            value = getattr(self, name)
+            if value is not None or name not in _DERIVED:
+                problems.attempt(size, value, name)
+        problems.refuse()
 
     def model(self) -> Model:
         """Declare the model."""

@@ -85,8 +85,8 @@ def kernel(name: str) -> Attention:
     return Attention(name)
 
 
-def running(model: Model, wanted: Attention) -> Running:
-    """Return a model with its attention cores as they are asked to run.
+def running(model: Model, wanted: Attention | None) -> Running:
+    """Return a model with its attention cores as they are asked to run, or as declared.
 
     A core that takes more than queries, keys and values (a bias on its scores) has no flash kernel
     and stays op by op; one that its layer declares as a kernel stays one.
@@ -120,7 +120,7 @@ def _groups(part: Part) -> Iterator[tuple[Op, ...]]:
     yield from ((op,) for op in core)
 
 
-def _runs_as(group: Sequence[Op], wanted: Attention) -> Attention | None:
+def _runs_as(group: Sequence[Op], wanted: Attention | None) -> Attention | None:
     """Return how a core runs; None for what is no core."""
     if len(group) == 1:
         (op,) = group
@@ -128,7 +128,7 @@ def _runs_as(group: Sequence[Op], wanted: Attention) -> Attention | None:
         return Attention.FLASH if attends else None
     inside = {made.tensor for op in group for made in op.outputs}
     extra = [o for op in group[1:-1] for o in op.inputs if o.tensor not in inside]
-    return Attention.EAGER if extra else wanted
+    return Attention.EAGER if extra or wanted is None else wanted
 
 
 def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]:

@@ -15,6 +15,7 @@ from symbolic_cost.ops.elementwise import cross_entropy, dropout
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
 
@@ -73,7 +74,8 @@ class RNN:
 
     def _layer(self) -> tuple[Op, ...]:
         kept = "dropped" if self.dropout else "x"
-        return (*self._drop(), *scope("layer", (self.cell.op(),), x=kept, y="y"))
+        cell = scope("layer", (self.cell.op(),), x=kept, y="made")
+        return (*self._drop(), *cell, view("pass", "made[b l o] -> y[b l i]"))
 
     def _head(self) -> tuple[Op, ...]:
         kept = "dropped" if self.dropout else "x"

@@ -25,6 +25,17 @@ class Shape:
     l: Expr = symbols.l
     c: Expr = Integer(0)
 
+    def __post_init__(self) -> None:
+        """Take plain integers as well; only the cache may be empty.
+
+        Raises:
+            InputError: what is no size.
+        """
+        for name in ("b", "l", "c"):
+            value = getattr(self, name)
+            empty = name == "c" and value == 0
+            object.__setattr__(self, name, Integer(0) if empty else symbols.size(value, name))
+
 
 TRAINING = Shape()
 """b sequences of l tokens, no cache."""

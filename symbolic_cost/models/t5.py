@@ -23,7 +23,7 @@ from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -41,6 +41,14 @@ TARGET = Positions("o", "m", "u", "u")
 ENCODED = Positions("", "t", "t", "t")
 """A source whose keys and values are in the cache."""
 
+_ENCODER = {"x": "encoder.embedding"}
+_DECODER = {
+    "x": "decoder.embedding",
+    "memory": "encoder.norm",
+    # of the cache, once the source is encoded
+    "cross.k": OUTSIDE,
+    "cross.v": OUTSIDE,
+}
 _POSITION = {"position": "position"}
 
 
@@ -91,7 +99,7 @@ class T5:
         encoder = (
             Part("encoder.embedding", self._embedding(SOURCE)),
             Part("encoder.position", (distances(SOURCE),)),
-            Part("encoder.block", self._encoder(), exact(self.n_layers)),
+            Part("encoder.block", self._encoder(), exact(self.n_layers), _ENCODER),
             Part("encoder.norm", self._last(SOURCE)),
         )
         return Model(
@@ -100,7 +108,7 @@ class T5:
                 *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
                 Part("decoder.position", (distances(TARGET),)),
-                Part("decoder.block", self._decoder(), exact(self.n_dec)),
+                Part("decoder.block", self._decoder(), exact(self.n_dec), _DECODER),
                 Part("decoder.norm", self._last(TARGET)),
                 Part("head", self._head()),
             ),

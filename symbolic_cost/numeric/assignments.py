@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import check_values
@@ -15,11 +15,12 @@ _LONGEST = 60
 _ACCEPTED = "NAME=INTEGER is accepted, as in m1=4 or l=1_000_000"
 
 
-def parse_assignments(texts: Iterable[str]) -> dict[str, int]:
+def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dict[str, int]:
     """Return the number by symbol name of texts like "m1=4" or "b=2,l=1_000".
 
     Args:
         texts: each one assignment or several with commas between them.
+        others: names beside those of symbols.
 
     Raises:
         InputError: every malformed text, symbol named twice, unknown name and number that the
@@ -38,7 +39,7 @@ def parse_assignments(texts: Iterable[str]) -> dict[str, int]:
         else:
             values[found["name"]] = int(found["number"])
     try:
-        check_values(values)
+        check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:
         problems += error.problems
     if problems:

@@ -38,9 +38,11 @@ def cost(
     Raises:
         PlacementError: the placement and the model do not go together.
         ConventionError: the conventions do not answer for an op.
+        InputError: the recompute policy matches no op.
     """
     counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
     _check(model, placement, counter)
+    _check_regions(model, recompute)
     flows = [Flow(Book(part, counter, placement, conventions, recompute)) for part in model.parts]
     for flow in flows:
         flow.run()
@@ -75,6 +77,16 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
                 problems += error.problems
     if problems:
         raise PlacementError(dict.fromkeys(problems))
+
+
+def _check_regions(model: Model, recompute: Recompute) -> None:
+    """Refuse a policy that would change nothing."""
+    paths = [f"{part.path}.{op.path}" for part in model.parts for op in part.ops]
+    if recompute.segment and not any(recompute.region(path) for path in paths):
+        raise InputError(
+            f"recompute policy {recompute.name!r}: model {model.name!r} has no {recompute.segment} "
+            f"that could run again ({recompute.meaning}); recompute none is accepted"
+        )
 
 
 def _book_kernels(book: Book, op: Op) -> None:

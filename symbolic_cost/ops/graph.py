@@ -6,15 +6,21 @@ into its place by `scope`, which prefixes paths and tensor names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import At, Axis, Glossary
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+
+OUTSIDE = "outside"
+"""Source of what no part of the model makes."""
+
+_BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,34 @@ class Part:
         path: dotted place in the model.
         ops: in order; tensors are linked by name.
         repeat: how often the part occurs, one after the other.
+        takes: ports: by the name of a tensor that comes from outside, the path of the part whose
+            result it is; empty for the part before, OUTSIDE for an input of the model.
+            Constants and tensors shared by the model ("@") need no port.
     """
 
     path: str
     ops: tuple[Op, ...]
     repeat: Expr = Integer(1)
+    takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
+
+    @property
+    def results(self) -> tuple[Operand, ...]:
+        """What it hands on: tensors that none of its ops takes."""
+        taken = {operand.tensor for op in self.ops for operand in op.inputs}
+        results = (operand for op in self.ops for operand in op.outputs)
+        return tuple(o for o in results if o.tensor not in taken and not _is_shared(o))
+
+    @property
+    def inputs(self) -> Mapping[str, Operand]:
+        """What it takes from outside, by name."""
+        inputs: dict[str, Operand] = {}
+        results: set[str] = set()
+        for op in self.ops:
+            for operand in op.inputs:
+                if not (operand.tensor in results or operand.constant or _is_shared(operand)):
+                    inputs.setdefault(operand.tensor, operand)
+            results |= {operand.tensor for operand in op.outputs}
+        return inputs
 
     def __post_init__(self) -> None:
         """Check that every tensor is used with the axes it was made with."""
@@ -50,6 +79,12 @@ class Part:
                         f"{self.path}.{op.path}: tensor {operand.tensor!r} exists already"
                     )
                 made[operand.tensor] = operand.axes
+        problems += [
+            f"{self.path}: tensor {name!r} has no producer and is no port of the part: its ops "
+            f"make {', '.join(sorted(made)) or 'nothing'}, its ports are {', '.join(self.takes)}"
+            for name in self.inputs
+            if name not in self.takes
+        ]
         if problems:
             raise PatternError(problems)
 
@@ -89,8 +124,21 @@ class Model:
             for name, where in self._first_uses().items()
             if self.axes and name not in self.axes
         ]
+        problems += self._unlinked()
         if problems:
             raise PatternError(problems)
+        sizeless = tuple(self._sizeless())
+        if sizeless:
+            raise InputError(sizeless)
+
+    def _sizeless(self) -> Iterator[str]:
+        """Say which sizes are none: zero, negative or complex numbers, and those of no number."""
+        yield from (
+            f"model {self.name!r}: axis {axis} has size {shown(length)}: "
+            "a positive number or a symbol is accepted"
+            for axis, length in self.sizes.items()
+            if not _is_size(length)
+        )
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -102,6 +150,28 @@ class Model:
         known = [self.axes[name] for name in self.axis_names if name in self.axes]
         return tuple(axis for place in places for axis in known if axis in place)
 
+    def _unlinked(self) -> Iterator[str]:
+        """Say which ports get what they do not take."""
+        handed: dict[str, tuple[Operand, ...]] = {}
+        for part in self.parts:
+            for port, operand in part.inputs.items():
+                source = part.takes[port] or next(reversed(handed), OUTSIDE)
+                if source == OUTSIDE:
+                    continue
+                if source not in handed:
+                    yield (
+                        f"part {part.path!r} takes {port!r} from {source!r}: parts before it are "
+                        f"{', '.join(handed) or 'none'}"
+                    )
+                elif all(made.axes != operand.axes for made in handed[source]):
+                    made = ", ".join(_shown(result) for result in handed[source])
+                    yield (
+                        f"part {part.path!r} takes {_shown(operand)} and {source!r} hands on {made}"
+                    )
+            if part.results:
+                handed[part.path] = part.results
+            yield from _unlinked_repeats(part)
+
     def _first_uses(self) -> dict[str, str]:
         """Return the path of the op that uses an axis first, by the axis."""
         uses: dict[str, str] = {}
@@ -110,6 +180,41 @@ class Model:
                 for axis in op.axes:
                     uses.setdefault(axis, f"{part.path}.{op.path}")
         return uses
+
+
+def _unlinked_repeats(part: Part) -> Iterator[str]:
+    """Say where a repeated part cannot take, as its first input, what it hands on."""
+    entry = next(iter(part.inputs.values()), None)
+    if part.repeat == 1 or entry is None:
+        return
+    if all(result.axes != entry.axes for result in part.results):
+        yield (
+            f"part {part.path!r} is repeated, takes {_shown(entry)} and hands on "
+            f"{', '.join(map(_shown, part.results)) or 'nothing'}"
+        )
+
+
+def _is_shared(operand: Operand) -> bool:
+    return operand.tensor.startswith("@")
+
+
+def _shown(operand: Operand) -> str:
+    return f"{operand.tensor}[{' '.join(operand.axes)}]"
+
+
+def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
+    """Return a part that stands alone: what its ops do not make comes from outside the model."""
+    taken = tuple(ops)
+    made = {operand.tensor for op in taken for operand in op.outputs}
+    names = {operand.tensor for op in taken for operand in op.inputs if operand.tensor not in made}
+    return Part(path, taken, repeat, dict.fromkeys(sorted(names), OUTSIDE))
+
+
+def _is_size(length: object) -> bool:
+    """Whether an expression may be positive; a mean may be a fraction, a cache may be empty."""
+    if not isinstance(length, Expr):
+        return False
+    return length.is_finite is not False and length.is_extended_nonnegative is not False
 
 
 def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:

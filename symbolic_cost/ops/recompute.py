@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +16,13 @@ class Recompute:
 
     Args:
         name: of the policy.
+        meaning: one line.
         segment: path segment that marks the regions; empty for none.
         every: regions in a row of which only the first one's inputs are kept.
     """
 
     name: str
+    meaning: str
     segment: str
     every: Expr = Integer(1)
 
@@ -31,9 +34,9 @@ class Recompute:
         return ".".join(segments[: segments.index(self.segment) + 1])
 
 
-KEEP_ALL = Recompute("none", "")
-SELECTIVE = Recompute("selective", "core")
-FULL = Recompute("full", "block")
+KEEP_ALL = Recompute("none", "every activation that backward needs is kept", "")
+SELECTIVE = Recompute("selective", "attention cores run again in backward", "core")
+FULL = Recompute("full", "whole blocks run again; full/N keeps every N-th input", "block")
 
 POLICIES = {policy.name: policy for policy in (KEEP_ALL, SELECTIVE, FULL)}
 """Every policy by name: nothing, the attention core, whole blocks."""
@@ -51,6 +54,8 @@ def recompute_policy(name: str) -> Recompute:
         raise UnknownNameError(unknown("recompute policy", name, [*POLICIES, "full/4"]))
     if not slash:
         return POLICIES[base]
-    if not every.isdecimal() or int(every) < 1:
-        raise InputError(f"recompute policy {name!r}: {every!r} is not a positive integer")
-    return Recompute(name, FULL.segment, Integer(every))
+    if not re.fullmatch(r"[0-9]{1,9}", every) or int(every) < 1:
+        raise InputError(
+            f"recompute policy {shown(name)}: {shown(every)} is not a positive integer"
+        )
+    return Recompute(name, FULL.meaning, FULL.segment, Integer(every))

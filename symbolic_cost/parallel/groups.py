@@ -9,7 +9,7 @@ from math import prod
 
 from symbolic_cost.errors import InputError, unknown
 
-MOST_RANKS = 2**20
+MOST_RANKS = 2**14
 """A mesh with more ranks is not listed."""
 
 

@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
 from symbolic_cost.ops.graph import Model
@@ -66,9 +66,14 @@ class Training:
     def __post_init__(self) -> None:
         """Refuse what cannot be offloaded."""
         accepted = [quantity.value for quantity in (*STATES, Quantity.SAVED)]
-        problems = [unknown("offload", n, accepted) for n in self.offload if n not in accepted]
+        strange = sorted(name for name in self.offload if name not in accepted)
+        problems = [unknown("offload", name, accepted) for name in strange]
+        number = symbols.exact(self.microbatches)
+        if number.is_extended_positive is False:
+            problems.append(f"microbatches = {shown(number)}: a positive number is accepted")
         if problems:
             raise InputError(problems)
+        object.__setattr__(self, "microbatches", number)
 
 
 def memory_table(

@@ -10,7 +10,7 @@ from typing import Any
 from sympy import Expr, Integer, Mul
 
 from symbolic_cost.axes import At
-from symbolic_cost.errors import InputError, PlacementError, unknown
+from symbolic_cost.errors import InputError, PlacementError, shown, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
@@ -21,6 +21,20 @@ Degrees = tuple[Expr | int, ...]
 
 MOST_RANKS = 2**24
 """Degrees above this are taken for mistakes."""
+
+WORDS = {
+    "fsdp": "zero",
+    "hsdp": "replicas",
+    "ddp": "dp",
+    "mp": "tp",
+    "tensor": "tp",
+    "data": "dp",
+    "pipeline": "pp",
+    "context": "cp",
+    "expert": "ep",
+    "sequence": "sp",
+}
+"""Strategies by other words of the field."""
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _LEVELS = {0: (), 1: ("optimizer",), 2: ("weight_gradient", "optimizer"), 3: STORED}
@@ -198,13 +212,15 @@ def parse_strategy(text: str) -> Strategy:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         numbers = value.split("x")
         if name in found:
-            problems.append(f"{name!r} is given twice")
+            problems.append(f"{shown(name)} is given twice")
         elif name not in STRATEGIES and name not in options:
-            problems.append(unknown("strategy", name, [*STRATEGIES, *options]))
+            problems.append(unknown("strategy", name, [*STRATEGIES, *options], WORDS))
         elif equals and not all(map(_NUMBER.fullmatch, numbers)):
-            problems.append(f"{part!r}: {value!r} is not a positive integer up to {MOST_RANKS}")
+            problems.append(
+                f"{shown(part)}: {shown(value)} is not a positive integer up to {MOST_RANKS}"
+            )
         elif name in options and (not equals or len(numbers) > 1):
-            problems.append(f"{part!r}: {name} takes one number, such as {name}=1")
+            problems.append(f"{shown(part)}: {name} takes one number, such as {name}=1")
         else:
             symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
             found[name] = tuple(map(int, numbers)) if equals else symbolic

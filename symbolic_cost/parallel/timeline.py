@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.parallel.orders import Pass, Place, Task
 from symbolic_cost.parallel.schedules import Schedule, schedule
 from symbolic_cost.symbols import M, pp, v
@@ -29,7 +29,8 @@ class Event:
     end: Fraction
 
 
-MOST_PASSES = 10**5
+MOST_STAGES = 512
+MOST_PASSES = 2 * 10**4
 """Longer schedules are not run task by task; their formulas hold all the same."""
 
 TIMES: Mapping[Pass, int] = {
@@ -67,10 +68,12 @@ def timeline(
 def _check(made: Schedule, stages: int, microbatches: int, chunks: int) -> None:
     sizes = {pp: stages, M: microbatches, v: chunks}
     problems = [
-        f"{meaning}={number!r}: a positive integer is accepted"
+        f"{meaning}={shown(number)}: a positive integer is accepted"
         for meaning, number in (("pp", stages), ("microbatches", microbatches), ("chunks", chunks))
         if type(number) is not int or number < 1
     ]
+    if not problems and stages > MOST_STAGES:
+        problems.append(f"pp={stages}: a schedule of up to {MOST_STAGES} stages is run one by one")
     if not problems and stages * microbatches * chunks > MOST_PASSES:
         problems.append(
             f"{stages} stages, {microbatches} microbatches and {chunks} chunks are too many to "
@@ -97,6 +100,10 @@ class _Clock:
     ) -> None:
         self._orders = made.plan(stages, microbatches, chunks)
         self._chains = {m: made.chain(stages, chunks, m) for m in range(microbatches)}
+        self._positions = {
+            m: {place: position for position, place in enumerate(chain)}
+            for m, chain in self._chains.items()
+        }
         self._times = {work: Fraction(time, chunks) for work, time in times.items()}
         self._done: dict[tuple[bool, int, Place], Fraction] = {}
 
@@ -129,7 +136,7 @@ class _Clock:
         if task.work is Pass.BACKWARD_WEIGHT:
             return []
         chain = self._chains[task.microbatch]
-        position = chain.index(place)
+        position = self._positions[task.microbatch][place]
         forward = task.work is Pass.FORWARD
         if not forward and position == len(chain) - 1:
             return [(True, task.microbatch, place)]

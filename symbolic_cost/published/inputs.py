@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.reading import json_value, read_text
 
 LARGEST = 10**15
 """No size or degree of a model is larger; what is, was mistyped."""
@@ -38,6 +37,8 @@ class Inputs(BaseModel):
                 contradiction between them.
         """
         try:
+            if not isinstance(inputs, Mapping):
+                raise InputError(f"inputs are {shown(inputs)}: a mapping by name is accepted")
             found = cls.model_validate(dict(inputs))
         except ValidationError as error:
             raise InputError([cls._said(problem) for problem in error.errors()]) from None
@@ -59,9 +60,9 @@ class Inputs(BaseModel):
             place = f" of {'.'.join(groups)!r}" if groups else ""
             return unknown(f"input{place}", last, group.model_fields)
         if problem["type"] == "missing":
-            return f"input {name!r} is missing"
+            return f"input {shown(name)} is missing"
         message = problem["msg"][0].lower() + problem["msg"][1:]
-        return f"input {name!r} is {problem['input']!r}: {message}"
+        return f"input {shown(name)} is {shown(problem['input'])}: {message}"
 
     @classmethod
     def _group(cls, groups: list[str]) -> type[Inputs]:
@@ -96,16 +97,8 @@ def read_inputs(path: str) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, is too large, or is not one JSON object.
     """
-    refused = f"inputs file {path!r}"
-    try:
-        data = Path(path).read_bytes()
-        if len(data) > MOST_BYTES:
-            raise InputError(f"{refused}: has {len(data)} bytes; at most {MOST_BYTES} are read")
-        found = json.loads(data)
-    except OSError as error:
-        raise InputError(f"{refused}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{refused}: is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f'{refused}: holds no object; write for example {{"b": 1, "l": 2048}}')
-    return found
+    place = f"inputs file {shown(path, 200)}"
+    values = json_value(read_text(path, MOST_BYTES, place), place)
+    if not isinstance(values, dict):
+        raise InputError(f'{place}: holds no object; write for example {{"b": 1, "l": 2048}}')
+    return values

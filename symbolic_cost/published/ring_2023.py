@@ -20,7 +20,7 @@ from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Inputs, Rate
 from symbolic_cost.published.printed import not_recomputed, printed_rows
@@ -60,7 +60,7 @@ def minimal_block() -> Expr:
         einsum("scores", "q[c e], keys[t e] -> scores[c t]"),
         einsum("attend", "scores[c t], values[t e] -> context[c e]"),
     )
-    model = Model("ring-attention", (Part("step", ops),), sizes, source="liu-2023")
+    model = Model("ring-attention", (fragment("step", ops),), sizes, source="liu-2023")
     table = cost(model, MODEL_FLOP)
     flop = table.total(Quantity.FLOP, phase=Phase.FORWARD)
     reads = table.select(Quantity.READ, phase=Phase.FORWARD)

@@ -8,14 +8,17 @@ has a number of its own.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
+from symbolic_cost.reading import read_text
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.runs import Run, Way, rates, step_seconds
@@ -31,6 +34,7 @@ VOCABULARY = 50257
 """Vocabulary of rows that give none."""
 
 MOST_ROWS = 10**5
+MOST_BYTES = 2**24
 _START = {"n_half": 1e10, "t_h": 5e-5}
 """Where the search starts for what a machine neglects."""
 
@@ -278,13 +282,11 @@ def read_rows(path: str | Path) -> list[Measured]:
     Raises:
         InputError: the file cannot be read, or everything that is wrong with its rows.
     """
-    place = f"rows file {str(path)!r}"
+    place = f"rows file {shown(str(path), 200)}"
+    text = read_text(path, MOST_BYTES, place)
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.DictReader(StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error as error:
         raise InputError(f"{place}: is not a CSV file: {error}") from None
     if not 0 < len(rows) <= MOST_ROWS:
         raise InputError(f"{place}: has {len(rows)} rows; 1 to {MOST_ROWS} are accepted")
@@ -300,6 +302,8 @@ def read_rows(path: str | Path) -> list[Measured]:
 
 def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measured | None:
     before = len(problems)
+    if None in row:
+        problems.append(f"{place}: has more cells than the first line has names")
     sizes = {
         name: _count(row.get(name), name, place, problems)
         for name in (*COLUMNS, *(("V",) if row.get("V") else ()))
@@ -309,7 +313,8 @@ def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measur
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < np.inf:
-        problems.append(f"{place}: {MEASURED} is {row[MEASURED]!r}: a positive number is accepted")
+        said = shown(row[MEASURED])
+        problems.append(f"{place}: {MEASURED} is {said}: a positive number is accepted")
     if len(problems) > before:
         return None
     run = Run(**{"V": VOCABULARY, **sizes})
@@ -318,7 +323,12 @@ def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measur
 
 
 def _count(text: str | None, name: str, place: str, problems: list[str]) -> int:
-    if text is not None and text.isdecimal() and len(text) < 10 and int(text) > 0:  # noqa: PLR2004 - digits of a size
-        return int(text)
-    problems.append(f"{place}: {name} is {text!r}: a positive integer is accepted")
+    number = _WHOLE.fullmatch(text.strip()) if text is not None else None
+    if number is not None and int(number[1]) > 0:
+        return int(number[1])
+    problems.append(f"{place}: {name} is {shown(text)}: a positive integer is accepted")
     return 0
+
+
+_WHOLE = re.compile(r"([0-9]{1,9})(?:\.0*)?")
+"""An integer, as spreadsheets write it too: 1024 or 1024.0."""

@@ -97,9 +97,9 @@ class StagePasses:
     ) -> Expr:
         """Define what a stage waits for its neighbours in one pass."""
         sent = []
-        for row in table.select(Quantity.COMMUNICATION, kind="pipeline", phase=phases):
+        for row in table.select(Quantity.COMMUNICATION, phase=phases):
             move = row.collective
-            if move is not None and not row.per_step:
+            if move is not None and row.kind == "pipeline" and not row.per_step:
                 hops = self.to.hops("neighbours", self.given.timing.pair("pp"))
                 took = self.given.timing.collectives.time(
                     move.kind, move.message / self.given.parts, hops

@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, brief, shown, unknown, visible
+from symbolic_cost.reading import read_text
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import (
@@ -32,7 +33,7 @@ from symbolic_cost.systems.machines import (
     MachineLink,
 )
 
-MOST_BYTES = 10**6
+MOST_BYTES = 2**17
 """A record is a page of text; a larger file is another one."""
 
 _SMALLEST, _LARGEST = Decimal("1e-30"), Decimal("1e30")
@@ -52,7 +53,10 @@ class _Figure(_Record):
     @classmethod
     def _number(cls, value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise ValueError(f"{value!r} is not a number")  # noqa: TRY004 - pydantic collects these
+            said = f"{shown(value)} is not a number"
+            raise ValueError(said)  # noqa: TRY004 - pydantic collects these
+        if isinstance(value, Decimal) and not value.is_finite():
+            raise ValueError(f"{value} is not finite")
         if not (value == 0 or _SMALLEST <= value <= _LARGEST):
             raise ValueError(f"{value}: 0 or a number from {_SMALLEST} to {_LARGEST} is accepted")
         return value
@@ -210,18 +214,8 @@ def load_machine(path: str | Path) -> Machine:
     Raises:
         InputError: the file cannot be read or is too large, or everything that is wrong with it.
     """
-    place = f"machine file {str(path)!r}"
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{place}: has {len(data)} bytes; at most {MOST_BYTES} are read")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{place}: is not UTF-8 text") from None
-    return machine_of(text, place)
+    place = f"machine file {shown(str(path), 200)}"
+    return machine_of(read_text(path, MOST_BYTES, place), place)
 
 
 def machine_of(text: str, place: str = "machine") -> Machine:
@@ -237,7 +231,8 @@ def machine_of(text: str, place: str = "machine") -> Machine:
     try:
         data = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: is not TOML: {error}") from None
+        said = brief(visible(str(error)), 200)
+        raise InputError(f"{place}: is not TOML: {said}") from None
     try:
         record = _Machine.model_validate(data)
     except ValidationError as error:
@@ -250,7 +245,10 @@ def machine_of(text: str, place: str = "machine") -> Machine:
 
 
 def _said(place: str, problem: Mapping[str, Any]) -> str:
-    where = ".".join(str(step) for step in problem["loc"])
+    where = visible(brief(".".join(str(step) for step in problem["loc"]), 100))
+    if problem["type"] in ("model_type", "dict_type", "list_type"):
+        accepted = _TABLES[problem["type"]]
+        return f"{place}: {where} is {shown(problem['input'])}: {accepted} is accepted"
     if problem["type"] == "extra_forbidden":
         return f"{place}: {where} is not part of a record"
     if problem["type"] == "missing":
@@ -258,6 +256,13 @@ def _said(place: str, problem: Mapping[str, Any]) -> str:
     message = problem["msg"]
     own = message.removeprefix("Value error, ")
     return f"{place}: {where}: {own if own != message else message[0].lower() + message[1:]}"
+
+
+_TABLES = {
+    "model_type": 'a table such as { value = 312e12, source = "a key of [sources]" }',
+    "dict_type": "a table of names",
+    "list_type": "a list of tables, [[like this]],",
+}
 
 
 def _contradictions(made: Machine) -> list[str]:

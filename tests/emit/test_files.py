@@ -71,7 +71,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         ("file/out", "directory '{here}/file' does not exist"),
         ("pipe", "is not a regular file; leave it out to print"),
         ("x" * 300, "cannot be written: File name too long"),
-        ("a\0b", "cannot be written: embedded null byte"),
+        ("a\0b", "cannot be written: its name has a null character"),
         (".", "is a directory; give the name of a file"),
     ],
 )

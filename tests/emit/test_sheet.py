@@ -114,7 +114,12 @@ def test_table(monkeypatch):
     ]
 
 
-def test_table_folds_and_never_cuts(monkeypatch):
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+
+def test_table_folds_and_never_cuts(monkeypatch, terminal):  # noqa: ARG001
     monkeypatch.setenv("COLUMNS", "40")
     formula = sum(b**n * (l + n) for n in range(1, 40))
     text = render(Sheet("t", (Column("f"),), ((formula,), ("x" * 300,))), "table")
@@ -124,7 +129,7 @@ def test_table_folds_and_never_cuts(monkeypatch):
     assert text.count("x") == 300
 
 
-def test_names_are_not_squeezed_by_formulas(monkeypatch):
+def test_names_are_not_squeezed_by_formulas(monkeypatch, terminal):  # noqa: ARG001
     monkeypatch.setenv("COLUMNS", "100")
     name = "block attention layer core scores"
     sheet = Sheet("t", (Column("op"), Column("f")), ((name, sum(b**n for n in range(99))),))
@@ -136,10 +141,19 @@ def test_table_has_no_colours(monkeypatch):
     assert "\x1b" not in render(AWKWARD, "table")
 
 
-def test_table_is_as_wide_as_a_wide_terminal(monkeypatch):
+def test_table_is_as_wide_as_a_wide_terminal(monkeypatch, terminal):  # noqa: ARG001
     monkeypatch.setenv("COLUMNS", "200")
     text = render(Sheet("t", (Column("f"),), (("word " * 39,),)), "table")
     assert max(map(len, text.splitlines())) > 190
+
+
+def test_a_pipe_gets_the_same_from_every_terminal(monkeypatch):
+    sheet = Sheet("t", (Column("f"),), (("word " * 39,),))
+    texts = set()
+    for columns in ("40", "100", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        texts.add(render(sheet, "table"))
+    assert len(texts) == 1
 
 
 NESTED = Sheet("t", (Column("part"),), ((Nested("", "gpt", 0),), (Nested("block.mlp", "mlp", 2),)))

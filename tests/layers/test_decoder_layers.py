@@ -23,7 +23,7 @@ from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.symbols import E, E_t, V, b, e, ep, f, f_m, f_s, h, k, l, m1, q
 
@@ -32,7 +32,7 @@ RULES = preset("model-flop")
 
 def table(layer, placement=WHOLE, *, latent=None, shape=Shape(), rules=RULES):  # noqa: B008
     sizes = Sizes().axes(shape, latent)
-    model = Model("layer", (Part("layer", layer.ops()),), sizes, means=("z",))
+    model = Model("layer", (fragment("layer", layer.ops()),), sizes, means=("z",))
     return cost(model, rules, placement)
 
 
@@ -131,7 +131,7 @@ def test_experts_on_other_ranks_are_reached_by_all_to_all():
 
 def test_padded_experts_compute_their_capacity():
     sizes = Sizes(capacity=Fraction(5, 4)).axes(Shape())
-    model = Model("layer", (Part("layer", MixtureOfExperts().ops()),), sizes, means=("z",))
+    model = Model("layer", (fragment("layer", MixtureOfExperts().ops()),), sizes, means=("z",))
     made = cost(model, RULES).select(path="layer.experts")
     assert same(made.total("flop", phase=Phase.FORWARD), Rational(15, 2) * b * l * E_t * e * f_m)
 
@@ -139,7 +139,7 @@ def test_padded_experts_compute_their_capacity():
 def test_tokens_and_logits_share_a_table():
     ops = (*Tokens().ops(), *replace(Logits(), steps=Exit.NONE).ops())
     renamed = tuple(op for op in ops if op.path in {"token", "logits"})
-    model = Model("ends", (Part("ends", renamed[:1]), Part("head", renamed[1:])), _ends())
+    model = Model("ends", (fragment("ends", renamed[:1]), fragment("head", renamed[1:])), _ends())
     assert cost(model, RULES).total("parameter") == V * e
 
 

@@ -190,7 +190,7 @@ def test_a_strategy_alone_has_no_model(tmp_path):
         ("a.yaml", "x: [1", "a.yaml: line 1: neither JSON nor YAML"),
         ("a.json", "{}", "a.json: of no known format"),
         ("a.json", "[1, 2]", "a.json: of no known format"),
-        ("a.json", '{"a":' * 5000 + "1" + "}" * 5000, "a.json: nested too deeply"),
+        ("a.json", '{"a":' * 5000 + "1" + "}" * 5000, "a.json: is not JSON: nested too deeply"),
         (
             "run.sh",
             "--num-layers 2 --tensor-model-parallel-size -3",

@@ -4,14 +4,14 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import V, b, e, f, h, l, m1, n_layers
 
 MODEL = Model(
     "small",
     (
-        Part(
+        fragment(
             "block",
             (
                 einsum("heads", "x[b l e], *w[e h d] -> q[b l h d]"),
@@ -20,7 +20,7 @@ MODEL = Model(
             ),
             n_layers,
         ),
-        Part("head", (einsum("logits", "x[b l e], *w[e v] -> logits[b l v]"),)),
+        fragment("head", (einsum("logits", "x[b l e], *w[e v] -> logits[b l v]"),)),
     ),
     {"b": b, "l": l, "e": e, "h": h, "d": e / h, "f": f, "v": V},
 )

@@ -76,7 +76,7 @@ def test_an_op_is_not_counted_with_the_ops_below_its_path():
 
 
 def test_nothing_makes_an_empty_frame():
-    nothing = TABLE.select(path="nowhere")
+    nothing = TABLE.select(where=lambda row: not row.path)
     assert len(frame(nothing, SIZES)) == 0
     assert pivot(nothing, COLUMNS).shape == (0, 3)
 

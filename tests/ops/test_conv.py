@@ -10,7 +10,7 @@ from symbolic_cost.errors import PatternError, PlacementError, UnknownNameError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.conv import conv, pool, transposed_conv
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 
 SIZES = {"b": 2, "g": 3, "i": 2, "o": 5, "y": 6, "x": 7, "s": 3, "t": 2, "p": 4, "q": 6}
@@ -18,7 +18,7 @@ GROUPED = "x[b g i y x], *w[g i o s t] + *bias[g o] -> u[b g o p q]"
 
 
 def table(op, conventions="exact", placement=None, sizes=SIZES):
-    model = Model("m", (Part("part", (op,)),), {a: Integer(n) for a, n in sizes.items()})
+    model = Model("m", (fragment("part", (op,)),), {a: Integer(n) for a, n in sizes.items()})
     return cost(model, PRESETS[conventions], *([placement] if placement else []))
 
 

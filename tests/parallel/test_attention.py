@@ -8,7 +8,7 @@ import pytest
 from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.models.decoder import ATTENTION
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from tests.parallel import algorithms, attention
 from tests.parallel.derived import assert_same_results, derived_words, sizes
 from tests.parallel.simulator import Ranks
@@ -96,7 +96,7 @@ PLAIN_ATTENTION = replace(ATTENTION, rotated=Rotated.NOTHING)
 def model(shape):
     layer = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK))
     length = dict.fromkeys(("r", "t", "m"), shape["l"])
-    return Model("attention", (Part("block", layer.ops()),), sizes(shape | length), axes=AXES)
+    return Model("attention", (fragment("block", layer.ops()),), sizes(shape | length), axes=AXES)
 
 
 def fused(shape):
@@ -106,7 +106,7 @@ def fused(shape):
     given = {axis: size for axis, size in shape.items() if axis not in "kg"}
     return Model(
         "attention",
-        (Part("block", layer.ops()),),
+        (fragment("block", layer.ops()),),
         sizes(given | length | {"h": shape["k"], "c": 3}),
         axes=AXES,
     )
@@ -178,7 +178,7 @@ def test_rings_keep_no_copies(ring):
     """Keys that are copied to every query head otherwise go round once for all of them."""
     copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
     plain = model(GROUPED)
-    declared = Model("copied", (Part("block", copied.ops()),), plain.sizes, axes=AXES)
+    declared = Model("copied", (fragment("block", copied.ops()),), plain.sizes, axes=AXES)
     assert derived_words(declared, f"ring={ring}") == derived_words(plain, f"ring={ring}")
 
 
@@ -186,7 +186,7 @@ def test_rings_keep_no_copies(ring):
 def test_copied_keys_are_saved_whole(cp):
     """Their gradients are added over the copies before they are scattered."""
     copied = replace(PLAIN_ATTENTION, core=AttentionCore(steps=Step.MASK | Step.COPY))
-    declared = Model("copied", (Part("block", copied.ops()),), model(GROUPED).sizes, axes=AXES)
+    declared = Model("copied", (fragment("block", copied.ops()),), model(GROUPED).sizes, axes=AXES)
     words = derived_words(declared, f"cp={cp}")
     block = 2 * 4 * 12 * 6 * 2  # keys and values
     sent = block * (cp - 1) // cp

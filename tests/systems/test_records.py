@@ -189,7 +189,7 @@ def test_unreadable_files(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         load_machine(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="not UTF-8"):
+    with pytest.raises(InputError, match="not a text file in UTF-8"):
         load_machine(tmp_path / "bytes.toml")
     (tmp_path / "large.toml").write_bytes(b"#" * (10**6 + 1))
     with pytest.raises(InputError, match="at most"):

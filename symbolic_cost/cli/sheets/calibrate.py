@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from symbolic_cost.cli.sheets.systems import found_machine
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import Problems
 from symbolic_cost.systems.calibration import (
@@ -15,7 +14,8 @@ from symbolic_cost.systems.calibration import (
     errors_of,
     read_rows,
 )
-from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.machines import SYMBOLIC, Machine
+from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.runs import rates, step_seconds
 
 
@@ -39,8 +39,10 @@ def fitted(system: str, files: Sequence[str]) -> Fitted:
         InputError: every problem of the machine and the files.
     """
     problems = Problems()
-    start = problems.attempt(found_machine, system)
+    start = problems.attempt(find_machine, system)
     sets = [problems.attempt(read_rows, file) for file in files]
+    if start is SYMBOLIC:
+        problems.found.append("machine 'symbolic' has no numbers to start from: name another one")
     problems.refuse()
     machine = calibrate(sets, start)
     errors = {file: _errors(machine, rows) for file, rows in zip(files, sets, strict=True)}

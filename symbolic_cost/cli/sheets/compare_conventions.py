@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.cli.sheets.formula import number
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems
+from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.numeric.assignments import parse_assignments

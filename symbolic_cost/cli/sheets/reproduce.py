@@ -48,8 +48,8 @@ def summary(result: Reproduction) -> str:
     return f"{result.matched} of {result.total} published numbers match"
 
 
-def reproduction_json(result: Reproduction) -> str:
-    """Return the record that programs read."""
+def reproduction_json(result: Reproduction, formulas: Mapping[str, Expr]) -> str:
+    """Return the record that programs read, with the formulas that are known by key."""
     record = {
         "name": result.name,
         "matched": result.matched,
@@ -60,6 +60,7 @@ def reproduction_json(result: Reproduction) -> str:
                 "published": row.published,
                 "computed": row.computed,
                 "match": row.match,
+                **({"formula": _formula(formulas, row.key)} if formulas else {}),
                 **({"note": row.note} if row.note else {}),
             }
             for row in result.rows

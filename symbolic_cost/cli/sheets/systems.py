@@ -6,19 +6,7 @@ from sympy import Expr
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.systems.machines import SYMBOLIC, Machine
-from symbolic_cost.systems.records import load_machine, machine, machine_names
-
-
-def found_machine(name: str) -> Machine:
-    """Return a machine by name ("symbolic" has symbols for rates), or from a TOML file.
-
-    Raises:
-        InputError: no such machine, or every problem of the file.
-    """
-    if name == SYMBOLIC.name:
-        return SYMBOLIC
-    return load_machine(name) if name.endswith(".toml") else machine(name)
+from symbolic_cost.systems.records import find_machine, machine, machine_names
 
 
 def machines_sheet() -> Sheet:
@@ -53,7 +41,7 @@ def machines_sheet() -> Sheet:
 
 def machine_sheet(name: str) -> Sheet:
     """Tabulate every number of a machine with its source and what it includes."""
-    made = found_machine(name)
+    made = find_machine(name)
     rows = tuple(
         (
             place,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -11,22 +12,32 @@ from symbolic_cost.analysis.scaling import crossover, derivative, elasticity, le
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.jobs.build import modelled
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import symbol
 
 
-def scaling_sheet(work: Setup, name: str, wrt: str) -> Sheet:
+def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) -> Sheet:
     """Say how a cost grows with a symbol, and where attention overtakes the MLP.
 
+    Args:
+        work: what is costed.
+        name: of the cost.
+        wrt: the symbol that grows.
+        point: a named model at whose sizes the numbers are taken; its own unless given.
+
     Raises:
-        InputError: unknown cost or symbol.
+        InputError: unknown cost, symbol or model.
     """
     problems = Problems()
+    at = None if point is None else problems.attempt(modelled, point)
     cost = problems.attempt(named_cost, name)
     grown = problems.attempt(symbol, wrt)
     problems.refuse()
+    if at is not None:
+        work = replace(work, model=replace(work.model, bindings=at.bindings))
     stepped = cost.total(work.rows)
     total = factored(smoothed(stepped))
     rows: list[tuple[Cell, ...]] = [
@@ -36,7 +47,7 @@ def scaling_sheet(work: Setup, name: str, wrt: str) -> Sheet:
         _scaled(work, f"leading term in {wrt}", lambda: factored(leading_term(total, grown))),
     ]
     attention, mlp = (
-        smoothed(cost.total(work.rows.select(path=path)))
+        smoothed(cost.total(work.rows.below(path)))
         for path in ("block.attention.core", "block.mlp")
     )
     if attention.has(grown) and mlp != 0:

@@ -76,9 +76,9 @@ def _ops(work: Setup, costs: Sequence[NamedCost]) -> Iterator[tuple[Part, str, l
     for part in work.share.parts:
         for op in part.ops:
             path = f"{part.path}.{op.path}"
-            one = work.rows.select(path=path).once()
+            one = work.rows.below(path).once()
             if len(one):
-                known = bound.select(path=path).once()
+                known = bound.below(path).once()
                 yield part, path, [_pair(cost, one, known) for cost in costs]
 
 

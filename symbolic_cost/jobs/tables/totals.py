@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import latex
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.tree import tree_sheet
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
@@ -35,6 +38,18 @@ def total_latex(work: Setup, name: str, phase: str | None, path: str | None) -> 
         InputError: unknown cost, phase or path.
     """
     return latex(_total(work.rows, name, phase, path)[1])
+
+
+def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
+    """Nest the totals of a cost by the parts of the model, with their shares.
+
+    Raises:
+        InputError: unknown cost or phase, or numbers that do not fit.
+    """
+    cost = named_cost(name, phase)
+    work.bound  # noqa: B018 - refuses numbers that do not fit
+    sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)
+    return replace(sheet, notes=sheet.notes + header(work))
 
 
 def below(table: CostTable, path: str | None) -> CostTable:

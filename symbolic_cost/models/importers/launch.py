@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.models.configfile import LARGEST_FILE, document
-from symbolic_cost.models.fields import is_size, shortened
+from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.importers import script, tree
 from symbolic_cost.models.importers.formats import MEGATRON, PUBLISHED, TREES, Format
 from symbolic_cost.models.importers.recipe import Entry, Recipe
+from symbolic_cost.reading import read_text
 
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _VOCABULARY_MULTIPLE = 128
@@ -41,21 +44,16 @@ def recipe(*paths: str | Path) -> Recipe:
             draft.problems += error.problems
     if not paths:
         draft.problems.append("no file is given: name a script, a JSON or a YAML file")
+    twice = [path.name for path, times in Counter(map(Path, paths)).items() if times > 1]
+    draft.problems += [f"{name}: is given more than once" for name in twice]
+    draft.problems = draft.problems or draft.contradictions()
     if draft.problems:
         raise InputError(draft.problems)
     return draft.recipe()
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
-    try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise InputError(f"{path.name}: {size} bytes: at most {LARGEST_FILE} are read")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path.name}: cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InputError(f"{path.name}: not a text file in UTF-8") from None
+    text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
         return _recognised(path.name, script.entries(text, path.name), (MEGATRON,))
     return _recognised(path.name, tree.entries(text, path.name), (*TREES, PUBLISHED))
@@ -70,6 +68,27 @@ def _recognised(
             return known, entries
     marks = "; ".join(f"{known.name}: {', '.join(known.marks)}" for known in formats)
     raise InputError(f"{name}: of no known format. Keys that are looked for: {marks}")
+
+
+def _accepted(target: str) -> tuple[Callable[[object], bool], str] | None:
+    """Return what values a target takes, and how a message says it; None if any."""
+    if target == "degrees.zero":
+        return (lambda value: isinstance(value, int) and 0 <= value <= 3), "a stage from 0 to 3"  # noqa: PLR2004 - stages
+    if target.startswith("degrees.") or target in _COUNTS:
+        return is_size, "a positive integer"
+    if target == "switches.sp":
+        return (lambda value: isinstance(value, bool | str)), "true or false"
+    return None
+
+
+_COUNTS = tuple(
+    f"run.{name}"
+    for name in (
+        *("vocab_multiple", "micro_batch", "global_batch", "sequence", "microbatches"),
+        *("layers_per_chunk", "ranks", "ranks_per_node", "nodes"),
+    )
+)
+_LEFT_OPEN = ("run.nodes", "run.ranks_per_node", "run.global_batch", "run.micro_batch")
 
 
 @dataclass
@@ -103,12 +122,16 @@ class _Draft:
         before = self.origins.get(target)
         if before is not None and self.values[target] != value:
             self.problems.append(
-                f"{entry.where}: {shortened(value)} contradicts {shortened(self.values[target])} "
+                f"{entry.where}: {shown(value)} contradicts {shown(self.values[target])} "
                 f"of {before.where}"
             )
-        if target.startswith("degrees.") and not (is_size(value) or value in (0, False)):
+        accepted = _accepted(target)
+        if accepted is not None and not accepted[0](value):
+            if target in _LEFT_OPEN and value == "":  # a variable of the cluster's own
+                self.unread.append(entry)
+                return
             self.problems.append(
-                f"{entry.where}: {shortened(value)} is not accepted: it must be a positive integer"
+                f"{entry.where}: {shown(value)} is not accepted: it must be {accepted[1]}"
             )
         self.values[target], self.origins[target] = value, entry
 
@@ -120,6 +143,32 @@ class _Draft:
             for target, value in self.values.items()
             if target.startswith(prefix)
         }
+
+    def contradictions(self) -> list[str]:
+        """Say which numbers of ranks and batches do not go together, and where they stand."""
+        degrees, run = self.part("degrees"), self.part("run")
+        if is_size(run.get("nodes")) and is_size(run.get("ranks_per_node")):
+            run.setdefault("ranks", run["nodes"] * run["ranks_per_node"])
+        others = prod(degrees.get(name, 1) for name in ("tp", "pp", "cp"))
+        ranks, data = run.get("ranks"), degrees.get("dp")
+        problems = []
+        if ranks is not None and ranks % others:
+            problems.append(f"{ranks} ranks are not a multiple of tp x pp x cp = {others}")
+        elif ranks is not None and data is not None and ranks != others * data:
+            problems.append(f"{ranks} ranks are not tp x pp x cp x dp = {others * data}")
+        elif ranks is not None:
+            data = ranks // others
+        batch, micro = run.get("global_batch"), run.get("micro_batch")
+        count = run.get("microbatches")
+        if batch is not None and micro is not None and data is not None:
+            said = f"{micro} sequences x {data} data-parallel ranks"
+            if batch % (micro * data):
+                problems.append(f"a global batch of {batch} is not a multiple of {said}")
+            elif count is not None and batch != micro * data * count:
+                problems.append(f"a global batch of {batch} is not {said} x {count} microbatches")
+        asked = ("degrees.tp", "degrees.pp", "degrees.dp", "run.ranks", "run.global_batch")
+        origins = [self.origins[name].where for name in asked if name in self.origins]
+        return [f"{'; '.join(origins[:3])}: {problem}" for problem in problems]
 
     def recipe(self) -> Recipe:
         """Complete what follows from other values."""

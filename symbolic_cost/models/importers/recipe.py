@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
 
@@ -32,7 +33,7 @@ class Entry:
     @property
     def where(self) -> str:
         """File, line and key, as errors name them."""
-        return f"{self.file}: line {self.line}, key {self.key!r}"
+        return f"{self.file}: line {self.line}, key {shown(self.key)}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,13 @@ class Recipe:
         """
         if not self.config:
             raise InputError("no model: a strategy alone was imported; add the file of the model")
-        return from_config(self.config, shape)
+        places = {
+            target.removeprefix("config."): entry.where for target, entry in self.origins.items()
+        }
+        return from_config(Document(_NAME, self.config, places=places), shape)
+
+
+_NAME = "launch files"
 
 
 _ORDER = ("tp", "cp", "ep", "pp")

@@ -17,7 +17,7 @@ _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+))?"
 )
 _ARITHMETIC = re.compile(r"\$\(\(([^()]*)\)\)")
-_VARIABLE = re.compile(r"\$\{(\w+)(?::?-([^}]*))?\}|\$(\w+)")
+_VARIABLE = re.compile(r"\$\{(\w{1,100})(?::?-([^{}]{0,200}))?\}|\$(\w{1,100})")
 _DEEPEST = 10
 _LONGEST = 200
 
@@ -52,6 +52,8 @@ def _fraction(text: str) -> float | str:
 
 def _put_in(text: str, variables: Mapping[str, str]) -> str:
     """Put the values of variables in, and of variables in those."""
+    if len(text) > _LONGEST:  # no number is: nothing that doubles with every variable grows
+        return text
     for _ in range(_DEEPEST):
         replaced = _VARIABLE.sub(
             lambda match: variables.get(match[1] or match[3], match[2] or ""), text

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from math import isfinite
 from typing import Any
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, brief, shown
 from symbolic_cost.models.importers.recipe import Entry
+from symbolic_cost.reading import MOST_DIGITS, json_value
 
 _DEEPEST = 30
+LARGEST_TREE = 2**17
+"""Characters of the largest file that is read; launch files are a few thousand."""
 
 
 def entries(text: str, file: str) -> tuple[Entry, ...]:
@@ -24,10 +28,17 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
         raise InputError(
             f"{file}: reading it needs PyYAML: install symbolic_cost[config]"
         ) from None
+    if len(text) > LARGEST_TREE:
+        raise InputError(f"{file}: {len(text)} characters: at most {LARGEST_TREE} are read")
+    if file.endswith(".json"):
+        json_value(text, file)
     try:
+        for event in yaml.parse(text.replace("\t", " "), Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                where = f"{file}: line {event.start_mark.line + 1}"
+                raise InputError(f"{where}: alias *{brief(event.anchor, 40)}: write the value out")
         root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
-        loader = yaml.SafeLoader("")
-        return tuple(_flattened(root, "", file, loader.construct_object, 0))
+        return tuple(_flattened(root, "", file, 0))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
@@ -36,15 +47,47 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
         raise InputError(f"{file}: nested too deeply for a configuration") from None
 
 
-def _flattened(node: Any, prefix: str, file: str, construct: Any, depth: int) -> Iterator[Entry]:  # noqa: ANN401
+def _flattened(node: Any, prefix: str, file: str, depth: int) -> Iterator[Entry]:  # noqa: ANN401
     """Yield the settings below a node of the syntax tree, which knows its line."""
     if depth > _DEEPEST:
         raise InputError(f"{file}: nested too deeply for a configuration")
     if node is None or node.id != "mapping":
         return
+    seen: set[str] = set()
     for key, value in node.value:
-        name = f"{prefix}{key.value}" if key.id == "scalar" else prefix
+        line = key.start_mark.line + 1
+        if key.id != "scalar":
+            raise InputError(f"{file}: line {line}: a key that is no text")
+        name = f"{prefix}{key.value}"
+        if name in seen:
+            raise InputError(f"{file}: line {line}: key {shown(name)} is given more than once")
+        seen.add(name)
         if value.id == "mapping":
-            yield from _flattened(value, f"{name}.", file, construct, depth + 1)
+            yield from _flattened(value, f"{name}.", file, depth + 1)
         elif value.id == "scalar":
-            yield Entry(name, construct(value), key.start_mark.line + 1, file)
+            yield Entry(name, _value(value, f"{file}: line {line}, key {shown(name)}"), line, file)
+
+
+def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type
+    """Return a number, a truth value, nothing or text; other types of YAML are text."""
+    kind = node.tag.removeprefix(_STANDARD)
+    text: str = node.value
+    if kind == node.tag or kind not in _KINDS:
+        raise InputError(f"{where}: tag {shown(node.tag)} is not read")
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in ("true", "yes", "on")
+    if kind not in ("int", "float"):
+        return text
+    try:
+        number = (int if kind == "int" else float)(text) if len(text) <= MOST_DIGITS else None
+    except ValueError:
+        return text  # base sixty, hexadecimal, .inf: no setting of a model is written so
+    if number is None or not isfinite(number):
+        raise InputError(f"{where}: {shown(text)} is not a number that is accepted")
+    return number
+
+
+_KINDS = ("null", "bool", "int", "float", "str", "timestamp", "binary", "value", "merge")
+_STANDARD = "tag:yaml.org,2002:"

@@ -17,7 +17,7 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import WHOLE, Placement
@@ -58,9 +58,9 @@ def gpt() -> Model:
     """Declare the model."""
     layer = (*_attention(), *_mlp())
     parts = (
-        Part("embedding", _embedding()),
-        Part("layer", layer, symbols.n_layers),
-        Part("head", _head()),
+        fragment("embedding", _embedding()),
+        fragment("layer", layer, symbols.n_layers),
+        fragment("head", _head()),
     )
     return Model("megatron-report", parts, SIZES, source="megatron-report")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost import symbols
+from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.ops.graph import Model
@@ -47,6 +48,8 @@ def named_profile(
     if problems:
         raise InputError(problems)
     model = named_model(name)
+    if seq is not None and not any(size.has(symbols.l) for size in model.sizes.values()):
+        raise InputError(f"seq = {seq} is not read: model {shown(name)} has no sequence")
     values = {"b": batch, **({} if seq is None else {"l": seq})}
     given = read_inputs(latencies) if isinstance(latencies, str) else latencies
     return profile(

@@ -14,7 +14,7 @@ from sympy import Expr, Integer
 from symbolic_cost import symbols
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise, softmax
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import split, view
@@ -58,7 +58,7 @@ def block(variant: str) -> Model:
     # As coded, the last dropout has the width of the MLP, so it cannot take what fc2 hands on.
     pattern = "wide[b l g] -> y[b l g]" if variant == "B" else "branch[b r e] -> y[b r e]"
     ops = (*_attention(), *_mlp(), dropout("dpr2", pattern))
-    return Model("transformer-tables", (Part("block", ops),), SIZES)
+    return Model("transformer-tables", (fragment("block", ops),), SIZES)
 
 
 def placement(variant: str, *, sequence: bool) -> Placement:

@@ -17,7 +17,7 @@ from symbolic_cost.conventions.questions import ElementSizes
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
 
@@ -57,7 +57,7 @@ def attention() -> CostTable:
     )
     sizes = dict.fromkeys(("r", "l", "t"), symbols.l) | dict.fromkeys("hg", symbols.h)
     sizes |= {"e": symbols.e, "d": symbols.e / symbols.h}
-    model = Model("attention", (Part("attention", ops),), sizes, source="pycomm-prefill")
+    model = Model("attention", (fragment("attention", ops),), sizes, source="pycomm-prefill")
     return cost(model, CONVENTIONS, _ULYSSES)
 
 
@@ -74,6 +74,6 @@ def perceptron(*, as_printed: bool = False) -> CostTable:
         einsum("out", "inter[l f], *w[f e] -> y[l e]"),
     )
     sizes = dict.fromkeys("rl", symbols.l) | {"e": symbols.e, "f": symbols.f}
-    parts = (Part("gather", gather), Part("mlp", layer, symbols.n_layers))
+    parts = (fragment("gather", gather), fragment("mlp", layer, symbols.n_layers))
     model = Model("perceptron", parts, sizes, source="pycomm-prefill")
     return cost(model, AS_PRINTED if as_printed else CONVENTIONS, _TENSOR_DATA)

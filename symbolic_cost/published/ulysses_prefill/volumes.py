@@ -26,7 +26,7 @@ def flop(run: Run, paths: Iterable[str], *, as_printed: bool = False) -> Fractio
     """
     tables = (attention(), perceptron(as_printed=as_printed))
     totals = (
-        table.total(Quantity.FLOP, phase=Phase.FORWARD, path=path)
+        table.below(path).total(Quantity.FLOP, phase=Phase.FORWARD)
         for path in paths
         for table in tables
     )

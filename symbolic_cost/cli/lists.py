@@ -1,0 +1,31 @@
+"""`symbolic-cost symbols`, `conventions`, ...: what there is, with meaning and source."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from symbolic_cost.cli.options import Output, output
+
+
+def command(name: str, meaning: str) -> click.Command:
+    """Return the command that lists one kind of thing.
+
+    Args:
+        name: of the command.
+        meaning: one line.
+    """
+    listing = output(partial(_listed, name))
+    return click.command(name, help=f"List {meaning}.")(listing)
+
+
+def _listed(name: str, *, out: Output) -> None:
+    if name == "publications":
+        from symbolic_cost.published.lists import publications_sheet
+
+        out.sheet(publications_sheet())
+        return
+    from symbolic_cost.jobs.tables import lists
+
+    out.sheet(lists.LISTS[name]())

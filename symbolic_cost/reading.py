@@ -1,0 +1,108 @@
+"""Files of users: read whole, in bounded time and memory, or refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections import Counter
+from pathlib import Path
+from typing import Any, NoReturn
+
+from symbolic_cost.errors import InputError, shown
+
+MOST_DIGITS = 40
+"""Digits of the longest number that is read; no size or rate has more."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_text(path: str | Path, most: int, place: str) -> str:
+    """Return the text of a regular file in UTF-8, without a byte order mark.
+
+    Args:
+        path: of the file.
+        most: bytes that are read at most.
+        place: that problems name.
+
+    Raises:
+        InputError: no such file, a directory or device, too large, or not UTF-8.
+    """
+    try:
+        # Opening a pipe would wait for who writes to it.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise InputError(f"{place}: is not a regular file")
+            if state.st_size > most:
+                raise InputError(f"{place}: has {state.st_size} bytes; at most {most} are read")
+            data = file.read(most)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{place}: cannot be read: its name has a null character") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{place}: is not a text file in UTF-8") from None
+
+
+def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the text holds
+    """Return what a JSON text holds; numbers are finite, keys given once, text is text.
+
+    Args:
+        text: to read.
+        place: that problems name.
+
+    Raises:
+        InputError: not JSON, or what other readers of JSON would understand otherwise.
+    """
+    repeated: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated.extend(key for key, times in Counter(k for k, _ in items).items() if times > 1)
+        return dict(items)
+
+    def refused(number: str) -> NoReturn:
+        raise InputError(f"{place}: {shown(number)} is not a number that is accepted")
+
+    def bounded(kind: type) -> Any:  # noqa: ANN401 - int or float
+        return lambda number: kind(number) if len(number) <= MOST_DIGITS else refused(number)
+
+    def finite(number: str) -> float:
+        value: float = bounded(float)(number)
+        return refused(number) if value in (float("inf"), float("-inf")) else value
+
+    try:
+        values = json.loads(
+            text,
+            object_pairs_hook=pairs,
+            parse_constant=refused,
+            parse_int=bounded(int),
+            parse_float=finite,
+        )
+        if _SURROGATE.search(text):
+            json.dumps(values, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        said = error.msg if text.strip() else "it is empty"
+        raise InputError(f"{place}: line {error.lineno}: is not JSON: {said}") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{place}: holds half a character (a lone surrogate)") from None
+    except RecursionError:
+        raise InputError(f"{place}: is not JSON: nested too deeply") from None
+    if repeated:
+        raise InputError(
+            [f"{_place_of(place, text, key)}: given more than once" for key in repeated]
+        )
+    return values
+
+
+def _place_of(place: str, text: str, key: str) -> str:
+    return f"{place}: {line_of(text, key)}key {shown(key)}"
+
+
+def line_of(text: str, key: str) -> str:
+    """Return "line 3, " where a key stands in a JSON text; empty if it is not there as written."""
+    match = re.search(rf'"{re.escape(key)}"\s*:', text)
+    return f"line {text.count(chr(10), 0, match.start()) + 1}, " if match else ""

@@ -1,0 +1,230 @@
+"""Contradicting and unread options, small inputs that ask for work without end, and streams."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from symbolic_cost.cli import main
+
+CONTRADICTIONS = [
+    ("formula --sheet gpt --path block", "--path 'block' is not read"),
+    ("formula --sheet gpt --phase fwd", "--phase 'fwd' is not read"),
+    ("formula --sheet flops gpt", "'gpt' is not read: --sheet takes a model alone"),
+    ("formula --sheet gpt --format html", "--format 'html' is not read: --sheet writes LaTeX"),
+    ("formula --sheet gpt -o sheet.pdf", "'sheet.pdf': --sheet writes LaTeX"),
+    ("formula flops gpt --path head --path block", "'--path' is given more than once"),
+    ("formula comm_fwd gpt --phase bwd", "comm_fwd has nothing in phase 'bwd'"),
+    ("formula saved gpt --phase fwd", "saved has nothing in phase 'fwd'"),
+    ("formula comm gpt --phase step --strategy dp,zero=1", "comm has nothing in phase 'step'"),
+    ("formula flops gpt2 --strategy tp=4 --set m1=2", "contradict: the strategy says m1=4"),
+    ("formula flops gpt2 --strategy dp=4 --set dp=2", "contradict: the strategy says dp=4"),
+    ("formula flops gpt2 --set N_p=4", "--set N_p=4 is not read: model gpt2"),
+    ("formula flops gpt2 --set m1=4", "--set m1=4 is not read"),
+    ("formula flops gpt2 --strategy tp=2,panels=2", "panels=2 is not read"),
+    ("table gpt2 --stage middle", "the strategy has no pipeline"),
+    ("table gpt2 --strategy pp=2 --stage middle", "--stage middle and pp=2 contradict"),
+    ("table gpt2 --strategy pp=1 --stage last", "--stage last and pp=1 contradict"),
+    ("table gpt2 --columns flops,flops", "'flops' is given more than once"),
+    ("table gpt2 --format csv -o out.json", "--format csv and -o 'out.json' contradict"),
+    ("table gpt2 -o out.svg", ".svg is not written here"),
+    ("time gpt2 --global-batch 64 --set M=3", "--global-batch 64 and --set M=3 contradict"),
+    ("time gpt2 --global-batch 4 --ops --wrt l", "--wrt 'l' is not read: --ops"),
+    ("time gpt2 --global-batch 4 --overlap tp=full", "the strategy has no tp"),
+    (
+        "time gpt2 --global-batch 4 --strategy dp=2 --overlap dp=full,dp=none",
+        "'dp' is given more than once",
+    ),
+    ("time gpt2 --global-batch 4 --scattered", "--scattered is not read"),
+    ("memory gpt2 --offload saved,saved", "'saved' is given more than once"),
+    ("comm gpt2 --strategy tp=2 --groups --per-op", "--per-op is not read"),
+    ("comm gpt2 --strategy tp=2 --node-size 4", "--node-size 4 is not read"),
+    ("schedule --strategy tp=2", "--strategy tp is not read"),
+    ("schedule --strategy tp=2,pp=4", "--strategy tp is not read"),
+    ("schedule --chunks 4", "--chunks 4 is not read"),
+    ("schedule --format json -o a.svg", "--format 'json' is not read"),
+    ("roofline gpt2 --format csv -o a.png", "--format 'csv' is not read"),
+    ("report megatron --format json", "--format 'json' is not read: a report is plain text"),
+    ("reproduce zero-2019 --formulas", "--formulas is not read"),
+    ("calibrate --rows a.csv --rows a.csv", "'a.csv' is given more than once"),
+    ("calibrate --rows a.csv --format json -o a.toml", "--format is not read"),
+    ("profile alexnet --seq 128", "seq = 128 is not read"),
+    ("import run.sh run.sh", "run.sh: is given more than once"),
+    ("compare-conventions gpt2 standard fvcore --set N_p=2", "--set N_p=2 is not read"),
+]
+
+DEEP = "[" * 60_000
+MEGATRON = "--num-layers 2 --hidden-size 8 --tensor-model-parallel-size"
+DOUBLING = "A=ab\n" + "A=$A$A\n" * 60 + f"{MEGATRON} $A\n"
+ALIASES = "a: &a [x, x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(22)
+)
+GPT2 = '"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_layer": 1, "n_head": 1'
+
+UNBOUNDED = [  # name of the file, its text, the line
+    ("a.yaml", "hidden: 1\n" + ALIASES, "import a.yaml"),
+    ("a.yaml", "hidden: &a {x: *a}", "import a.yaml"),
+    ("a.yaml", "hidden: " + DEEP, "import a.yaml"),
+    ("a.yaml", "hidden: !!python/object/apply:os.getpid []\nx: 1", "import a.yaml"),
+    ("a.yaml", "hidden: !!python/name:os.getpid x", "import a.yaml"),
+    ("a.yaml", "hidden: " + "9" * 50_000, "import a.yaml"),
+    ("a.yaml", "hidden: 1e999", "import a.yaml"),
+    ("a.yaml", "hidden: 1\nhidden: 2", "import a.yaml"),
+    ("a.json", '{"hidden": ' + "9" * 5000 + "}", "import a.json"),
+    ("a.json", '{"hidden": ' + DEEP, "import a.json"),
+    ("a.json", '{"hidden": 1, "hidden": 2}', "import a.json"),
+    ("a.json", '{"hidden": NaN}', "import a.json"),
+    ("a.json", '{"tensor_par": 4, "num_procs": "six"}', "import a.json"),
+    ("a.json", '{"tensor_par": 4, "num_procs": 6}', "import a.json"),
+    ("a.json", '{"tensor_par": 4, "num_procs": -8}', "import a.json"),
+    ("run.sh", "${a:-" * 150_000, "import run.sh"),
+    ("run.sh", DOUBLING, "import run.sh"),
+    ("run.sh", f"{MEGATRON} $((9*9*9{'*9' * 3000}))", "import run.sh"),
+    ("run.sh", f"{MEGATRON} 2 --nproc-per-node 8 --nnodes inf", "import run.sh"),
+    ("c.json", "{" + GPT2 + ', "n_embd": ' + "1" + "0" * 300 + "}", "count c.json"),
+    ("c.json", "{" + GPT2 + ', "n_embd": 1e400}', "count c.json"),
+    ("c.json", "{" + GPT2 + ', "n_embd": 8, "n_embd": 16}', "count c.json"),
+    ("c.json", '{"\\ud800": 1, "b": 1}', "reproduce transformer-tables --inputs c.json"),
+    ("c.json", '{"b": ' + DEEP, "reproduce transformer-tables --inputs c.json"),
+    ("m.toml", "a = " + DEEP, "systems m.toml"),
+    ("m.toml", "a" + ".a" * 60_000 + " = 1", "systems m.toml"),
+    ("m.toml", 'name = "x"\n[matrix]\nbf16 = { value = nan, source = "x" }', "systems m.toml"),
+    ("m.toml", 'name = "x"\n[matrix]\nbf16 = 500e12', "systems m.toml"),
+    ("m.csv", '"' + "x" * 200_000, "calibrate --rows m.csv"),
+    ("", "", "schedule --strategy pp=10000 --microbatches 8"),
+    ("", "", "schedule --strategy pp=50 --microbatches 390 -o a.svg"),
+    ("", "", "comm gpt2 --strategy dp=1048576 --groups --set M=1"),
+    ("", "", "count /dev/zero"),
+    ("", "", "systems /dev/zero.toml"),
+    ("", "", "import /dev/zero"),
+    ("", "", "reproduce transformer-tables --inputs /dev/zero"),
+]
+
+
+def refused(line):
+    result = CliRunner().invoke(main, line.split(), prog_name="symbolic-cost")
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert result.stdout == ""
+    assert 0 < len(result.stderr) < 2000
+    assert result.stderr.count("\n") <= 15
+    return result.stderr
+
+
+@pytest.mark.parametrize(("line", "said"), CONTRADICTIONS, ids=[c[0][:70] for c in CONTRADICTIONS])
+def test_a_contradiction_is_refused(line, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("run.sh", "a.csv"):
+        (tmp_path / name).write_text("--num-layers 2\n")
+    assert said in refused(line)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"), UNBOUNDED, ids=[str(n) for n in range(len(UNBOUNDED))]
+)
+def test_work_without_end_is_refused(name, text, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if name:
+        (tmp_path / name).write_text(text)
+    began = time.process_time()
+    said = refused(line)
+    assert time.process_time() - began < 20  # a guard: what is refused late runs for hours
+    assert not name or name in said
+
+
+def test_a_launch_problem_names_what_the_user_wrote(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.sh").write_text("x --num-layers 0 --hidden-size 8 --num-attention-heads 3\n")
+    assert "run.sh: line 1, key '--num-layers'" in refused("import run.sh")
+
+
+def test_the_format_follows_the_ending(tmp_path):
+    for name, begins in (
+        ("a.csv", "cost,"),
+        ("a.json", "{"),
+        ("a.md", "### "),
+        ("a.tex", "\\frac"),
+    ):
+        line = ["formula", "params", "gpt", "--strategy", "tp", "-o", str(tmp_path / name)]
+        assert CliRunner().invoke(main, line).exit_code == 0
+        text = (tmp_path / name).read_text()
+        assert text.startswith(begins) or name == "a.tex"
+
+
+@pytest.mark.parametrize("strategy", ["2d", "2.5d", "3d", "ring"])
+def test_every_strategy_has_a_sheet(strategy):
+    result = CliRunner().invoke(main, ["formula", "--sheet", "gpt", "--strategy", strategy])
+    assert result.exit_code == 0
+    assert result.stdout.rstrip().endswith(r"\end{document}")
+
+
+# ---------------------------------------------------------------------- processes
+
+
+def process(line, **more):
+    command = [sys.executable, "-m", "symbolic_cost", *line.split()]
+    return subprocess.run(command, check=False, capture_output=True, text=True, **more)
+
+
+@pytest.mark.parametrize("line", ["--help", "systems h100", "formula --help"])
+def test_output_that_cannot_be_written_is_no_success(line, tmp_path):
+    here = f"{sys.executable} -m symbolic_cost {line}"
+    for redirected in (">/dev/full", ">&-"):
+        done = subprocess.run(
+            ["bash", "-c", f"{here} {redirected}"], check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert "Error: standard output: cannot be written" in done.stderr
+        assert done.stderr.count("\n") == 1
+    limited = f"ulimit -f 1; trap '' XFSZ; {here} > {tmp_path}/out"
+    done = subprocess.run(["bash", "-c", limited], check=False, capture_output=True, text=True)
+    size = (tmp_path / "out").stat().st_size
+    assert done.returncode == (1 if size == 1024 else 0)
+
+
+def test_an_encoding_that_lacks_a_character_prints_it_escaped():
+    done = process("models", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_same_bytes_for_every_hash_seed_and_width():
+    outputs = {
+        process(
+            "memory gpt --offload b,a,c", env={**os.environ, "PYTHONHASHSEED": s, "COLUMNS": w}
+        ).stderr
+        for s, w in (("0", "40"), ("1", "80"), ("2", "200"))
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_a_killed_run_leaves_nothing_behind(sent, tmp_path):
+    code = (
+        "import os, sys, signal, time\n"
+        "from symbolic_cost.emit import files\n"
+        "whole = files._write\n"
+        f"def slow(file, data):\n    whole(file, data[:9]); os.kill(os.getpid(), {int(sent)})\n"
+        "    time.sleep(9)\n"
+        "files._write = slow\n"
+        "from symbolic_cost.cli import main\n"
+        f"main(['systems', '-o', {str(tmp_path / 'out')!r}])\n"
+    )
+    (tmp_path / "out").write_text("old")
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    expected = {signal.SIGKILL: -9, signal.SIGINT: 130}.get(sent, 128 + sent)
+    assert done.returncode == expected
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_text() == "old"
+
+
+def test_reading_json_of_reproduce_has_formulas():
+    line = ["reproduce", "transformer-tables", "--formulas", "--format", "json"]
+    rows = json.loads(CliRunner().invoke(main, line).stdout)["rows"]
+    assert any(row["formula"] for row in rows)
