@@ -47,6 +47,8 @@ class Step(Flag):
     """Scores are squeezed by a tanh."""
     ARRANGE = auto()
     """A fused kernel's result is copied to the order that the output projection takes."""
+    WHOLE = auto()
+    """Values are a part of one projection, which a fused kernel that saves them holds whole."""
     COPY = auto()
     """Unless fused, keys and values are copied to every query head first."""
 
@@ -144,6 +146,8 @@ class AttentionCore:
         ops = self._ops(shape)
         border = ", ".join(shape.operands)
         sinks = f", *softmax.sinks[{shape.query}]" if Step.SINK in self.steps else ""
+        rows = f"b {shape.at.query}"
+        projected = f"projected_q[{rows} {shape.query} d], projected_k[{rows} {shape.key} d]"
         statistic = f"logsumexp[b {shape.at.query} {shape.query}]:statistic"
         return fused(
             "core",
@@ -151,6 +155,7 @@ class AttentionCore:
             ops,
             saves=f"{border}, {shape.context}, {statistic}",
             recompute=tuple(op.path for op in ops if op.path != "attend"),
+            holds=projected if Step.WHOLE in self.steps else "",
         )
 
     def _single(self, shape: _Shape) -> tuple[Op, ...]:

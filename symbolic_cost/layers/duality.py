@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -43,17 +44,15 @@ class Duality:
 
     Args:
         form: how the recurrence runs.
-        bias: whether the outer projections have one.
-        conv_bias: whether the convolutions have one.
+        bias: of the convolutions (inner) and of the outer projections (output).
     """
 
     form: Form = Form.CHUNKED
-    bias: bool = False
-    conv_bias: bool = True
+    bias: Bias = Bias.INNER
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        narrow = " + *bias[e]" if self.bias else ""
+        narrow = " + *bias[e]" if Bias.OUTPUT in self.bias else ""
         recurrence = _chunks() if self.form is Form.CHUNKED else _steps()
         return (
             view("gather", "x[b r e] -> full[b l e]"),
@@ -77,7 +76,9 @@ class Duality:
         return tuple(
             op
             for name, axes in _CHANNELS.items()
-            for op in causal_conv(name, f"plain_{name}", axes, bias=self.conv_bias, among="m")
+            for op in causal_conv(
+                name, f"plain_{name}", axes, bias=Bias.INNER in self.bias, among="m"
+            )
         )
 
     def _projections(self) -> tuple[Op, ...]:
@@ -88,7 +89,7 @@ class Duality:
             einsum(
                 f"in_{name}",
                 f"full[b l e], *w[e {axes}]"
-                + (f" + *bias[{axes}]" if self.bias else "")
+                + (f" + *bias[{axes}]" if Bias.OUTPUT in self.bias else "")
                 + f" -> {name}[b l {axes}]",
             )
             for name, axes in parts.items()

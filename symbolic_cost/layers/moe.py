@@ -28,7 +28,6 @@ AXES = axes(
 
 _SCORED = "probabilities[b r o]:single"
 _CHOSEN = "best[b r a]:single"
-_WEIGHTS = "weights[u z x]:single"
 
 
 class Shares(StrEnum):
@@ -36,6 +35,11 @@ class Shares(StrEnum):
 
     NORMALISED = "divided by their sum"
     PLAIN = "as they are"
+
+    @property
+    def precision(self) -> str:
+        """How they are held, as in a pattern: a quotient stays in single precision."""
+        return ":single" if self is Shares.NORMALISED else ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class MixtureOfExperts:
         """Declare the layer."""
         bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
         routed = "routed" if self.shared else "y"
+        weights = f"weights[u z x]{self.shares.precision}"
         return (
             # Positions are routed where they rest, before what follows gathers them.
             einsum("router", f"x[b r e], *w[e o]{bias} -> logits[b r o]"),
@@ -66,7 +71,7 @@ class MixtureOfExperts:
             *self._share(),
             *self._dispatch(),
             *scope("experts", self._experts(), sent="sent", done="done"),
-            pointwise("weigh", f"done[u z x e], {_WEIGHTS} -> weighed[u z x e]", "mul"),
+            pointwise("weigh", f"done[u z x e], {weights} -> weighed[u z x e]", "mul"),
             view("return", "weighed[u z x e] -> back[b l a e]"),
             pointwise("combine", "back[b l a e] -> summed[b l e]", "gathered_sum", sums="a"),
             view("scatter", f"summed[b l e] -> {routed}[b r e]"),
@@ -75,22 +80,23 @@ class MixtureOfExperts:
 
     def _share(self) -> tuple[Op, ...]:
         """Declare the weights of the chosen experts."""
-        pattern = f"{_CHOSEN} -> shares[b r a]:single"
+        pattern = f"{_CHOSEN} -> shares[b r a]{self.shares.precision}"
         if self.shares is Shares.PLAIN:
-            return (view("share", pattern),)
+            return (pointwise("share", pattern, "copy"),)
         return (norm("share", pattern, "ratio", row="a"),)
 
     def _dispatch(self) -> tuple[Op, ...]:
         """Declare the copies of a token, and of its shares, sorted by expert."""
+        held = self.shares.precision
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             view("gather_places", "places[b r a]:index -> all_places[b l a]:index"),
-            view("gather_shares", "shares[b r a]:single -> all_shares[b l a]:single"),
+            view("gather_shares", f"shares[b r a]{held} -> all_shares[b l a]{held}"),
             pointwise("order", "!all_places[b l a]:index -> order[b l a]:index", "order"),
             pointwise("copies", "full[b l e] -> copied[b l a e]", "copy"),
-            pointwise("copy_shares", "all_shares[b l a]:single -> picked[b l a]:single", "copy"),
+            pointwise("copy_shares", f"all_shares[b l a]{held} -> picked[b l a]{held}", "copy"),
             view("dispatch", "copied[b l a e] -> sent[u z x e]"),
-            view("dispatch_shares", "picked[b l a]:single -> weights[u z x]:single"),
+            view("dispatch_shares", f"picked[b l a]{held} -> weights[u z x]{held}"),
         )
 
     def _experts(self) -> tuple[Op, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -29,21 +30,19 @@ class SelectiveScan:
     """Mamba's layer from x[b r e] to y[b r e], its recurrence step by step.
 
     Args:
-        bias: whether the outer projections have one.
-        conv_bias: whether the convolution has one.
+        bias: of the convolutions (inner) and of the outer projections (output).
     """
 
-    bias: bool = False
-    conv_bias: bool = True
+    bias: Bias = Bias.INNER
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        wide, narrow = (" + *bias[two j]", " + *bias[e]") if self.bias else ("", "")
+        wide, narrow = (" + *bias[two j]", " + *bias[e]") if Bias.OUTPUT in self.bias else ("", "")
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             einsum("in", f"full[b l e], *w[e two j]{wide} -> both[two b l j]"),
             split("split", "both[two b l j] -> branch[b l j], gate[b l j]"),
-            *causal_conv("u", "branch", "j", bias=self.conv_bias),
+            *causal_conv("u", "branch", "j", bias=Bias.INNER in self.bias),
             *_selection(),
             *_recurrence(),
             pointwise("gate", "gate[b l j] -> opened[b l j]", "silu"),

@@ -12,11 +12,9 @@ from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.models.cnn import CNN, NETWORKS
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
-from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.gpt import GPT
-from symbolic_cost.models.gpt_sizes import GPT_SIZES
-from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
-from symbolic_cost.models.published_size import PublishedSize
+from symbolic_cost.models.other_families import OTHER_FAMILIES
+from symbolic_cost.models.published_size import PublishedSize, published
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import P
@@ -63,11 +61,11 @@ def _sized(size: PublishedSize, build: Callable[[Shape], Model]) -> Preset:
 
 _PRESETS = (
     Preset("gpt", "gpt", partial(_gpt, places=None), source="radford-2019"),
-    *(_sized(size, _gpt) for size in GPT_SIZES),
+    *(_sized(size, _gpt) for size in published("gpt")),
     *(Preset(name, name, partial(symbolic, name)) for name in DECODERS if name != "gpt2"),
-    *(_sized(size, partial(symbolic, size.family)) for size in DECODER_SIZES),
+    *(_sized(size, partial(symbolic, size.family)) for size in published("decoders")),
     *(Preset(name, name, build, source=source) for name, (source, build) in OTHER_FAMILIES.items()),
-    *(_sized(size, OTHER_FAMILIES[size.family][1]) for size in OTHER_SIZES),
+    *(_sized(size, OTHER_FAMILIES[size.family][1]) for size in published("others")),
     *(
         Preset(name, "cnn", partial(_cnn, network), {"b": 1}, network.source)
         for name, network in NETWORKS.items()

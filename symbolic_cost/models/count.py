@@ -16,6 +16,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.config import Imported, imported
 from symbolic_cost.models.fields import is_size, shortened
 from symbolic_cost.models.shape import Shape
@@ -44,7 +45,7 @@ def count(
         model_type and architecture; params and params_active [element]; flops_fwd and flops_train
         of the whole batch, flops_decode of one step [FLOP], None where nothing is cached and so
         nothing generated; kv_cache_elements after the sequence [element]; saved_bytes kept for
-        backward [byte].
+        backward [byte]; note, what to know of these, or None.
 
     Raises:
         InputError: every problem of the configuration, or a batch or length that is no count.
@@ -71,7 +72,19 @@ def count(
         "flops_decode": _whole(_forward(decoded)) if cached else None,
         "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
+        "note": _note(source, made),
     }
+
+
+def _note(source: str | Path | Mapping[str, Any], made: Imported) -> str | None:
+    """Return what a reader should know of the counts."""
+    if isinstance(source, str) and source in CATALOG:
+        return saved_note(made.model_type) or None
+    origin = made.origins.get("attn_implementation")
+    sliding = any(part.path.startswith("sliding") for part in made.model.parts)
+    windowed = sliding or any("window" in op.axes for part in made.model.parts for op in part.ops)
+    attention = "eager" if origin is None else origin.value
+    return saved_note(made.model_type, attention, sliding=windowed) or None
 
 
 def _declared(source: str | Path | Mapping[str, Any], shape: Shape) -> Imported:

@@ -146,7 +146,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             order=Order.OWN_NORMS,
             reads=Reads(_BIAS, share=Share(_SHARE, Fraction(1, 4))),
             sizes=_ONE_EACH,
-        ),
+        ).stepping(Step.WHOLE, on=True),
         "gptj": Decoder(
             _PART,
             MLP("gelu_new"),
@@ -162,7 +162,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             branch=_LAYER,
             order=Order.SHARED_NORM,
             reads=Reads({"bias": _every_bias}, widening=4),
-        ),
+        ).stepping(Step.CAST, on=False),
         "llama": Decoder(reads=Reads(_BIASES)),
         "mistral": Decoder(windows=Windows(0, 4096)),
         "mixtral": Decoder(
@@ -188,7 +188,9 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ).stepping(Step.CAP, on=True),
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
-        "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(_SHARE, 1))),
+        "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(_SHARE, 1))).stepping(
+            Step.WHOLE | Step.ARRANGE, on=True
+        ),
         "deepseek_v2": replace(
             _LATENT,
             experts=replace(_LATENT.experts, shares=Shares.PLAIN),

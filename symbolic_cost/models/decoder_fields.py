@@ -71,7 +71,7 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
     if not decoder.rotated.value:
         return {}
     if share is None:
-        whole = fields.share("partial_rotary_factor", 1.0) == 1
+        whole = fields.share("partial_rotary_factor", 1) == 1
         problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
         fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
         return {}

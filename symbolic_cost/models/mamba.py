@@ -9,6 +9,7 @@ from sympy import Expr, Integer
 from symbolic_cost import symbols
 from symbolic_cost.axes import glossary
 from symbolic_cost.layers import ssm, tokens
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.ssm import SelectiveScan
@@ -102,6 +103,12 @@ def mamba_on(shape: Shape) -> Model:
     return Mamba(b=shape.b, l=shape.l, padded=shape.c == 0).model()
 
 
+def biases(fields: Fields) -> Bias:
+    """Return which products of a state-space layer have a bias."""
+    outer = Bias.OUTPUT if fields.flag("use_bias", default=False) else Bias.NONE
+    return outer | (Bias.INNER if fields.flag("use_conv_bias", default=True) else Bias.NONE)
+
+
 def refuse_other_norms(fields: Fields) -> None:
     """Note a configuration whose norms are not root-mean-square norms."""
     fields.require(
@@ -131,10 +138,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     made = Mamba(
         b=shape.b,
         l=shape.l,
-        layer=SelectiveScan(
-            bias=fields.flag("use_bias", default=False),
-            conv_bias=fields.flag("use_conv_bias", default=True),
-        ),
+        layer=SelectiveScan(biases(fields)),
         tied=fields.flag("tie_word_embeddings", default=True),
         padded=shape.c == 0,
     )

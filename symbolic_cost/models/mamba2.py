@@ -11,7 +11,7 @@ from symbolic_cost.axes import glossary
 from symbolic_cost.layers import duality, tokens
 from symbolic_cost.layers.duality import Duality, Form
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.mamba import refuse_other_norms, state_space
+from symbolic_cost.models.mamba import biases, refuse_other_norms, state_space
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import exact
@@ -35,7 +35,6 @@ class Mamba2:
         n_layers: layers.
         layer: its variant.
         tied: whether the output head is the token table.
-        padded: whether the convolutions run over the padding too, as in training and prefill.
         name: of the model.
     """
 
@@ -52,7 +51,6 @@ class Mamba2:
     n_layers: Expr | int = symbols.n_layers
     layer: Duality = field(default_factory=Duality)
     tied: bool = True
-    padded: bool = True
     name: str = "mamba2"
 
     def model(self) -> Model:
@@ -72,7 +70,8 @@ class Mamba2:
         return {
             "b": exact(self.b),
             **dict.fromkeys(("r", "l"), length),
-            "p": length + kernel - 1 if self.padded else length,
+            # The convolutions run over the padding too, in training and prefill.
+            "p": length + kernel - 1 if self.layer.form is Form.CHUNKED else length,
             "e": exact(self.e),
             "h": exact(self.h),
             "d": exact(self.q),
@@ -91,7 +90,7 @@ class Mamba2:
 def mamba2_on(shape: Shape) -> Model:
     """Declare the family for a shape."""
     form = Form.CHUNKED if shape.c == 0 else Form.STEPS
-    return Mamba2(b=shape.b, l=shape.l, layer=Duality(form), padded=shape.c == 0).model()
+    return Mamba2(b=shape.b, l=shape.l, layer=Duality(form)).model()
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -129,11 +128,9 @@ def build(fields: Fields, shape: Shape) -> Model:
         l=shape.l,
         layer=Duality(
             form=Form.CHUNKED if shape.c == 0 else Form.STEPS,
-            bias=fields.flag("use_bias", default=False),
-            conv_bias=fields.flag("use_conv_bias", default=True),
+            bias=biases(fields),
         ),
         tied=fields.flag("tie_word_embeddings", default=False),
-        padded=shape.c == 0,
     )
     refuse_other_norms(fields)
     fields.ignore("time_step_rank", "norm_before_gate")

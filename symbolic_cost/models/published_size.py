@@ -1,29 +1,40 @@
-"""One published size of a family, as data."""
+"""Published sizes of named models, read from the data files beside."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSize:
-    """One published size.
+    """One published size of a family.
 
     Args:
         name: of the preset.
         family: whose declaration it uses.
-        sizes: as "symbol=number", separated by blanks; l is the usual length.
+        sizes: number by symbol; l is the usual length.
         source: key of a reference.
         note: where the preset departs from the print, and why.
     """
 
     name: str
     family: str
-    sizes: str
+    sizes: Mapping[str, int]
     source: str
     note: str = ""
 
     def bindings(self) -> dict[str, int]:
         """Return the number of every symbol; one sequence or image."""
-        pairs = (item.split("=") for item in self.sizes.split())
-        return {"b": 1, **{symbol: int(number) for symbol, number in pairs}}
+        return {"b": 1, **self.sizes}
+
+
+@cache
+def published(group: str) -> tuple[PublishedSize, ...]:
+    """Return the sizes of a data file: "gpt", "decoders" or "others"."""
+    folder = files("symbolic_cost.models").joinpath("sizes")
+    text = folder.joinpath(f"{group}.toml").read_text(encoding="utf-8")
+    return tuple(PublishedSize(name, **entry) for name, entry in tomllib.loads(text).items())

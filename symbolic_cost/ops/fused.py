@@ -22,6 +22,7 @@ class Fused(Op):
     ops: tuple[Op, ...]
     saved: tuple[Operand, ...]
     recomputed: tuple[str, ...]
+    held: tuple[Operand, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -72,14 +73,14 @@ class Fused(Op):
         )
 
     def saves(self) -> tuple[Operand, ...]:
-        """Return what the declaration says."""
-        return self.saved
+        """Return what the declaration says, and what is held with it."""
+        return self.saved + self.held
 
     def renamed(self, prefix: str, names: dict[str, str]) -> Op:
         """Return the group below `prefix`, what it saves renamed with it."""
         moved = super().renamed(prefix, names)
-        saved = scoped(self.saved, prefix, names)
-        return replace(moved, saved=saved)  # type: ignore[call-arg]  # a Fused, as self is
+        saved, held = (scoped(kept, prefix, names) for kept in (self.saved, self.held))
+        return replace(moved, saved=saved, held=held)  # type: ignore[call-arg]  # as self is
 
     def _work(self, phase: Phase, only: tuple[str, ...] | None = None) -> tuple[Work, ...]:
         return tuple(
@@ -93,7 +94,13 @@ class Fused(Op):
 
 
 def fused(
-    name: str, pattern: str, ops: tuple[Op, ...], saves: str, recompute: tuple[str, ...] = ()
+    name: str,
+    pattern: str,
+    ops: tuple[Op, ...],
+    saves: str,
+    recompute: tuple[str, ...] = (),
+    *,
+    holds: str = "",
 ) -> Fused:
     """Declare a fused group.
 
@@ -103,6 +110,7 @@ def fused(
         ops: what it computes, declared as elsewhere.
         saves: tensors kept for backward, as in a pattern.
         recompute: names of the ops that backward computes again.
+        holds: tensors that stay in memory because what is saved is a part of them.
 
     Raises:
         PatternError: a name of `recompute` is not one of the ops, a border tensor belongs to none
@@ -132,4 +140,5 @@ def fused(
     if problems:
         raise PatternError(problems)
     kept = parse(f"{saves} -> kept[]").inputs if saves else ()
-    return Fused(name, parsed, ops, kept, recompute)
+    held = parse(f"{holds} -> held[]").inputs if holds else ()
+    return Fused(name, parsed, ops, kept, recompute, held)

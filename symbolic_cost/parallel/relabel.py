@@ -149,7 +149,9 @@ def with_axes(op: Op, names: Mapping[str, str]) -> Op:
         return replace(moved, kept=_axes(moved.kept, names))
     if isinstance(moved, Fused):
         inner = tuple(with_axes(each, names) for each in moved.ops)
-        return replace(moved, ops=inner, saved=_operands(moved.saved, names))
+        return replace(
+            moved, ops=inner, saved=_operands(moved.saved, names), held=_operands(moved.held, names)
+        )
     return moved
 
 

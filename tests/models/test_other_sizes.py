@@ -7,7 +7,8 @@ import pytest
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.models.cnn import NETWORKS
-from symbolic_cost.models.other_sizes import OTHER_FAMILIES, OTHER_SIZES
+from symbolic_cost.models.other_families import OTHER_FAMILIES
+from symbolic_cost.models.published_size import published
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
@@ -42,7 +43,7 @@ def test_published_totals(name):
     assert rows.total("parameter") == PUBLISHED[name]
 
 
-@pytest.mark.parametrize("size", OTHER_SIZES, ids=lambda size: size.name)
+@pytest.mark.parametrize("size", published("others"), ids=lambda size: size.name)
 def test_a_size_binds_every_symbol(size):
     made = model(size.name)
     rows = bind(cost(made, PRESETS["exact"]), made.bindings)

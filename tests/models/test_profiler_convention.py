@@ -7,7 +7,6 @@ from symbolic_cost.conventions.presets import preset
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.conv import transposed_conv
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.graph import Model, Part
@@ -76,10 +75,3 @@ def test_activations_count_once_per_element(function):
     op = pointwise("act", "x[b c] -> y[b c]", function)
     assert of_op(op, SIZES, "flops-profiler") == 8
     assert of_op(op, SIZES, "standard") in {0, 16, 32}
-
-
-@pytest.mark.parametrize(("conventions", "per"), [("torch-flop-counter", 2), ("fvcore", 1)])
-def test_a_transposed_convolution_multiplies_every_input_by_the_kernel(conventions, per):
-    op = transposed_conv("up", "x[b i y x], *w[i o s t] -> u[b o p q]")
-    sizes = {"b": 2, "i": 3, "o": 4, "y": 5, "x": 5, "s": 2, "t": 2, "p": 10, "q": 10}
-    assert of_op(op, sizes, conventions) == per * 2 * 3 * 4 * 25 * 4

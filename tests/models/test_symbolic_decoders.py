@@ -20,8 +20,8 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.count import count
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
-from symbolic_cost.models.decoder_sizes import DECODER_SIZES
 from symbolic_cost.models.kinds import Kind
+from symbolic_cost.models.published_size import published
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.numeric.binding import bind, value
@@ -130,7 +130,7 @@ def test_every_entry_is_short():
     assert longest < LONGEST_ENTRY
 
 
-@pytest.mark.parametrize("size", DECODER_SIZES, ids=lambda size: size.name)
+@pytest.mark.parametrize("size", published("decoders"), ids=lambda size: size.name)
 def test_presets_bind_every_symbol(size):
     total = cost(CATALOG[size.name].model(), RULES).total("flop")
     assert value(bind(total, size.bindings())) > 0
@@ -138,7 +138,7 @@ def test_presets_bind_every_symbol(size):
 
 def test_presets_agree_with_configurations():
     truth = {entry["id"]: entry for entry in TRUTH}
-    common = [size for size in DECODER_SIZES if size.name in truth]
+    common = [size for size in published("decoders") if size.name in truth]
     assert len(common) >= 9
     for size in common:
         parameters = cost(CATALOG[size.name].model(), RULES).total("parameter")

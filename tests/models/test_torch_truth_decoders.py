@@ -60,4 +60,5 @@ def test_count_gives_every_number_at_once():
         "flops_decode": 27645181952,
         "kv_cache_elements": 268435456,
         "saved_bytes": count(entry["config"], batch=1, seq=4096)["saved_bytes"],
+        "note": None,
     }

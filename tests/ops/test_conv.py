@@ -7,7 +7,8 @@ from sympy import Integer
 
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import PatternError, PlacementError, UnknownNameError
-from symbolic_cost.ops.conv import conv, pool
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.conv import conv, pool, transposed_conv
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
@@ -100,3 +101,16 @@ def test_pooling_counts_windows_or_input_elements():
 def test_refuses(declare, error, text):
     with pytest.raises(error, match=text):
         declare()
+
+
+@pytest.mark.parametrize(("conventions", "per"), [("torch-flop-counter", 2), ("fvcore", 1)])
+def test_a_transposed_convolution_multiplies_every_input_by_the_kernel(conventions, per):
+    op = transposed_conv("up", "x[b i y x], *w[i o s t] -> u[b o p q]")
+    lengths = {"b": 2, "i": 3, "o": 4, "y": 5, "x": 5, "s": 2, "t": 2, "p": 10, "q": 10}
+    sizes = {axis: Integer(length) for axis, length in lengths.items()}
+    model = Model("up", (Part("part", (op,)),), sizes)
+    products = 2 * (5 * 5) * (3 * 4) * (2 * 2)
+    forward = cost(model, PRESETS[conventions]).total("flop", phase=Phase.FORWARD)
+    assert forward == per * products
+    kernels = {kernel.phase: kernel.work[0] for kernel in op.kernels()}
+    assert {work.space for work in kernels.values()} == {("b", "i", "y", "x", "o", "s", "t")}

@@ -29,7 +29,12 @@ def count_sheet(
             human(number, _UNITS[name]) if isinstance(number, int) else None,
         )
         for name, number in counts.items()
+        if name != "note"
     )
     columns = (Column("count"), Column("exact", "right"), Column("short", "right"))
-    notes = (f"batch {batch}, sequence {seq}, conventions {conventions}",)
+    said = counts.get("note")
+    notes = (
+        f"batch {batch}, sequence {seq}, conventions {conventions}",
+        *((str(said),) if said else ()),
+    )
     return Sheet(f"Counts of {config}", columns, rows, notes)

@@ -1,0 +1,35 @@
+"""Families whose saved activations equal, byte for byte, what PyTorch keeps for backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+UNCHECKED = "saved bytes not checked against PyTorch"
+
+_BOTH = frozenset({"eager", "sdpa"})
+_EAGER = frozenset({"eager"})
+
+CHECKED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("gpt2", "bert", "vit", "resnet"), _BOTH),
+        **dict.fromkeys(("llama", "qwen2", "qwen3", "mistral", "phi3", "granite"), _BOTH),
+        **dict.fromkeys(("gemma", "olmo", "olmo2", "cohere", "stablelm", "phi"), _BOTH),
+        **dict.fromkeys(("starcoder2", "gpt_neox", "opt"), _BOTH),
+        **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe"), _BOTH),
+        **dict.fromkeys(("gemma2", "gemma3_text", "gemma3", "bloom"), _EAGER),
+    }
+)
+"""Attention implementations by model_type; PyTorch 2.13, Transformers 5.23, no dropout."""
+
+
+def saved_note(family: str, attention: str = "eager", *, sliding: bool = False) -> str:
+    """Return what to say of saved bytes beside them: nothing where they were checked.
+
+    Args:
+        family: as model_type.
+        attention: how it runs, as configurations name it.
+        sliding: whether layers slide; fused kernels keep a mask then, which was not checked.
+    """
+    known = attention in CHECKED.get(family, frozenset())
+    return "" if known and not (sliding and attention != "eager") else UNCHECKED
