@@ -143,14 +143,15 @@ def cost(
         placed = setup(model, conventions=conventions, recompute=recompute, attention=attention)
         own = placed.running.model
         return derived(own, placed.conventions, strategy, placed.training.recompute)
-    return setup(
+    whole = setup(
         model,
         strategy,
         conventions=conventions,
         recompute=recompute,
         attention=attention,
         stage=stage,
-    ).rows
+    )
+    return whole.rows_under(whole.strategy)
 
 
 def _as_job(made: Setup) -> Job:

@@ -117,9 +117,13 @@ class Setup:
     @cached_property
     def rows(self) -> CostTable:
         """Every cost of one rank and microbatch, degrees as symbols."""
+        return self.rows_under(self.placed)
+
+    def rows_under(self, strategy: Strategy) -> CostTable:
+        """Return the same with the degrees of a strategy, which splits what the job's does."""
         return strategy_table(
-            self.whole,
-            self.placed,
+            on_every_rank(self.running.model, strategy),
+            strategy,
             self.counting,
             self.training.recompute,
             stage=self.stage,
