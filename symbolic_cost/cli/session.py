@@ -18,9 +18,9 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.stages import stage_model
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 
 
@@ -106,13 +106,14 @@ def session(
     given = problems.attempt(parse_assignments, choices.settings)
     part = problems.attempt(stage_of, choices.stage)
     problems.refuse()
-    symbolic = chosen.symbolic()
+    structure = Structure(chosen)
+    symbolic = structure.symbolic
     spread = on_every_rank(symbolic.model(model), symbolic)
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
         name=name,
         declared=model,
-        model=stage_model(spread, symbolic.degree("pp"), part, schedule("1f1b")),
+        model=stage_model(spread, symbolic.degree("pp"), structure.checked(part)),
         strategy=chosen,
         recompute=policy,
         table=strategy_table(

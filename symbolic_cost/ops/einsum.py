@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ledger import Phase
+from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import Addition, Contraction, Kernel, Op, Summation, Work
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 
@@ -18,6 +18,11 @@ class Einsum(Op):
     pairs: tuple[str, ...] = ()
     masked: bool = True
     window: str = ""
+
+    @property
+    def units(self) -> Units:
+        """Matrix units."""
+        return Units.MATRIX
 
     @property
     def result(self) -> Operand:

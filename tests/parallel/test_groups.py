@@ -26,7 +26,7 @@ def test_groups_are_lines_of_the_mesh(mesh, node_size, data):
     for rank, place in coordinates.items():
         rest = tuple((name, place[name]) for name in order if name not in names)
         expected.setdefault(rest, set()).add(rank)
-    found = rank_groups(mesh, "+".join(names), node_size, order)
+    found = rank_groups(mesh, tuple(names), node_size, order)
     assert sorted(map(set, expected.values()), key=min) == sorted(
         (set(group.ranks) for group in found), key=min
     )

@@ -17,6 +17,7 @@ from symbolic_cost.parallel.communication import (
 )
 from symbolic_cost.parallel.groups import Group, rank_groups
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.units import Unit
 
 _SHOWN = 8
@@ -31,7 +32,7 @@ def communication_sheet(work: Session, *, per_op: bool) -> Sheet:
         per_op: one row per op and message, or one per group, collective and pass.
     """
     work.bound  # noqa: B018 - refuses numbers that do not fit
-    strategy = work.strategy.symbolic()
+    strategy = Structure(work.strategy).symbolic
     cluster = sent_by_cluster(
         on_every_rank(work.declared, strategy),
         strategy,
@@ -57,7 +58,7 @@ def groups_sheet(work: Session, node_size: int) -> Sheet:
         InputError: a degree is still a symbol.
     """
     mesh = {}
-    for axis, degree in work.strategy.symbolic().mesh.items():
+    for axis, degree in Structure(work.strategy).symbolic.mesh.items():
         known = work.value(degree)
         if not known.is_Integer:
             raise InputError(f"groups need numbers: give {axis} a degree, as in {axis}=2")
@@ -97,7 +98,7 @@ def _alike(work: Session, *, per_op: bool) -> list[list[Traffic]]:
     alike: dict[tuple[object, ...], list[Traffic]] = {}
     for entry in communication_rows(work.table):
         place = (entry.path, entry.message) if per_op else ()
-        alike.setdefault((entry.mesh_axis, entry.phase, entry.kind, *place), []).append(entry)
+        alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
     return list(alike.values())
 
 
@@ -106,10 +107,10 @@ def _row(work: Session, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, 
     sent = Add(*(entry.sent for entry in entries))
     message = (factored(first.message), number(work.value(first.message)))
     return (
-        first.path if per_op else first.mesh_axis,
+        first.path if per_op else first.group,
         first.phase.value.replace("_", " "),
         first.kind.value,
-        *((first.mesh_axis,) if per_op else ()),
+        *((first.group,) if per_op else ()),
         work.value(first.ranks),
         work.value(Add(*(entry.calls for entry in entries))),
         *(message if per_op else ()),

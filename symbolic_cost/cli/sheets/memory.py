@@ -13,14 +13,15 @@ from symbolic_cost.cli.options import Choices
 from symbolic_cost.cli.session import Session, session, stage_of
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems
-from symbolic_cost.ledger import CostTable, Quantity, Row
+from symbolic_cost.ledger import CostTable, Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.recompute import recompute_policy
-from symbolic_cost.parallel.memory import HOST, MOMENTS, Training, memory_table, moments
+from symbolic_cost.parallel.memory import MOMENTS, Training, memory_table, moments
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.schedules import schedule as named_schedule
 from symbolic_cost.parallel.states import optimizer as named_optimizer
 from symbolic_cost.parallel.states import precision as named_precision
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.units import Unit
 
 
@@ -44,7 +45,7 @@ def memory_sheet(name: str, choices: Choices, kept: Kept) -> Sheet:
     work = problems.attempt(session, name, choices)
     training = problems.attempt(_training, kept, choices)
     problems.refuse()
-    strategy = work.strategy.symbolic()
+    strategy = Structure(work.strategy).symbolic
     table = memory_table(
         on_every_rank(work.declared, strategy),
         strategy,
@@ -81,7 +82,7 @@ def _rows(table: CostTable, work: Session) -> list[tuple[Cell, ...]]:
     known = {name: work.value(total) for name, total in held.items()}
     numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
     peak = max(numbers.values()) if len(numbers) == len(held) else None
-    places = dict.fromkeys((row.quantity, row.kind == HOST) for row in table)
+    places = dict.fromkeys((row.quantity, row.place is Place.HOST) for row in table)
     rows: list[tuple[Cell, ...]] = []
     for quantity, on_host in places:
         chosen = table.select(quantity, where=partial(_is_kept, on_host))
@@ -99,14 +100,14 @@ def _rows(table: CostTable, work: Session) -> list[tuple[Cell, ...]]:
 def _terms(table: CostTable, moment: str) -> str:
     """Name what is there at a moment."""
     quantities, phase = MOMENTS[moment]
-    there = {row.quantity for row in table if row.kind != HOST}
+    there = {row.quantity for row in table if row.place is Place.DEVICE}
     names = [quantity.value for quantity in quantities if quantity in there]
     works = phase is not None and len(table.select(Quantity.WORKSPACE, phase=phase))
     return " + ".join(names + ["workspace"] * bool(works)).replace("_", " ")
 
 
 def _is_kept(on_host: bool, row: Row) -> bool:  # noqa: FBT001 - bound by partial
-    return (row.kind == HOST) is on_host
+    return (row.place is Place.HOST) is on_host
 
 
 def _row(label: str, total: Expr, work: Session, peak: int | Fraction | None) -> tuple[Cell, ...]:
