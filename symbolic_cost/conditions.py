@@ -1,4 +1,4 @@
-"""Conditions on numbers: divisions that must come out whole, and sizes that must be large enough."""
+"""Conditions on numbers: divisions that must come out whole, sizes that must be large enough."""
 
 from __future__ import annotations
 

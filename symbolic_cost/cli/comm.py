@@ -11,11 +11,19 @@ from symbolic_cost.cli.options import Choices, Output, costing, output
 @click.argument("model")
 @click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
 @click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
+@click.option("--precision", default="bf16-mixed", show_default=True, help="Precision policy.")
 @click.option("--per-op", is_flag=True, help="One row per op and message.")
 @costing
 @output
 def command(
-    *, model: str, node_size: int, groups: bool, per_op: bool, choices: Choices, out: Output
+    *,
+    model: str,
+    node_size: int,
+    groups: bool,
+    precision: str,
+    per_op: bool,
+    choices: Choices,
+    out: Output,
 ) -> None:
     """Tabulate the collectives of one rank of MODEL and step, with totals per rank and cluster.
 
@@ -24,7 +32,7 @@ def command(
     from symbolic_cost.cli.session import session
     from symbolic_cost.cli.sheets.comm import communication_sheet, groups_sheet
 
-    work = session(model, choices)
+    work = session(model, choices, precision=precision)
     if groups:
         out.sheet(groups_sheet(work, node_size))
     else:

@@ -19,6 +19,7 @@ from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import stage_model
+from symbolic_cost.parallel.states import precision as named_precision
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
@@ -86,6 +87,7 @@ def session(
     name: str,
     choices: Choices,
     point: str | None = None,
+    precision: str | None = None,
 ) -> Session:
     """Cost a named model as the options say.
 
@@ -93,6 +95,7 @@ def session(
         name: of the model.
         choices: as typed.
         point: a named model whose numbers are taken; those of `name` unless given.
+        precision: policy that says the bytes of elements; as the conventions say unless given.
 
     Raises:
         InputError: every problem of every option.
@@ -105,7 +108,9 @@ def session(
     policy = problems.attempt(recompute_policy, choices.recompute)
     given = problems.attempt(parse_assignments, choices.settings)
     part = problems.attempt(stage_of, choices.stage)
+    policy_of_bytes = problems.attempt(named_precision, precision) if precision else None
     problems.refuse()
+    counting = counting if policy_of_bytes is None else policy_of_bytes.applied(counting)
     structure = Structure(chosen)
     symbolic = structure.symbolic
     spread = on_every_rank(symbolic.model(model), symbolic)

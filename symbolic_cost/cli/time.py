@@ -47,7 +47,7 @@ def command(
     from symbolic_cost.cli.sheets.time import Run, timed
 
     run = Run(system, global_batch, precision, optimizer, schedule, roofline, overlap, scattered)
-    found = timed(model, choices, run)
+    found = timed(model, choices, run, wrt)
     if wrt is not None:
         out.sheet(found.derivative(wrt))
     else:

@@ -94,6 +94,7 @@ def sent_by_cluster(
     strategy: Strategy,
     conventions: Conventions,
     recompute: Recompute = KEEP_ALL,
+    *,
     microbatches: Expr = symbols.M,
     pipeline: Pipeline | None = None,
 ) -> dict[str, Expr]:

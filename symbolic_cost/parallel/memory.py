@@ -52,6 +52,7 @@ MOMENTS = {
 }
 """What is there at the moments of a step: quantities, and the workspace of which phase."""
 
+
 @dataclass(frozen=True)
 class Training:
     """How a model is trained, as far as memory is concerned.
@@ -170,9 +171,7 @@ def _in_flight(
 ) -> Iterator[Row]:
     """Yield saved activations, and what waits for weight gradients, times the microbatches."""
     plan = pipeline.schedule
-    whole, waiting = (
-        pipeline.of(count, stages, stage) for count in (plan.in_flight, plan.residue)
-    )
+    whole, waiting = (pipeline.of(count, stages, stage) for count in (plan.in_flight, plan.residue))
     for row in table.select(Quantity.SAVED):
         yield replace(row, count=Mul(row.count, whole))
     if waiting == 0:
@@ -190,9 +189,7 @@ def _in_flight(
             )
 
 
-def _workspace(
-    table: CostTable, kept: CostTable, policy: Recompute, share: Model
-) -> Iterator[Row]:
+def _workspace(table: CostTable, kept: CostTable, policy: Recompute, share: Model) -> Iterator[Row]:
     """Yield the most that backward holds beside: recomputed activations, and gradients.
 
     What backward recomputes at once is no more than there is: of every fourth block kept, three
@@ -217,9 +214,7 @@ def _at_once(policy: Recompute, repeat: Expr) -> Expr:
     return policy.every if policy.every == 1 else Min(policy.every, repeat)
 
 
-def _step_workspace(
-    table: CostTable, states: Iterable[Row], policy: Precision
-) -> tuple[Row, ...]:
+def _step_workspace(table: CostTable, states: Iterable[Row], policy: Precision) -> tuple[Row, ...]:
     """Return what gathering weights and updating them take for a while [byte].
 
     The weights of one part are whole at a time, as far as data-parallel ranks keep shards; those

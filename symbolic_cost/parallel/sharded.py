@@ -79,7 +79,10 @@ class States:
         split: set[str] = set()
         for part, op, weight in self._weights():
             shards = self.placement.stored_over("optimizer", weight.axes)
-            split |= {*shards, *(mesh for axis in weight.axes for mesh in self.placement.meshes(axis))}
+            split |= {
+                *shards,
+                *(mesh for axis in weight.axes for mesh in self.placement.meshes(axis)),
+            }
             updates = (*(self._clipping(weight) if clipping else ()), *self._updates(op, weight))
             for update in updates:
                 path, ranks = f"{part.path}.{op.path}", self.placement.degree(shards)

@@ -79,9 +79,7 @@ def apart(
     outside = tuple(mesh for mesh in move.meshes if mesh not in grid)
     ranks = Mul(*(degrees[mesh] for mesh in inside))
     among = replace(move, meshes=inside, ranks=ranks)
-    others = replace(
-        move, meshes=outside, ranks=move.ranks / ranks, message=move.message / ranks
-    )
+    others = replace(move, meshes=outside, ranks=move.ranks / ranks, message=move.message / ranks)
     if row.quantity is not Quantity.COMMUNICATION:  # the additions of both
         return (row,)
     return tuple(

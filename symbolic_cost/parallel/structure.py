@@ -117,5 +117,3 @@ def _symbol(name: str, rank: Expr, symbol: Expr) -> Expr:
     """Return the symbol of a degree unless its number is a class of its own."""
     alone = rank == 1 or (name == "pp" and rank == _ENDS)
     return rank if alone else symbol
-
-

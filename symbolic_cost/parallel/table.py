@@ -60,13 +60,14 @@ def strategy_table(
     rows = tuple(step for row in marked for step in in_steps(row, ranks, conventions))
     whole = replace(table, rows=rows)
     sent = stage_rows(own, whole, placement, stages=stages, stage=stage, pipeline=way)
+    of_stages = block_conditions(model, stages, way)
+    check(of_stages, {})
     conditions = (
         *table.conditions,
-        *block_conditions(model, stages, way),
+        *of_stages,
         *_expert_split(ranks),
         *(bound for bound in structure.assumptions if bound.size == stages),
     )
-    check(conditions, {})
     return replace(
         whole,
         rows=(*rows, *step_buffers(rows), *sent),
@@ -77,12 +78,14 @@ def strategy_table(
 
 def in_steps(row: Row, strategy: Strategy, conventions: Conventions) -> tuple[Row, ...]:
     """Return the rows of the steps that a strategy makes of a collective; else the row itself."""
-    rows = (row,)
+    rows: tuple[Row, ...] = (row,)
     for name, degrees in strategy.degrees.items():
         entry = STRATEGIES[name]
         grid = dict(zip(entry.meshes, degrees, strict=True))
         if entry.stored:
-            rows = tuple(each for one in rows for each in apart(one, entry.stored, grid, conventions))
+            rows = tuple(
+                each for one in rows for each in apart(one, entry.stored, grid, conventions)
+            )
         if entry.step is not None:
             panels = exact(strategy.panels)
             rows = tuple(

@@ -148,7 +148,11 @@ class Chain:
         return Chain(found, self.conditions)
 
     def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
-        """Return the ceilings and brackets that `derivative` holds though they depend on a symbol.
+        """Return ceilings, floors and comparisons that `derivative` holds though they depend on it.
+
+        Args:
+            name: of a definition.
+            by: name of a symbol.
 
         Raises:
             InputError: as `derivative`.
@@ -157,7 +161,7 @@ class Chain:
         for earlier, expr in self.needed([name]).definitions.items():
             if expr.free_symbols & moving:
                 moving.add(named(earlier))
-                steps = expr.atoms(*_JUMPS)
+                steps = expr.atoms(ceiling, floor, AtLeast)
                 held += [step for step in steps if step.free_symbols & moving]
         return tuple(dict.fromkeys(sorted(held, key=str)))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sympy import Expr
 
-from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import Placement
@@ -36,7 +36,8 @@ class Methods:
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
-        conventions: answers to the counting questions.
+        conventions: answers to the counting questions for what runs and takes time.
+        counted: those for what is reported, the model FLOP of an MFU.
     """
 
     roofline: Roofline = MAXIMUM
@@ -45,6 +46,7 @@ class Methods:
     clipping: bool = True
     scattered: bool = False
     conventions: Conventions = STANDARD
+    counted: Conventions = MODEL_FLOP
 
 
 @dataclass(frozen=True)

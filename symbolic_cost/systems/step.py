@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from sympy import Add, Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import TRAINING, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.derive import cost
@@ -140,7 +139,10 @@ def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> Non
     """Define the passes of the mean stage, all microbatches of the slowest one, the bubble."""
     sizes: dict[Expr, Expr] = {}
     for name, symbol in zip(PASSES, (symbols.T_F, symbols.T_B, symbols.T_W), strict=True):
-        mean = Add(*(given.structure.alike(stage) * named(f"{stage}.{name}") for stage in stages)) / given.pp
+        mean = (
+            Add(*(given.structure.alike(stage) * named(f"{stage}.{name}") for stage in stages))
+            / given.pp
+        )
         sizes[symbol] = to.keep(f"mean.{name}", mean)
     slowest = Max(*(named(f"{stage}.microbatch") for stage in stages))
     pace = to.keep("microbatch", slowest)
@@ -163,8 +165,9 @@ def _results(given: Setting, to: Definitions) -> None:
     tokens = sizes["b"] * sizes.get("l", Integer(1)) * given.training.microbatches
     to.keep("tokens per second", tokens / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)
-    once = cost(given.model, MODEL_FLOP, recompute=KEEP_ALL)
-    again = cost(given.model, MODEL_FLOP, recompute=given.training.recompute)
+    counted = given.methods.counted
+    once = cost(given.model, counted, recompute=KEEP_ALL)
+    again = cost(given.model, counted, recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
     needed = to.keep("model FLOP", once.total(Quantity.FLOP, phase=useful))
     made = to.keep("hardware FLOP", again.total(Quantity.FLOP, phase=TRAINING))

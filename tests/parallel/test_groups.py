@@ -51,8 +51,8 @@ def test_mesh_of_a_strategy():
         name: int(degree) for name, degree in parse_strategy("dp=2,pp=2,tp=4,cp=2").mesh.items()
     }
     assert list(mesh) == ["tp", "cp", "dp", "pp"]
-    assert rank_groups(mesh, "cp+dp", 8)[0].ranks == (0, 4, 8, 12)
-    assert rank_groups(mesh, "dp+cp", 8)[0].ranks == (0, 8, 4, 12)
+    assert rank_groups(mesh, ("cp", "dp"), 8)[0].ranks == (0, 4, 8, 12)
+    assert rank_groups(mesh, ("dp", "cp"), 8)[0].ranks == (0, 8, 4, 12)
 
 
 def test_refusals_name_everything():

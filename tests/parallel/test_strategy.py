@@ -247,9 +247,7 @@ def test_hybrid_shards():
     assert found == {("all-gather", "dp"), ("reduce-scatter", "dp"), ("all-reduce", "replicas")}
     weight = table.select(Quantity.WEIGHT, path="block.mlp.fc1").rows[0]
     assert weight.expr == 2 * e * symbol("f") / 4
-    once = {
-        row.collective.group: row.per_step for row in moved if row.phase == "backward_weight"
-    }
+    once = {row.collective.group: row.per_step for row in moved if row.phase == "backward_weight"}
     assert once == {"dp": False, "replicas": True}
 
 

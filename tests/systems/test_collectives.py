@@ -147,18 +147,18 @@ def network(*domains):
 @pytest.mark.parametrize("axes", ["tp", "cp", "dp", "pp", "cp+dp", "tp+dp", "tp+cp+dp+pp"])
 @pytest.mark.parametrize("domain", [1, 2, 4, 8, 16, 64])
 def test_members_of_a_domain_as_in_the_rank_groups(axes, domain):
-    mesh = {"tp": 2, "cp": 2, "dp": 4, "pp": 2}
-    hops = network(domain).hops({name: Integer(size) for name, size in mesh.items()}, axes)
-    for group in rank_groups(mesh, axes, domain):
+    mesh, names = {"tp": 2, "cp": 2, "dp": 4, "pp": 2}, tuple(axes.split("+"))
+    hops = network(domain).hops({name: Integer(size) for name, size in mesh.items()}, names)
+    for group in rank_groups(mesh, names, domain):
         assert hops[1].ranks == len(group.nodes)
         assert hops[0].ranks * hops[1].ranks == len(group.ranks)
 
 
 def test_three_tiers_and_symbols():
-    hops = network(8, 64).hops({"tp": Integer(4), "dp": Integer(64)}, "dp")
+    hops = network(8, 64).hops({"tp": Integer(4), "dp": Integer(64)}, ("dp",))
     assert [hop.ranks for hop in hops] == [2, 8, 4]
     made = Network((Tier(FAST, n_d), Tier(SLOW, oo)))
-    inner, outer = made.hops({"tp": m1, "dp": dp}, "dp")
+    inner, outer = made.hops({"tp": m1, "dp": dp}, ("dp",))
     numbers = {m1: 4, dp: 16, n_d: 8}
     assert (inner.ranks.subs(numbers), outer.ranks.subs(numbers)) == (2, 8)
 

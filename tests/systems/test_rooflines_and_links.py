@@ -20,7 +20,10 @@ def test_matrix_products_run_on_matrix_units():
 
 def test_the_longer_of_computing_and_memory():
     device = Device(Integer(100), Integer(10), Integer(20))
-    compute, memory = device.compute_time(Units.MATRIX, Integer(500)), device.memory_time(Integer(60))
+    compute, memory = (
+        device.compute_time(Units.MATRIX, Integer(500)),
+        device.memory_time(Integer(60)),
+    )
     assert (compute, memory) == (5, 3)
     assert MAXIMUM.time(compute, memory) == 5
     assert MAXIMUM.time(l / F_m, e / beta_m) == Max(l / F_m, e / beta_m)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -17,11 +17,13 @@ from symbolic_cost.ledger import CostTable, Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import MOMENTS, Training, memory_table, moments
+from symbolic_cost.parallel.memory import peak as greatest_moment
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.schedules import schedule as named_schedule
 from symbolic_cost.parallel.states import optimizer as named_optimizer
 from symbolic_cost.parallel.states import precision as named_precision
 from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.symbols import exact, v
 from symbolic_cost.units import Unit
 
 
@@ -45,6 +47,7 @@ def memory_sheet(name: str, choices: Choices, kept: Kept) -> Sheet:
     work = problems.attempt(session, name, choices)
     training = problems.attempt(_training, kept, choices)
     problems.refuse()
+    training = replace(training, chunks=exact(work.values.get("v", v)))
     strategy = Structure(work.strategy).symbolic
     table = memory_table(
         on_every_rank(work.declared, strategy),
@@ -94,6 +97,8 @@ def _rows(table: CostTable, work: Session) -> list[tuple[Cell, ...]]:
     if peak is not None:
         at = next(name for name, number in numbers.items() if number == peak)
         rows.append((f"peak, at {at}", None, peak, 100))
+    else:
+        rows.append(_row("peak", greatest_moment(table), work, None))
     return rows
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.cli.options import Choices
-from symbolic_cost.cli.session import Session, session
+from symbolic_cost.cli.session import session
 from symbolic_cost.cli.sheets.systems import found_machine
+from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -17,13 +18,20 @@ from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.symbols import M, exact, named
+from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.symbols import M, exact, named, v
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.overlap import Overlap
 from symbolic_cost.systems.overlap import overlap as named_overlap
 from symbolic_cost.systems.rooflines import roofline as named_roofline
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS, Methods, StepTime, step_time
 from symbolic_cost.units import Unit, human
+
+_DEGREES = {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
+"""Names of the symbols of degrees."""
+
+_DEFAULT = "standard"
+"""Conventions whose choice says nothing of the model FLOP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,13 @@ class Timed:
             shown = human(number, Unit.SECOND) if is_time else f"{number:.6g}"
             rows.append((name, shown, self.made.chain.definitions[name]))
         columns = (Column("part"), Column("value", "right"), Column("definition"))
-        return Sheet(f"{self.title}: parts", columns, tuple(rows), self.notes)
+        return Sheet(f"{self.title}: parts", columns, tuple(rows), (*self._doubts(), *self.notes))
+
+    def _doubts(self) -> tuple[str, ...]:
+        """Explain an MFU that no kernel reaches."""
+        if float(self.known["mfu"]) <= 1:
+            return ()
+        return ("mfu above 1: its conventions count FLOP that the kernels do not execute",)
 
     def derivative(self, by: str) -> Sheet:
         """Give the derivative of the step by a symbol, and the elasticity.
@@ -85,6 +99,8 @@ class Timed:
         Raises:
             InputError: no such symbol, or one that the step does not depend on.
         """
+        if by not in self.known:
+            raise InputError(f"the step of this job does not depend on {by!r}")
         chain = self.made.chain.derivative("step", by)
         values = {symbol.name: self.known[symbol.name] for symbol in chain.symbols}
         numbers = chain.evaluate(values)
@@ -96,7 +112,9 @@ class Timed:
             ("elasticity", f"{float(slope * here / step):.6g}", None),
         )
         columns = (Column("part"), Column("value", "right"), Column("definition"))
-        return Sheet(f"{self.title}: derivative by {by}", columns, rows, self.notes)
+        held = ", ".join(map(str, self.made.chain.jumps("step", by)))
+        flat = (f"taken as flat between their jumps: {held}",) if held else ()
+        return Sheet(f"{self.title}: derivative by {by}", columns, rows, (*flat, *self.notes))
 
     def _op_rows(self) -> Iterator[tuple[Cell, ...]]:
         numbers = {named(name): number for name, number in self.known.items()}
@@ -114,8 +132,14 @@ class Timed:
                 yield ("(whole stage)", part, None, None, None, idle, "host issuing ops")
 
 
-def timed(name: str, choices: Choices, run: Run) -> Timed:
+def timed(name: str, choices: Choices, run: Run, by: str | None = None) -> Timed:
     """Time a step of a named model.
+
+    Args:
+        name: of the model.
+        choices: as typed.
+        run: how it is run, as typed.
+        by: a symbol that stays one for a derivative, be it a degree or the microbatches.
 
     Raises:
         InputError: every problem of every option, or symbols without a number.
@@ -127,18 +151,28 @@ def timed(name: str, choices: Choices, run: Run) -> Timed:
     overlaps = problems.attempt(_overlaps, run.overlap)
     problems.refuse()
     work.bound  # noqa: B018 - refuses numbers that do not fit
-    strategy = numbered(work.strategy, work.values)
-    microbatches = _microbatches(run.global_batch, strategy, work.values)
-    training = Training(run.precision, run.optimizer, work.recompute, run.schedule, microbatches)
+    ranks = numbered(work.strategy, work.values)
+    microbatches = _microbatches(run.global_batch, ranks, work.values)
+    strategy = Structure(ranks).symbolic if by in _DEGREES else ranks
+    training = Training(
+        run.precision,
+        run.optimizer,
+        work.recompute,
+        run.schedule,
+        M if by == M.name else microbatches,
+        chunks=exact(work.values.get("v", v)),
+    )
     methods = Methods(
         roofline=roofline,
         overlaps=overlaps,
         scattered=run.scattered,
-        conventions=work.table.conventions,
+        counted=MODEL_FLOP if choices.conventions == _DEFAULT else work.table.conventions,
     )
     model = on_every_rank(work.declared, strategy)
     made = step_time(model, strategy, machine, training, methods)
-    values = _values(made.chain.symbols, work)
+    numbers = {**ranks.bindings(), **work.values}
+    numbers |= {M.name: int(microbatches)} if microbatches.is_Integer else {}
+    values = _values(made.chain.symbols, numbers)
     said = f"{machine.name}, precision {run.precision}, schedule {run.schedule}"
     return Timed(
         made,
@@ -190,8 +224,8 @@ def _microbatches(global_batch: int | None, strategy: Strategy, values: Mapping[
     return Integer(global_batch) / together
 
 
-def _values(symbols: tuple[Symbol, ...], work: Session) -> dict[str, int]:
-    missing = [symbol.name for symbol in symbols if symbol.name not in work.values]
+def _values(symbols: tuple[Symbol, ...], numbers: Mapping[str, int]) -> dict[str, int]:
+    missing = [symbol.name for symbol in symbols if symbol.name not in numbers]
     if missing:
         raise InputError(f"no time without values for {', '.join(missing)}: give them with --set")
-    return {symbol.name: work.values[symbol.name] for symbol in symbols}
+    return {symbol.name: numbers[symbol.name] for symbol in symbols}
