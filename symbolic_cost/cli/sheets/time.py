@@ -19,7 +19,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
-from symbolic_cost.symbols import M, exact, named, v
+from symbolic_cost.symbols import M, exact, named, symbol, v
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.overlap import Overlap
 from symbolic_cost.systems.overlap import overlap as named_overlap
@@ -148,6 +148,8 @@ def timed(name: str, choices: Choices, run: Run, by: str | None = None) -> Timed
     work = problems.attempt(session, name, choices)
     machine = problems.attempt(found_machine, run.system)
     roofline = problems.attempt(named_roofline, run.roofline)
+    if by is not None:
+        problems.attempt(symbol, by)
     overlaps = problems.attempt(_overlaps, run.overlap)
     problems.refuse()
     work.bound  # noqa: B018 - refuses numbers that do not fit
