@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from structures import jobs
+from tests.parallel.structures import jobs
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import PlacementError

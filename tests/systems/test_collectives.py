@@ -5,6 +5,7 @@ import math
 import pytest
 from sympy import Integer, Rational, oo
 
+from tests.systems.acted import PLAYERS
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.ledger import CollectiveKind as Kind
 from symbolic_cost.parallel.groups import rank_groups
@@ -171,3 +172,12 @@ def test_refusals():
         two_tier_rings(Integer(1)).time(Kind.BROADCAST, message, one)
     with pytest.raises(UnknownNameError, match="did you mean ring"):
         collectives("rings")
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_collective_of_every_algorithm_as_acted_out(name, kind, ranks):
+    found = ALGORITHMS[name].steps(kind, Integer(960), Integer(ranks))
+    steps, sent = PLAYERS[name](kind, ranks)
+    assert (found.count, found.sent) == (steps, 960 * sent)
