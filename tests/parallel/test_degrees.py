@@ -54,16 +54,17 @@ def test_the_step_of_one_rank(name):
 )
 def test_names_of_one_rank_change_nothing(more, less):
     declared = model("llama")
-    one, other = (
-        strategy_table(declared, parse_strategy(text), STANDARD) for text in (more, less)
-    )
+    one, other = (strategy_table(declared, parse_strategy(text), STANDARD) for text in (more, less))
     assert one == other
     assert str(Structure(parse_strategy(more)).reduced) == less
 
 
 def test_the_structure_names_what_it_assumes():
     assumed = Structure(parse_strategy("tp,dp=8,ep=8,pp,cp=1")).assumptions
-    assert [(bound.what, bound.least) for bound in assumed] == [("ranks of tp", 2), ("ranks of pp", 3)]
+    assert [(bound.what, bound.least) for bound in assumed] == [
+        ("ranks of tp", 2),
+        ("ranks of pp", 3),
+    ]
     assert Structure(parse_strategy("tp=4,pp=2,dp=8,ep=8,cp=1")).symbolic.degrees == {
         **parse_strategy("tp,cp=1,ep,dp,pp=2").degrees,
         "dp": parse_strategy("ep,dp").degrees["ep"],
@@ -77,4 +78,7 @@ def test_stages_that_are_not_there_are_refused():
     for text in ("pp=2", "tp=2"):
         with pytest.raises(PlacementError, match="stage middle: a pipeline of"):
             strategy_table(model("gpt"), parse_strategy(text), STANDARD, stage=Stage.MIDDLE)
-    assert m1 in strategy_table(model("gpt"), parse_strategy("tp"), STANDARD).total("flop").free_symbols
+    assert (
+        m1
+        in strategy_table(model("gpt"), parse_strategy("tp"), STANDARD).total("flop").free_symbols
+    )

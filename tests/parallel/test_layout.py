@@ -76,7 +76,9 @@ def test_all_stages_together_are_the_model(name, stages, text):
     }
     numbers = {s: Integer(sizes.get(s.name, 2)) for t in tables.values() for s in symbols_of(t)}
     for quantity in (Quantity.FLOP, Quantity.PARAMETER, Quantity.READ):
-        total = sum(structure.alike(stage) * table.total(quantity) for stage, table in tables.items())
+        total = sum(
+            structure.alike(stage) * table.total(quantity) for stage, table in tables.items()
+        )
         expected = whole.total(quantity)
         if name == "gpt" and quantity is Quantity.PARAMETER:
             expected += tied(whole)
@@ -136,7 +138,9 @@ def test_one_chunk_is_1f1b():
             for training in (Training(schedule="interleaved", chunks=Integer(1)), Training())
         )
         assert one == other
-    table = memory_table(model("gpt"), parse_strategy("pp"), STANDARD, Training(schedule="interleaved"))
+    table = memory_table(
+        model("gpt"), parse_strategy("pp"), STANDARD, Training(schedule="interleaved")
+    )
     with pytest.raises(InputError, match="one chunk is schedule 1f1b"):
         bind(table, {"v": 1})
 

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given, settings
-from tests.parallel.structures import jobs
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import PlacementError
@@ -17,6 +16,7 @@ from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, v
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.step import step_time
+from tests.parallel.structures import jobs
 
 H100 = machine("h100")
 

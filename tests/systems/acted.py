@@ -34,9 +34,7 @@ class Group:
     def whole(self, ranks=None):
         """Everybody, or the given ranks, hold every term of every piece."""
         everyone = set(range(self.p))
-        return all(
-            terms == everyone for r in (ranks or range(self.p)) for terms in self.held[r]
-        )
+        return all(terms == everyone for r in (ranks or range(self.p)) for terms in self.held[r])
 
 
 def everyone(p):
@@ -50,12 +48,12 @@ def scattered(p):
 
 def partial(p):
     """Every rank holds its term of every piece."""
-    return Group(p, lambda rank, piece: {rank})
+    return Group(p, lambda rank, _: {rank})
 
 
 def root(p):
     """The first rank holds everything."""
-    return Group(p, lambda rank, piece: everyone(p) if rank == 0 else ())
+    return Group(p, lambda rank, _: everyone(p) if rank == 0 else ())
 
 
 # ------------------------------------------------------------------------------------- rings
@@ -77,7 +75,7 @@ def ring_gather(group):
     return group
 
 
-def ring(kind, p):
+def ring(kind, p):  # noqa: PLR0911 - one player per collective
     if kind == "reduce-scatter":
         return ring_scatter(partial(p)).cost
     if kind == "all-gather":
@@ -133,7 +131,7 @@ def halving(group):
         for r in range(p):
             other = r ^ half
             first = (other // half) * half
-            messages.append((r, other, [piece for piece in range(first, first + half)]))
+            messages.append((r, other, list(range(first, first + half))))
         group.step(messages)
         span = half
     return group
@@ -193,7 +191,7 @@ def gather_to_root(group):
     return group
 
 
-def partners(kind, p, all_reduce):
+def partners(kind, p, all_reduce):  # noqa: PLR0911 - one player per collective
     if kind == "reduce-scatter":
         group = halving(partial(p))
         assert all(group.held[r][r] == everyone(p) for r in range(p))

@@ -3,9 +3,8 @@
 import math
 
 import pytest
-from sympy import Integer, Rational, oo
+from sympy import Integer, Rational, expand, oo
 
-from tests.systems.acted import PLAYERS
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.ledger import CollectiveKind as Kind
 from symbolic_cost.parallel.groups import rank_groups
@@ -13,6 +12,7 @@ from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import alpha, alpha_d, beta, beta_d, dp, m1, message, n_d
 from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES, collectives, two_tier_rings
 from symbolic_cost.systems.network import Hop, Link, Network, Tier
+from tests.systems.acted import PLAYERS
 
 FAST, SLOW = Link("fast", beta_d, alpha_d), Link("slow", beta, alpha)
 RANKS = (2, 4, 8, 16)
@@ -181,3 +181,25 @@ def test_every_collective_of_every_algorithm_as_acted_out(name, kind, ranks):
     found = ALGORITHMS[name].steps(kind, Integer(960), Integer(ranks))
     steps, sent = PLAYERS[name](kind, ranks)
     assert (found.count, found.sent) == (steps, 960 * sent)
+
+
+@pytest.mark.parametrize("kind", [Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE])
+@pytest.mark.parametrize(("inside", "outside"), [(2, 2), (8, 4), (4, 16)])
+def test_outer_tiers_carry_what_inner_ones_left(kind, inside, outside):
+    """Rings in every domain, then rings of one rank per domain on 1/inside of the message.
+
+    Acted out: what one rank sends over the slow link is its part of a message that is a domain's
+    smaller, in so many pieces as there are domains.
+    """
+    hops = (Hop(FAST, Integer(inside)), Hop(SLOW, Integer(outside)))
+    size = 960 * inside * outside
+    time = collectives("hierarchical ring").time(kind, Integer(size), hops)
+    within, between = ring(kind, inside), ring(kind, outside)
+    expected = within[0] * alpha_d + size * within[1] / beta_d
+    expected += between[0] * alpha + Rational(size, inside) * between[1] / beta
+    assert expand(time - expected) == 0
+
+
+def ring(kind, ranks):
+    steps, sent = PLAYERS["ring"](kind, ranks)
+    return steps, Rational(sent.numerator, sent.denominator)

@@ -56,7 +56,9 @@ def test_brackets_wait_for_both_numbers(one, two, order):
 
 
 def test_efficiencies_by_size_are_steps():
-    table = Table(tuple((Integer(size), Rational(share, 10)) for size, share in ((1, 2), (8, 5), (64, 7))))
+    table = Table(
+        tuple((Integer(size), Rational(share, 10)) for size, share in ((1, 2), (8, 5), (64, 7)))
+    )
     shares = [table(Integer(flop)) for flop in (1, 7, 8, 63, 64, 1000)]
     assert shares == [Rational(share, 10) for share in (2, 2, 5, 5, 7, 7)]
     assert table(8 / (dp * m1)).xreplace({dp: Integer(4), m1: Integer(4)}) == Rational(2, 10)
