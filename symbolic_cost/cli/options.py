@@ -26,6 +26,7 @@ class Choices:
     conventions: str
     recompute: str
     stage: str
+    layout: str = "even"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,16 @@ def costing(command: Command) -> Command:
 
     @wraps(command)
     def bundled(
+        *,
         settings: tuple[str, ...],
         strategy: str,
         conventions: str,
         recompute: str,
         stage: str,
+        layout: str,
         **rest: object,
     ) -> object:
-        choices = Choices(settings, strategy, conventions, recompute, stage)
+        choices = Choices(settings, strategy, conventions, recompute, stage, layout)
         return command(choices=choices, **rest)
 
     return _with_options(
@@ -81,6 +84,12 @@ def costing(command: Command) -> Command:
         ),
         click.option("--recompute", default="none", show_default=True, help="Recompute policy."),
         click.option("--stage", default="first", show_default=True, help="Pipeline stage."),
+        click.option(
+            "--layout",
+            default="even",
+            show_default=True,
+            help="Blocks of the stages: even, uneven, ends=1, ends=0/3 (fewer in first/last).",
+        ),
     )
 
 

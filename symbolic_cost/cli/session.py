@@ -16,8 +16,10 @@ from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
+from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.stages import stage_model
 from symbolic_cost.parallel.states import precision as named_precision
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
@@ -37,6 +39,7 @@ class Session:
         recompute: what backward computes again.
         table: formulas, degrees as symbols.
         values: numbers by symbol name: of the preset, of the strategy, of --set.
+        pipeline: layout of the blocks.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Session:
     recompute: Recompute
     table: CostTable
     values: Mapping[str, int]
+    pipeline: Pipeline
 
     @property
     def bound(self) -> CostTable:
@@ -108,23 +112,30 @@ def session(
     policy = problems.attempt(recompute_policy, choices.recompute)
     given = problems.attempt(parse_assignments, choices.settings)
     part = problems.attempt(stage_of, choices.stage)
+    blocks = problems.attempt(named_layout, choices.layout)
     policy_of_bytes = problems.attempt(named_precision, precision) if precision else None
     problems.refuse()
     counting = counting if policy_of_bytes is None else policy_of_bytes.applied(counting)
-    structure = Structure(chosen)
+    structure, pipeline = Structure(chosen), Pipeline(layout=blocks)
     symbolic = structure.symbolic
     spread = on_every_rank(symbolic.model(model), symbolic)
     values = {**numbers.bindings, **chosen.bindings(), **given}
     return Session(
         name=name,
         declared=model,
-        model=stage_model(spread, symbolic.degree("pp"), structure.checked(part)),
+        model=stage_model(spread, symbolic.degree("pp"), structure.checked(part), pipeline),
         strategy=chosen,
         recompute=policy,
         table=strategy_table(
-            on_every_rank(model, symbolic), symbolic, counting, policy, stage=part
+            on_every_rank(model, symbolic),
+            symbolic,
+            counting,
+            policy,
+            stage=part,
+            pipeline=pipeline,
         ),
         values=values,
+        pipeline=pipeline,
     )
 
 

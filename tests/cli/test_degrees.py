@@ -97,3 +97,22 @@ def test_gradients_have_one_size():
     text = "gpt2 --strategy dp=4 --set b=1,l=1024,M=1 --precision"
     wide, narrow = (str(rows(f"comm {text} {name}")) for name in ("bf16-mixed", "bf16"))
     assert wide != narrow
+
+
+def test_layouts_as_they_were_run():
+    """126 blocks on 16 stages are refused unless a layout says where they are."""
+    text = "--strategy pp=16,tp=8 --set M=32,b=1,l=8192"
+    refused = run(f"memory llama-3-405b {text}")
+    assert refused.exit_code == 2
+    assert "axis blocks (n_layers = 126) is not divisible by mesh axis pp" in refused.output
+    sizes = {
+        stage: next(
+            int(row[-2])
+            for row in rows(f"memory llama-3-405b {text} --layout ends=1 --stage {stage}")
+            if row[0] == "weight"
+        )
+        for stage in ("first", "middle", "last")
+    }
+    assert sizes["first"] < sizes["middle"]
+    assert run(f"{TIME} {text} --layout ends=1".replace("gpt3-175b", "llama-3-405b")).exit_code == 0
+    assert run(f"comm llama-3-405b {text} --layout uneven").exit_code == 0

@@ -38,6 +38,7 @@ def communication_sheet(work: Session, *, per_op: bool) -> Sheet:
         strategy,
         work.table.conventions,
         work.recompute,
+        pipeline=work.pipeline,
     )
     totals = {"sent by one rank": sent_by_rank(work.table), "sent by the cluster": cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]

@@ -47,7 +47,8 @@ def memory_sheet(name: str, choices: Choices, kept: Kept) -> Sheet:
     work = problems.attempt(session, name, choices)
     training = problems.attempt(_training, kept, choices)
     problems.refuse()
-    training = replace(training, chunks=exact(work.values.get("v", v)))
+    chunks = exact(work.values.get("v", v))
+    training = replace(training, chunks=chunks, layout=choices.layout)
     strategy = Structure(work.strategy).symbolic
     table = memory_table(
         on_every_rank(work.declared, strategy),

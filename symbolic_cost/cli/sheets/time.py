@@ -163,6 +163,7 @@ def timed(name: str, choices: Choices, run: Run, by: str | None = None) -> Timed
         run.schedule,
         M if by == M.name else microbatches,
         chunks=exact(work.values.get("v", v)),
+        layout=choices.layout,
     )
     methods = Methods(
         roofline=roofline,
