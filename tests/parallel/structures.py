@@ -68,7 +68,7 @@ class Job:
 
 
 @st.composite
-def _degrees(draw, family):
+def _degrees(draw, family, *, pipelined):
     schemes = ["none", "tp", "tp", "tp,sp", "tp,sp"]
     schemes += ["2d", "2.5d", "3d"] if family == "gpt" else []
     scheme = draw(st.sampled_from(schemes))
@@ -93,16 +93,15 @@ def _degrees(draw, family):
             degrees["ep"] = (draw(st.sampled_from(whole)),)
         if draw(st.integers(0, 3)) == 0:
             degrees["replicas"] = (draw(st.sampled_from((1, 2))),)
-    if draw(st.booleans()):
+    if pipelined:
         degrees["pp"] = (draw(st.sampled_from((1, 2, 3, 4, 6))),)
     return degrees
 
 
 @st.composite
-def jobs(draw):
+def jobs(draw, family, *, pipelined):
     """A legal job."""
-    family = draw(st.sampled_from(list(FAMILIES)))
-    degrees = draw(_degrees(family))
+    degrees = draw(_degrees(family, pipelined=pipelined))
     sharding = {"dp", "cp", "ring", "ulysses"} & set(degrees)
     zero = draw(st.integers(0, 3)) if sharding else 0
     panels = draw(st.sampled_from((1, 2)))

@@ -1,10 +1,10 @@
 """Number later is number first, for every class of every degree."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import strategies as st
 
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.errors import PlacementError
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.numeric.binding import bind
@@ -16,7 +16,7 @@ from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, v
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.step import step_time
-from tests.parallel.structures import jobs
+from tests.parallel.structures import FAMILIES, jobs
 
 H100 = machine("h100")
 
@@ -69,12 +69,10 @@ def moments_and_traffic(found):
     return {name for name in found if name in kept or name in costs or name.startswith("sent ")}
 
 
-@settings(deadline=None, max_examples=150)
-@given(jobs())
-def test_numbers_later_are_numbers_first(job):
-    try:
-        found = differing(job)
-    except PlacementError as error:
-        pytest.skip(str(error)) if "keeps" in str(error) else None
-        raise
-    assert found == {}, (str(job.strategy), job)
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+@given(st.data())
+def test_numbers_later_are_numbers_first(family, pipelined, data):
+    """300 random jobs of every option, each as expressions with symbols and as numbers."""
+    job = data.draw(jobs(family, pipelined=pipelined))
+    assert differing(job) == {}, (str(job.strategy), job)
