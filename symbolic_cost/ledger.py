@@ -136,7 +136,6 @@ class Row:
         place: whose memory holds it.
         units: that compute FLOP; None for the additions of a collective, which makes them itself.
         part: path of the part of the model that it belongs to; empty where it belongs to none.
-        in_blocks: whether that part is one of those that a pipeline divides into stages.
     """
 
     path: str
@@ -154,7 +153,6 @@ class Row:
     place: Place = Place.DEVICE
     units: Units | None = None
     part: str = ""
-    in_blocks: bool = False
 
     @property
     def total(self) -> Expr:

@@ -28,7 +28,7 @@ from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sharded import States
-from symbolic_cost.parallel.stages import stage_model
+from symbolic_cost.parallel.stages import block_paths, stage_model
 from symbolic_cost.parallel.states import Precision, optimizer, precision
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.parallel.strategy import Strategy
@@ -129,7 +129,7 @@ def memory_table(
     states = States(share, ranks.placement(own), counted, policy, optimizer(chosen.optimizer))
     kept_states = tuple(states.rows())
     rows = [
-        *_resident(table, pipeline.schedule.copies),
+        *_resident(table, pipeline.schedule.copies, block_paths(own)),
         *kept_states,
         *_in_flight(table, kept, pipeline, ranks.degree("pp"), stage),
         *table.select(Quantity.WORKSPACE),
@@ -251,8 +251,8 @@ def _by(key: Callable[[Row], str | None], rows: CostTable) -> dict[str | None, E
     return {name: Add(*terms) for name, terms in sums.items()}
 
 
-def _resident(table: CostTable, copies: Expr) -> Iterator[Row]:
+def _resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
     """Yield weights and gradients; those of blocks as often as the schedule keeps them."""
     for row in table:
         if row.quantity in STATES:
-            yield replace(row, count=Mul(row.count, copies)) if row.in_blocks else row
+            yield replace(row, count=Mul(row.count, copies)) if row.part in blocks else row

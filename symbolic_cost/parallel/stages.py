@@ -143,7 +143,8 @@ def _shared(
             if weight.tensor in tied:
                 yield weight.gradient().tensor, counter.bytes(weight.gradient())
     if plan.copies != 1:
-        gradients = table.select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.in_blocks)
+        blocks = block_paths(model)
+        gradients = table.select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
         yield "copies", plan.copies * gradients.total()
 
 

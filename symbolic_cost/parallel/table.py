@@ -13,7 +13,7 @@ from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.stages import block_conditions, block_paths, stage_model, stage_rows
+from symbolic_cost.parallel.stages import block_conditions, stage_model, stage_rows
 from symbolic_cost.parallel.steps import apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
@@ -55,9 +55,7 @@ def strategy_table(
     present = set(share.axes)
     used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
     table = cost(share, conventions, replace(placement, axes=used), recompute)
-    blocks = block_paths(own)
-    marked = (replace(row, in_blocks=row.part in blocks) for row in table)
-    rows = tuple(step for row in marked for step in in_steps(row, ranks, conventions))
+    rows = tuple(step for row in table for step in in_steps(row, ranks, conventions))
     whole = replace(table, rows=rows)
     sent = stage_rows(own, whole, placement, stages=stages, stage=stage, pipeline=way)
     of_stages = block_conditions(model, stages, way)
@@ -79,6 +77,8 @@ def strategy_table(
 def in_steps(row: Row, strategy: Strategy, conventions: Conventions) -> tuple[Row, ...]:
     """Return the rows of the steps that a strategy makes of a collective; else the row itself."""
     rows: tuple[Row, ...] = (row,)
+    if row.collective is None:
+        return rows
     for name, degrees in strategy.degrees.items():
         entry = STRATEGIES[name]
         grid = dict(zip(entry.meshes, degrees, strict=True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -168,18 +168,29 @@ def op_times(rows: Iterable[Row], timing: Timing, definitions: Definitions) -> l
 
 
 def work_time(
-    rows: Iterable[Row], timing: Timing, name: str, definitions: Definitions
+    rows: Iterable[Row],
+    timing: Timing,
+    name: str,
+    definitions: Definitions,
+    cost: Callable[[Row], Expr] = lambda row: row.total,
 ) -> tuple[Expr, Expr, Expr]:
     """Define computing, memory traffic and both together, without launches [s].
 
     Units of one kind work after each other, and so do those of the other kind.
+
+    Args:
+        rows: FLOP and bytes; others are left out.
+        timing: how work takes time.
+        name: of the definitions.
+        definitions: to add to.
+        cost: of a row; with its repetitions unless given.
     """
     listed, memory = tuple(rows), Integer(0)
     flop = {
-        units: Add(*(r.total for r in listed if r.quantity is Quantity.FLOP and r.units is units))
+        units: Add(*(cost(r) for r in listed if r.quantity is Quantity.FLOP and r.units is units))
         for units in Units
     }
-    traffic = Add(*(row.total for row in listed if row.quantity in TRAFFIC))
+    traffic = Add(*(cost(row) for row in listed if row.quantity in TRAFFIC))
     compute = Add(*(timing.device.compute_time(u, f) for u, f in flop.items() if f != 0))
     if compute != 0:
         compute = definitions.add(f"{name}.compute", compute)
@@ -191,8 +202,7 @@ def work_time(
 def _op_time(rows: list[Row], timing: Timing, definitions: Definitions) -> OpTime:
     path, kind, phase = rows[0].path, rows[0].kind, rows[0].phase
     name, device = f"{path}.{phase}", timing.device
-    once = tuple(replace(row, count=Integer(1)) for row in rows)
-    compute, memory, _ = work_time(once, timing, name, definitions)
+    compute, memory, _ = work_time(rows, timing, name, definitions, lambda row: row.expr)
     busy = Integer(0)
     if compute != 0 or memory != 0:
         took = timing.roofline.time(compute, memory, latency=device.latency, launch=device.launch)
