@@ -1,14 +1,16 @@
 """Greatest and least of costs, which drop an argument only where that is certain.
 
 SymPy 1.14 decides some comparisons of positive integers wrongly: `Max(1/(p*q), 1)` is `1/(p*q)`
-there. These classes are SymPy's in every other respect.
+there, and the derivative of a Max loses the step. Comparisons here wait for numbers. Max and Min
+are SymPy's in every other respect.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Function, Integer, Mul
 from sympy import Max as _Max
 from sympy import Min as _Min
 
@@ -29,6 +31,77 @@ class _Certain:
         return Min if at_least(y, x) else False
 
 
+class AtLeast(Function):
+    """Iverson bracket [x >= y]: one or zero, and decided between numbers alone.
+
+    >>> from symbolic_cost.symbols import b, m1
+    >>> AtLeast(3, 2), AtLeast(1, 2), AtLeast(8 / (b * m1), 1)
+    (1, 0, [8/(b*m1) >= 1])
+    """
+
+    is_integer = True
+    is_nonnegative = True
+
+    @classmethod
+    def eval(cls, greater: Expr, less: Expr) -> Expr | None:
+        """Evaluate for two numbers."""
+        if greater.is_number and less.is_number:
+            return Integer(int(bool(greater >= less)))
+        return Integer(1) if greater == less else None
+
+    def fdiff(self, argindex: int = 1) -> Expr:  # noqa: ARG002 - the signature is SymPy's
+        """Differentiate: a step is flat wherever it does not jump."""
+        return Integer(0)
+
+    def _latex(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        return rf"\left[{one} \ge {two}\right]"
+
+    def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        return f"[{one} >= {two}]"
+
+    def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        # Times one, since NumPy's truth values neither subtract nor add up.
+        return f"(1*(({one}) >= ({two})))"
+
+    _pythoncode = _numpycode
+    _lambdacode = _numpycode
+
+
+class Choice(Function):
+    """One of two values: `Choice(bracket, value, other)` is the value where the bracket is one.
+
+    The value that is not chosen may be anything, a division by zero included.
+    """
+
+    @classmethod
+    def eval(cls, bracket: Expr, value: Expr, other: Expr) -> Expr | None:
+        """Evaluate for a number."""
+        if bracket.is_number:
+            return value if bracket == 1 else other
+        return value if value == other else None
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        """Differentiate: the slope of the value that is chosen."""
+        bracket = self.args[0]
+        return (Integer(0), bracket, 1 - bracket)[argindex - 1]
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if all(value.is_nonnegative for value in self.args[1:]) else None
+
+    def _latex(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        bracket, value, other = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        rows = rf"{value} & \text{{if}}\: {bracket} \\ {other} & \text{{otherwise}}"
+        return rf"\begin{{cases}} {rows} \end{{cases}}"
+
+    def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        bracket, value, other = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        name = printer._module_format("numpy.where")  # noqa: SLF001 - SymPy's protocol
+        return f"{name}(({bracket}) == 1, {value}, {other})"
+
+
 class Max(_Certain, _Max):
     """The greatest of its arguments.
 
@@ -36,6 +109,10 @@ class Max(_Certain, _Max):
     >>> Max(2 * b, 3 * b), Max(b, b / m1), Max(1 / (b * m1), 1), Max(b, m1)
     (3*b, b, 1, Max(b, m1))
     """
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        """Differentiate: one for the first of the greatest arguments, else zero."""
+        return _chosen(self.args, argindex - 1, AtLeast)
 
 
 class Min(_Certain, _Min):
@@ -45,6 +122,17 @@ class Min(_Certain, _Min):
     >>> Min(b, b / m1), Min(b, m1)
     (b/m1, Min(b, m1))
     """
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        """Differentiate: one for the first of the least arguments, else zero."""
+        return _chosen(self.args, argindex - 1, lambda one, other: AtLeast(other, one))
+
+
+def _chosen(args: Sequence[Expr], place: int, beats: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Return one if an argument beats those after it, and those before it do not beat it."""
+    own = args[place]
+    before = (1 - beats(other, own) for other in args[:place])
+    return Mul(*before, *(beats(own, other) for other in args[place + 1 :]))
 
 
 def at_least(greater: Expr, less: Expr) -> bool:

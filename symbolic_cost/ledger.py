@@ -52,6 +52,33 @@ class Quantity(StrEnum):
     TIME = "time"
 
 
+class Units(StrEnum):
+    """What of a device computes."""
+
+    MATRIX = "matrix"
+    VECTOR = "vector"
+
+
+class Origin(StrEnum):
+    """Why a row is there."""
+
+    OP = "op"
+    """A declared op works on it, or needs it."""
+    PIPELINE = "pipeline"
+    """Stages pass it on to each other."""
+    WORKSPACE = "workspace"
+    """It is there for a while, beside what ops name."""
+    WAITING = "waiting"
+    """Time in which an op waits for its collectives."""
+
+
+class Place(StrEnum):
+    """Whose memory holds something."""
+
+    DEVICE = "device"
+    HOST = "host"
+
+
 class CollectiveKind(StrEnum):
     """The field's names of collectives."""
 
@@ -70,7 +97,7 @@ class Collective:
 
     Args:
         kind: which collective.
-        mesh_axis: the mesh axis whose ranks take part.
+        meshes: mesh axes whose ranks take part, innermost first.
         ranks: how many take part.
         message: bytes of the full message (of the local buffer for all-to-all).
         axis: the tensor's axis that is gathered or scattered; empty for an all-reduce.
@@ -78,11 +105,16 @@ class Collective:
     """
 
     kind: CollectiveKind
-    mesh_axis: str
+    meshes: tuple[str, ...]
     ranks: Expr
     message: Expr
     axis: str = ""
     calls: Expr = Integer(1)
+
+    @property
+    def group(self) -> str:
+        """The mesh axes as they are printed: "cp+dp"."""
+        return "+".join(self.meshes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +133,10 @@ class Row:
         source: key of a reference.
         collective: for communication rows.
         per_step: once per step (after gradient accumulation) and not per microbatch.
+        origin: why it is there.
+        place: whose memory holds it.
+        units: that compute FLOP; None for the additions of a collective, which makes them itself.
+        part: path of the part of the model that it belongs to; empty where it belongs to none.
     """
 
     path: str
@@ -114,6 +150,10 @@ class Row:
     source: str = "definition"
     collective: Collective | None = None
     per_step: bool = False
+    origin: Origin = Origin.OP
+    place: Place = Place.DEVICE
+    units: Units | None = None
+    part: str = ""
 
     @property
     def total(self) -> Expr:
@@ -138,6 +178,27 @@ class Split:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Least:
+    """A size that must not be smaller when numbers are bound: fewer would need other rows.
+
+    Args:
+        what: it counts, as in "stages of the pipeline".
+        size: the size.
+        least: the smallest that is accepted.
+        because: why.
+    """
+
+    what: str
+    size: Expr
+    least: Expr
+    because: str
+
+
+Condition = Split | Least
+"""What numbers must meet."""
+
+
 @dataclass(frozen=True)
 class CostTable:
     """Rows counted under one set of conventions.
@@ -147,6 +208,7 @@ class CostTable:
         conventions: under which they were counted.
         splits: the divisions that must come out whole when numbers are bound.
         name: of the model.
+        bounds: sizes that must be large enough when numbers are bound.
         whole: the table that these rows were selected from, whose names are the known ones.
     """
 
@@ -154,7 +216,13 @@ class CostTable:
     conventions: Conventions
     splits: tuple[Split, ...] = ()
     name: str = ""
+    bounds: tuple[Least, ...] = ()
     whole: CostTable | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that numbers must meet when they are bound."""
+        return (*self.splits, *self.bounds)
 
     def __iter__(self) -> Iterator[Row]:
         """Iterate over the rows."""
@@ -181,6 +249,7 @@ class CostTable:
             self.conventions,
             tuple(dict.fromkeys(self.splits + other.splits)),
             names,
+            tuple(dict.fromkeys(self.bounds + other.bounds)),
         )
 
     def select(

@@ -148,6 +148,13 @@ _COSTING = (
         metavar="first|middle|last",
         help="Pipeline stage.",
     ),
+    click.option(
+        "--layout",
+        default="even",
+        show_default=True,
+        metavar="even|uneven|ends=N|ends=N/N",
+        help="Blocks of the stages; ends hold N fewer.",
+    ),
 )
 
 _TRAINING = (

@@ -43,8 +43,8 @@ def command(
 
     trained["system"] = trained["system"] or "a100-80gb"
     run = choices.job(model, **trained, roofline=roofline, overlap=overlap, scattered=scattered)
-    answer = run.time()
     if wrt is not None:
-        out.sheet(derivative_sheet(answer.timed, wrt))
-    else:
-        out.sheet(ops_sheet(answer.timed) if ops else answer.sheet)
+        out.sheet(derivative_sheet(run, wrt))
+        return
+    answer = run.time()
+    out.sheet(ops_sheet(answer.timed) if ops else answer.sheet)

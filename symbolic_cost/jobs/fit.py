@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ledger import Place
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.memory import HOST, moments
+from symbolic_cost.parallel.memory import moments
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.units import Unit, human
-
-_TWO, _ONE = 2, 1
 
 
 @dataclass(frozen=True)
@@ -78,16 +77,9 @@ def fit(setup: Setup) -> Fit:
     if setup.machine is not None:
         usable = setup.machine.usable.value
         capacity = None if usable.is_infinite or usable.free_symbols else int(usable)
-    peaks = {stage: _peak(replace(setup, stage=stage)) for stage in _stages(setup)}
+    peaks = {stage: _peak(replace(setup, stage=stage)) for stage in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
     return Fit(capacity, known if len(known) == len(peaks) else {})
-
-
-def _stages(setup: Setup) -> tuple[Stage, ...]:
-    stages = setup.strategy.degree("pp")
-    if stages == _ONE:
-        return (Stage.FIRST,)
-    return (Stage.FIRST, Stage.LAST) if stages == _TWO else tuple(Stage)
 
 
 def _peak(setup: Setup) -> Peak | None:
@@ -99,7 +91,7 @@ def _peak(setup: Setup) -> Peak | None:
     moment = max(sizes, key=lambda name: sizes[name])
     shares: dict[str, Expr] = {}
     for row in table:
-        if row.kind != HOST:
+        if row.place is Place.DEVICE:
             shares[row.quantity.value] = shares.get(row.quantity.value, 0) + row.total
     binds = max(shares, key=lambda name: setup.value(shares[name]))
     return Peak(sizes[moment], moment, binds)

@@ -81,6 +81,7 @@ class Job(Setup):
             "overlap": methods.overlaps,
             "roofline": methods.roofline,
             "scattered": methods.scattered,
+            "layout": training.layout,
             "stage": self.stage,
             "global_batch": self.global_batch,
         }
@@ -108,7 +109,7 @@ def job(
         strategy: as "tp=8,sp,pp=8,dp=16,zero=1"; a name without a number keeps its symbol.
         numbers: by symbol name; b is the microbatch of one rank. What has none stays a symbol.
         **options: system, conventions, recompute, precision, optimizer, schedule, microbatches,
-            global_batch, offload, attention, overlap, roofline, scattered, stage.
+            global_batch, offload, attention, overlap, roofline, layout, scattered, stage.
 
     Raises:
         InputError: every problem of every option.

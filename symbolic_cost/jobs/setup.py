@@ -8,7 +8,7 @@ derived with degrees as symbols, and numbers are bound.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -16,7 +16,6 @@ from sympy import Expr
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import checked_numbers
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.kernels import Attention, Running, running
@@ -27,11 +26,12 @@ from symbolic_cost.parallel.coverage import Repeated
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.stages import stage_model
 from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.setting import Methods
 
@@ -55,7 +55,8 @@ class Setup:
         global_batch: sequences of one step, if the microbatches come from these.
 
     Raises:
-        InputError: numbers that contradict the strategy, or that nothing reads.
+        InputError: numbers that contradict the strategy, or that nothing reads, or a stage that
+            the pipeline lacks.
     """
 
     model: Model
@@ -75,11 +76,7 @@ class Setup:
         object.__setattr__(
             self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
         )
-        if self.stage is Stage.MIDDLE and self.strategy.degree("pp") in (1, 2):
-            raise InputError(
-                f"stage middle: a pipeline of {self.strategy.degree('pp')} has none: "
-                "first and last are accepted"
-            )
+        self.structure.checked(self.stage)
 
     @cached_property
     def values(self) -> Mapping[str, int]:
@@ -92,9 +89,19 @@ class Setup:
         return running(self.model, self.attention)
 
     @cached_property
+    def structure(self) -> Structure:
+        """What of the strategy decides which rows there are: the class of each degree."""
+        return Structure(self.strategy)
+
+    @cached_property
     def placed(self) -> Strategy:
-        """The strategy with the symbol of every degree in its place."""
-        return self.strategy.symbolic()
+        """The same structure with the symbol of every degree in its place."""
+        return self.structure.symbolic
+
+    @cached_property
+    def trained(self) -> Training:
+        """The training with the number of chunks, whose class is structure: one is none."""
+        return replace(self.training, chunks=exact(self.values.get("v", self.training.chunks)))
 
     @cached_property
     def whole(self) -> Model:
@@ -104,9 +111,9 @@ class Setup:
     @cached_property
     def share(self) -> Model:
         """The parts of one stage, with the axes of the strategy."""
-        own = on_every_rank(self.placed.model(self.running.model), self.placed)
-        plan = schedule(self.training.schedule)
-        return stage_model(own, self.placed.degree("pp"), self.stage, plan)
+        ranks = Structure(self.placed).reduced
+        own = on_every_rank(ranks.model(self.running.model), ranks)
+        return stage_model(own, ranks.degree("pp"), self.stage, self.trained.pipeline)
 
     @cached_property
     def counting(self) -> Conventions:
@@ -127,7 +134,7 @@ class Setup:
             self.counting,
             self.training.recompute,
             stage=self.stage,
-            schedule=self.training.schedule,
+            pipeline=self.trained.pipeline,
         )
 
     @cached_property
@@ -144,7 +151,7 @@ class Setup:
     def memory_rows(self) -> CostTable:
         """What one rank of the stage holds [byte]; the precision says the bytes."""
         return memory_table(
-            self.whole, self.placed, self.conventions, self.training, stage=self.stage
+            self.whole, self.placed, self.conventions, self.trained, stage=self.stage
         )
 
     @cached_property
@@ -160,14 +167,15 @@ class Setup:
             self.placed,
             self.counting,
             self.training.recompute,
-            self.training.microbatches,
+            microbatches=self.training.microbatches,
+            pipeline=self.trained.pipeline,
         )
 
     @cached_property
     def repeated(self) -> tuple[Repeated, ...]:
         """Ops that the ranks of a mesh axis run alike."""
-        own = self.placed.model(self.running.model)
-        return self.placed.repeated(own)
+        ranks = Structure(self.placed).reduced
+        return ranks.repeated(ranks.model(self.running.model))
 
     def value(self, expr: Expr) -> Expr:
         """Return an expression with every known number in place."""

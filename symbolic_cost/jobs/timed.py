@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sympy import Expr
 
+from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import Fit, fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.symbols import exact, named
+from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.symbols import M, exact, named
 from symbolic_cost.systems.step import StepTime, step_time
 from symbolic_cost.units import Unit, human
 
@@ -25,12 +27,14 @@ class Timed:
 
     Args:
         setup: of the job; it names a machine.
+        by: name of a symbol that stays one for a derivative, be it a degree or the microbatches.
 
     Raises:
         InputError: the setup names no machine.
     """
 
     setup: Setup
+    by: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a job without a machine."""
@@ -48,12 +52,21 @@ class Timed:
         """The step as a chain of definitions."""
         setup = self.setup
         setup.bound  # noqa: B018 - refuses numbers that do not fit
-        strategy = _numbered(setup.strategy, setup.values)
-        model = on_every_rank(setup.running.model, strategy)
         machine = setup.machine
         if machine is None:
             raise InputError("a time needs a machine: give system, as in system='h100'")
-        return step_time(model, strategy, machine, setup.training, setup.methods)
+        methods = replace(
+            setup.methods,
+            conventions=setup.running.executed(STANDARD),
+            counted=MODEL_FLOP if setup.conventions == STANDARD else setup.conventions,
+        )
+        ranks = _numbered(setup.strategy, setup.values)
+        strategy = Structure(ranks).symbolic if self.by in _degrees() else ranks
+        model = on_every_rank(setup.running.model, strategy)
+        training = setup.trained
+        if self.by == "M":
+            training = replace(training, microbatches=M)
+        return step_time(model, strategy, machine, training, methods)
 
     @cached_property
     def known(self) -> Mapping[str, Expr]:
@@ -62,7 +75,9 @@ class Timed:
         Raises:
             InputError: a symbol has no number.
         """
-        chain, values = self.step.chain, self.setup.values
+        chain, values = self.step.chain, dict(self.setup.values)
+        if self.microbatches.is_Integer:
+            values["M"] = int(self.microbatches)
         missing = [symbol.name for symbol in chain.symbols if symbol.name not in values]
         if missing:
             raise InputError(
@@ -103,6 +118,11 @@ class Timed:
         """Say the step time and the MFU."""
         step, mfu = float(self.known["step"]), float(self.known["mfu"])
         return f"{self.title}: {human(step, Unit.SECOND)}, MFU {mfu:.3f}"
+
+
+def _degrees() -> set[str]:
+    """Return the names of the symbols of degrees."""
+    return {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
 
 
 def _numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import prod
 from typing import overload
 
 from sympy import Expr, Integer, Symbol
 
+from symbolic_cost.conditions import bound_split, check
 from symbolic_cost.conventions.questions import Uneven
-from symbolic_cost.errors import DivisibilityError, InputError
-from symbolic_cost.ledger import CostTable, Split
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import CostTable
 from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, symbol
 
 LARGEST_COUNT = 10**18
 """Largest count that is accepted: beyond every machine and model, so more is a slip."""
 
 _LONGEST_SHOWN = 40
-_SHOWN_DEGREES = 6
-_SEARCHED_DEGREES = 4096
 
 
 def check_values(values: Mapping[str, object]) -> dict[Symbol, Expr]:
@@ -65,16 +63,17 @@ def bind(
         InputError: as for `check_values`.
         DivisibilityError: every axis of a table that its mesh axes do not divide, unless the
             table's conventions round uneven sizes up.
+        InputError: also every size that is too small for the table's rows.
     """
     numbers = check_values(values)
     if isinstance(target, Mapping):
         return {name: expr.xreplace(numbers) for name, expr in target.items()}
     if isinstance(target, Expr):
         return target.xreplace(numbers)
-    if target.conventions.uneven is not Uneven.CEILING:
-        _check_splits(target.splits, numbers)
+    rounded = target.conventions.uneven is Uneven.CEILING
+    check(target.bounds if rounded else target.conditions, numbers)
     bound = target.map(lambda expr: expr.xreplace(numbers))
-    return replace(bound, splits=tuple(_bound_split(split, numbers) for split in target.splits))
+    return replace(bound, splits=tuple(bound_split(split, numbers) for split in target.splits))
 
 
 def value(expr: Expr) -> int | Fraction:
@@ -118,49 +117,3 @@ def _shown(given: object) -> str:
         return f"an integer of {given.bit_length()} bits"
     text = repr(given)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
-
-
-# ---------------------------------------------------------------------- divisions
-
-
-def _bound_split(split: Split, numbers: Mapping[Symbol, Expr]) -> Split:
-    degrees = tuple((mesh, degree.xreplace(numbers)) for mesh, degree in split.degrees)
-    return replace(split, size=split.size.xreplace(numbers), degrees=degrees)
-
-
-def _check_splits(splits: Iterable[Split], numbers: Mapping[Symbol, Expr]) -> None:
-    problems = [_uneven(split, _bound_split(split, numbers)) for split in splits]
-    found = [problem for problem in problems if problem]
-    if found:
-        raise DivisibilityError(dict.fromkeys(found))
-
-
-def _uneven(split: Split, bound: Split) -> str:
-    """Say that a size with a number is no multiple of its degrees with numbers; else nothing."""
-    if not bound.size.is_Rational:
-        return ""
-    size = value(bound.size)
-    degrees = {mesh: int(degree) for mesh, degree in bound.degrees if degree.is_Integer}
-    if size % prod(degrees.values()) == 0:
-        return ""
-    axis = f"{split.path}: axis {split.axis} ({_named(split.size, size, split.axis)})"
-    if isinstance(size, Fraction):
-        return f"{axis} is not a whole number"
-    named = dict(split.degrees)
-    by = " and ".join(f"{mesh} ({_named(named[mesh], n)})" for mesh, n in degrees.items())
-    plural = "mesh axes" if len(degrees) > 1 else "mesh axis"
-    return f"{axis} is not divisible by {plural} {by}; {_neighbours(size, prod(degrees.values()))}"
-
-
-def _named(expr: Expr, number: int | Fraction, known: str = "") -> str:
-    return str(number) if expr.is_number or str(expr) == known else f"{expr} = {number}"
-
-
-def _neighbours(size: int, degree: int) -> str:
-    """Name the sizes next to one that a degree divides, and the degrees next to one that divide."""
-    below = size // degree * degree
-    sizes = " or ".join(str(near) for near in (below, below + degree) if near)
-    searched = range(1, min(size, 2 * degree, _SEARCHED_DEGREES) + 1)
-    divisors = [candidate for candidate in searched if size % candidate == 0]
-    nearest = sorted(sorted(divisors, key=lambda d: abs(d - degree))[:_SHOWN_DEGREES])
-    return f"nearest size {sizes}, nearest degrees that divide {', '.join(map(str, nearest))}"

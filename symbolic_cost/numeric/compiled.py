@@ -38,6 +38,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.extrema import AtLeast, Choice
 from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
 
 Floats = NDArray[np.float64]
@@ -46,7 +47,7 @@ CHUNK = 8192
 """Configurations evaluated at a time, so that intermediate results stay in the cache."""
 
 _COMPILED_NODES = (
-    *(Number, Add, Mul, Pow, log, exp, Active),
+    *(Number, Add, Mul, Pow, log, exp, Active, AtLeast, Choice),
     *(Max, Min, ceiling, floor, Heaviside, Piecewise, ExprCondPair),
     *(Relational, BooleanFunction, BooleanAtom),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sympy import Expr, Integer, Mul
+from sympy import Expr, Integer, Mul, ceiling
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
@@ -52,6 +52,16 @@ class Book:
         """Return the same book for what all repetitions of the part share."""
         return replace(self, part=replace(self.part, repeat=Integer(1)))
 
+    def every(self) -> Book:
+        """Return the same book for what only the first of several regions in a row keeps.
+
+        Of 96 blocks, every seventh kept, these are 14: the last group has five.
+        """
+        if self.recompute.every == 1:
+            return self
+        kept = ceiling(self.part.repeat / self.recompute.every)
+        return replace(self, part=replace(self.part, repeat=kept))
+
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""
         return self.recompute.region(self.path(op))
@@ -72,9 +82,10 @@ class Book:
             size = size / self.placement.degree(
                 self.placement.stored_over(quantity.value, operand.axes)
             )
+        book = self
         if quantity is Quantity.SAVED and self.region(op) is not None:
-            size = size / self.recompute.every
-        self._row(op, phase, quantity, size, operand.tensor)
+            book = self.every()
+        book._row(op, phase, quantity, size, operand.tensor)  # noqa: SLF001 - its own kind
 
     def move(
         self, op: Op, phase: Phase, move: Move, operand: Operand, *, per_step: bool = False
@@ -83,7 +94,7 @@ class Book:
         ranks = self.placement.degree(move.meshes)
         message = Mul(self.conventions.sizes.of(operand.role), move.elements)
         charged = self.conventions.charge(move.kind, message, ranks)
-        collective = Collective(move.kind, "+".join(move.meshes), ranks, message, move.axis)
+        collective = Collective(move.kind, move.meshes, ranks, message, move.axis)
         self._row(
             op,
             phase,
@@ -129,5 +140,7 @@ class Book:
                     tensor=tensor,
                     collective=collective,
                     per_step=per_step,
+                    units=op.units if quantity is Quantity.FLOP and collective is None else None,
+                    part=self.part.path,
                 )
             )

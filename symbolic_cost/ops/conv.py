@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, UnknownNameError, unknown
-from symbolic_cost.ledger import Phase
+from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import Addition, Correlation, Kernel, Op, RowWork, Summation
 from symbolic_cost.ops.pattern import Operand, parse
@@ -26,6 +26,11 @@ class Conv(Op):
     """A convolution; see `conv`."""
 
     among: tuple[str, ...] = ()
+
+    @property
+    def units(self) -> Units:
+        """Matrix units: it is a product of patches and kernels."""
+        return Units.MATRIX
 
     @property
     def space(self) -> tuple[str, ...]:

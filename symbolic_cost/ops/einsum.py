@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ledger import Phase
+from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import Addition, Contraction, Kernel, Op, Summation, Work
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 
@@ -27,6 +27,11 @@ class Einsum(Op):
     masked: bool = True
     window: str = ""
     call: Call = Call.SEPARATE
+
+    @property
+    def units(self) -> Units:
+        """Matrix units."""
+        return Units.MATRIX
 
     @property
     def result(self) -> Operand:

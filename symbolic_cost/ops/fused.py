@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ledger import Phase
+from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import Kernel, Op, Work, scoped
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.ops.placement import Placement
@@ -28,6 +28,11 @@ class Fused(Op):
     def axes(self) -> tuple[str, ...]:
         """The index space of all its ops."""
         return tuple(dict.fromkeys(axis for op in self.ops for axis in op.axes))
+
+    @property
+    def units(self) -> Units:
+        """Matrix units as soon as one of its ops runs there: they do most of the work."""
+        return max((op.units for op in self.ops), key=lambda units: units is Units.MATRIX)
 
     @property
     def stages(self) -> tuple[Op, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from symbolic_cost.ledger import Phase
+from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.placement import Placement
 
@@ -107,6 +107,11 @@ class Op:
     def kind(self) -> str:
         """Name of the op's kind, as the conventions know it."""
         return type(self).__name__.lower()
+
+    @property
+    def units(self) -> Units:
+        """What of a device computes it."""
+        return Units.VECTOR
 
     @property
     def inputs(self) -> tuple[Operand, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symbolic_cost.ledger import CollectiveKind, Phase, Quantity
+from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.moves import Move, moves
@@ -50,20 +50,27 @@ def _is_tied(weight: Operand) -> bool:
 
 
 def _reduce_gradient(book: Book, op: Op, weight: Operand, waiting: set[str]) -> None:
-    """Book the sum of a gradient: scattered over ranks that keep shards, else to all of them."""
+    """Book the sum of a gradient: scattered over ranks that keep shards, else to all of them.
+
+    Where only a shard of the gradient is kept, every microbatch adds to it; the other ranks add up
+    once per step, and only what those have left. For example over a grid that keeps shards and dp
+    ranks that do not, a gradient W is scattered every microbatch, and W/m2 summed once.
+    """
     shards = {mesh for meshes in book.placement.stored.values() for mesh in meshes}
-    have = {mesh: Partial() for mesh in book.placement.degrees if mesh in waiting}
-    need = {mesh: _FLAT if mesh in shards else Replicate() for mesh in have}
-    elements = book.counter.elements(weight.axes)
     kept = book.placement.stored_over("weight_gradient", weight.axes)
-    for move in moves(have, need, elements, book.placement):
-        # Where only a shard of the gradient is kept, every microbatch adds to it.
-        once = not set(kept) & set(move.meshes)
-        book.move(op, Phase.BACKWARD_WEIGHT, move, weight.gradient(), per_step=once)
+    elements = book.counter.elements(weight.axes)
+    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in kept]
+    once = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh not in kept]
+    for meshes, left in ((each, elements), (once, elements / book.placement.degree(each))):
+        have = {mesh: Partial() for mesh in meshes}
+        need = {mesh: _FLAT if mesh in shards else Replicate() for mesh in meshes}
+        for move in moves(have, need, left, book.placement):
+            gradient, per_step = weight.gradient(), meshes is once
+            book.move(op, Phase.BACKWARD_WEIGHT, move, gradient, per_step=per_step)
 
 
 def _gather_before_use(book: Book, op: Op, weight: Operand) -> None:
-    """Book the gathering of a weight kept in shards before each pass that reads it."""
+    """Book the view of a weight from how it is kept to how it is used, before each such pass."""
     kept = book.placement.stored_over("weight", weight.axes)
     readers = {
         kernel.phase
@@ -71,19 +78,21 @@ def _gather_before_use(book: Book, op: Op, weight: Operand) -> None:
         if weight.tensor in {operand.tensor for operand in kernel.reads}
     }
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
-        if kept and phase in readers:
-            book.move(op, phase, _gather(book, weight, kept), weight)
+        for move in _whole(book, weight, kept) if phase in readers else ():
+            book.move(op, phase, move, weight)
 
 
 def _gather_updated(book: Book, op: Op, weight: Operand) -> None:
-    """Book the gathering of a weight whose shards were updated by ranks that keep all of it."""
+    """Book the view of a weight from how it is updated to how it is kept."""
     kept = book.placement.stored_over("weight", weight.axes)
     states = book.placement.stored_over("optimizer", weight.axes)
     updated = tuple(mesh for mesh in states if mesh not in kept)
-    if updated:
-        book.move(op, Phase.STEP, _gather(book, weight, updated), weight, per_step=True)
+    for move in _whole(book, weight, updated):
+        book.move(op, Phase.STEP, move, weight, per_step=True)
 
 
-def _gather(book: Book, weight: Operand, meshes: tuple[str, ...]) -> Move:
-    elements = book.counter.elements(weight.axes)
-    return Move(CollectiveKind.ALL_GATHER, meshes, _FLAT.axis, elements)
+def _whole(book: Book, weight: Operand, meshes: tuple[str, ...]) -> tuple[Move, ...]:
+    """Return what makes a weight whole that ranks hold in shards."""
+    shard = book.counter.elements(weight.axes) / book.placement.degree(meshes)
+    have, need = dict.fromkeys(meshes, _FLAT), dict.fromkeys(meshes, Replicate())
+    return moves(have, need, shard, book.placement)

@@ -11,8 +11,9 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
-from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 
 
@@ -25,7 +26,7 @@ class Traffic:
         phase: when it moves.
         tensor: what moves.
         kind: which collective.
-        mesh_axis: mesh axes of the group, joined by "+".
+        meshes: mesh axes of the group, innermost first.
         axis: axis of the tensor that is gathered or scattered.
         ranks: of the group.
         message: of one collective [byte].
@@ -37,12 +38,17 @@ class Traffic:
     phase: Phase
     tensor: str
     kind: CollectiveKind
-    mesh_axis: str
+    meshes: tuple[str, ...]
     axis: str
     ranks: Expr
     message: Expr
     calls: Expr
     sent: Expr
+
+    @property
+    def group(self) -> str:
+        """The mesh axes as they are printed: "cp+dp"."""
+        return "+".join(self.meshes)
 
 
 def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tuple[Traffic, ...]:
@@ -64,7 +70,7 @@ def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tupl
                 phase=row.phase,
                 tensor=row.tensor,
                 kind=move.kind,
-                mesh_axis=move.mesh_axis,
+                meshes=move.meshes,
                 axis=move.axis,
                 ranks=move.ranks,
                 message=move.message,
@@ -76,10 +82,10 @@ def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tupl
 
 
 def sent_by_rank(table: CostTable, microbatches: Expr = symbols.M) -> dict[str, Expr]:
-    """Return what one rank sends in one step [byte], by mesh axis."""
+    """Return what one rank sends in one step [byte], by the mesh axes of the group as printed."""
     sums: dict[str, list[Expr]] = {}
     for entry in communication_rows(table, microbatches):
-        sums.setdefault(entry.mesh_axis, []).append(entry.sent)
+        sums.setdefault(entry.group, []).append(entry.sent)
     return {mesh: Add(*terms) for mesh, terms in sums.items()}
 
 
@@ -88,19 +94,22 @@ def sent_by_cluster(
     strategy: Strategy,
     conventions: Conventions,
     recompute: Recompute = KEEP_ALL,
+    *,
     microbatches: Expr = symbols.M,
+    pipeline: Pipeline | None = None,
 ) -> dict[str, Expr]:
-    """Return what all ranks together send in one step [byte], by mesh axis.
+    """Return what all ranks together send in one step [byte], by the mesh axes of the group.
 
     The first and the last stage of a pipeline differ from those between them.
     """
-    stages = strategy.degree("pp")
-    inner = {Stage.FIRST: Integer(1), Stage.MIDDLE: stages - 2, Stage.LAST: Integer(1)}
-    times = {Stage.FIRST: Integer(1)} if stages == 1 else inner
+    structure = Structure(strategy)
+    stages = structure.reduced.degree("pp")
     sums: dict[str, list[Expr]] = {}
-    for stage, count in times.items():
-        table = strategy_table(model, strategy, conventions, recompute, stage=stage)
-        for mesh, sent in sent_by_rank(table, microbatches).items():
-            sums.setdefault(mesh, []).append(Mul(count, sent))
-    per_stage = strategy.ranks / stages
-    return {mesh: Mul(per_stage, Add(*terms)) for mesh, terms in sums.items()}
+    for stage in structure.stages:
+        table = strategy_table(
+            model, strategy, conventions, recompute, stage=stage, pipeline=pipeline
+        )
+        for group, sent in sent_by_rank(table, microbatches).items():
+            sums.setdefault(group, []).append(Mul(structure.alike(stage), sent))
+    per_stage = structure.reduced.ranks / stages
+    return {group: Mul(per_stage, Add(*terms)) for group, terms in sums.items()}

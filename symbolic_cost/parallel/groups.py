@@ -46,13 +46,13 @@ class Group:
 
 
 def rank_groups(
-    mesh: Mapping[str, int], axes: str, node_size: int, order: Sequence[str] = ()
+    mesh: Mapping[str, int], axes: str | tuple[str, ...], node_size: int, order: Sequence[str] = ()
 ) -> tuple[Group, ...]:
-    """Return the groups along one mesh axis, or along several ("cp+dp").
+    """Return the groups along one mesh axis, or along several.
 
     Args:
         mesh: ranks by mesh axis, innermost first: neighbours on the first have neighbouring ranks.
-        axes: names joined by "+"; the first one's ranks stand next to each other in a group.
+        axes: a name or several; the first one's ranks stand next to each other in a group.
         node_size: ranks per node.
         order: names of the mesh axes, innermost first, if not in the order of `mesh`.
 
@@ -62,7 +62,7 @@ def rank_groups(
     Raises:
         InputError: everything that is refused.
     """
-    names = axes.split("+")
+    names = (axes,) if isinstance(axes, str) else axes
     _check(mesh, names, node_size, order)
     ordered = {name: mesh[name] for name in order or mesh}
     strides = _strides(ordered)

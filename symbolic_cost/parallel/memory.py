@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Integer, Mul
@@ -10,16 +10,29 @@ from sympy import Add, Expr, Integer, Mul
 from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, shown, unknown
-from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
+from symbolic_cost.extrema import Max, Min
+from symbolic_cost.ledger import (
+    Collective,
+    CollectiveKind,
+    CostTable,
+    Origin,
+    Phase,
+    Place,
+    Quantity,
+    Row,
+)
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.catalogue import DATA_AXES
+from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import Schedule, schedule
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sharded import States
-from symbolic_cost.parallel.stages import stage_model
-from symbolic_cost.parallel.states import optimizer, precision
+from symbolic_cost.parallel.stages import block_paths, stage_model
+from symbolic_cost.parallel.states import Precision, optimizer, precision
+from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.parallel.workspace import greatest, workspace_row
 
@@ -39,9 +52,6 @@ MOMENTS = {
 }
 """What is there at the moments of a step: quantities, and the workspace of which phase."""
 
-HOST = "host"
-"""Kind of the rows that are kept in the memory of the host."""
-
 
 @dataclass(frozen=True)
 class Training:
@@ -54,6 +64,8 @@ class Training:
         schedule: of the pipeline.
         microbatches: of one step and pipeline.
         offload: quantities kept in the memory of the host.
+        chunks: model chunks per stage, for schedules that leave it open.
+        layout: how many blocks each stage holds: "even", "uneven", "ends=1", "ends=0/3".
     """
 
     precision: str = "bf16-mixed"
@@ -62,6 +74,14 @@ class Training:
     schedule: str = "1f1b"
     microbatches: Expr = symbols.M
     offload: frozenset[str] = frozenset()
+    chunks: Expr = symbols.v
+    layout: str = "even"
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """How the stages work together."""
+        blocks = named_layout(self.layout)
+        return Pipeline(self.schedule, self.microbatches, self.chunks, blocks)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be offloaded."""
@@ -95,34 +115,34 @@ def memory_table(
 
     Returns:
         Rows of weights, their gradients, master weights, optimizer states, saved activations
-        times the microbatches in flight, and the workspace of the backward pass; rows kept on the
-        host are of kind "host".
+        times the microbatches in flight, and the workspace of the backward pass; rows say whether
+        the device or the host holds them.
 
     Raises:
         InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
-    policy, plan = precision(chosen.precision), schedule(chosen.schedule)
+    policy, pipeline = precision(chosen.precision), chosen.pipeline
     counted = policy.applied(conventions)
+    ranks = Structure(strategy).reduced
     table, kept = (
-        strategy_table(model, strategy, counted, way, stage=stage, schedule=plan.name)
+        strategy_table(model, ranks, counted, way, stage=stage, pipeline=pipeline)
         for way in (chosen.recompute, KEEP_ALL)
     )
-    own = strategy.model(model)
-    share = stage_model(own, strategy.degree("pp"), stage, plan)
-    states = States(share, strategy.placement(own), counted, policy, optimizer(chosen.optimizer))
-    sizes = {symbols.pp: strategy.degree("pp"), symbols.M: chosen.microbatches}
-    sizes[symbols.stage] = stage.number(sizes[symbols.pp])
+    own = ranks.model(model)
+    share = stage_model(own, ranks.degree("pp"), stage, pipeline)
+    states = States(share, ranks.placement(own), counted, policy, optimizer(chosen.optimizer))
+    kept_states = tuple(states.rows())
     rows = [
-        *_resident(table, plan.copies),
-        *states.rows(),
-        *_in_flight(table, kept, plan, sizes),
+        *_resident(table, pipeline.schedule.copies, block_paths(own)),
+        *kept_states,
+        *_in_flight(table, kept, pipeline, ranks.degree("pp"), stage),
         *table.select(Quantity.WORKSPACE),
-        *_workspace(table, kept, chosen.recompute),
-        *states.workspace(),
+        *_workspace(table, kept, chosen.recompute, share),
+        *_step_workspace(table, kept_states, policy),
     ]
     placed = (
-        replace(row, kind=HOST) if row.quantity.value in chosen.offload else row
+        replace(row, place=Place.HOST) if row.quantity.value in chosen.offload else row
         for row in rows
         if row.expr != 0
     )
@@ -133,7 +153,7 @@ def moments(table: CostTable) -> dict[str, Expr]:
     """Return what the device holds at each moment of the step [byte], by the moment's name."""
     held: dict[tuple[Quantity, Phase | None], list[Expr]] = {}
     for row in table:
-        if row.kind != HOST:
+        if row.place is Place.DEVICE:
             phase = row.phase if row.quantity is Quantity.WORKSPACE else None
             held.setdefault((row.quantity, phase), []).append(row.total)
     found = {}
@@ -152,18 +172,19 @@ def peak(table: CostTable) -> Expr:
 
 
 def _in_flight(
-    table: CostTable, kept: CostTable, plan: Schedule, sizes: dict[Expr, Expr]
+    table: CostTable, kept: CostTable, pipeline: Pipeline, stages: Expr, stage: Stage
 ) -> Iterator[Row]:
     """Yield saved activations, and what waits for weight gradients, times the microbatches."""
-    whole, waiting = plan.in_flight.subs(sizes), plan.residue.subs(sizes)
+    plan = pipeline.schedule
+    whole, waiting = (pipeline.of(count, stages, stage) for count in (plan.in_flight, plan.residue))
     for row in table.select(Quantity.SAVED):
         yield replace(row, count=Mul(row.count, whole))
     if waiting == 0:
         return
     seen: set[tuple[str, str]] = set()
     for row in kept.select(Quantity.READ, phase=Phase.BACKWARD_WEIGHT):
-        if (row.path.partition(".")[0], row.tensor) not in seen:
-            seen.add((row.path.partition(".")[0], row.tensor))
+        if (row.part, row.tensor) not in seen:
+            seen.add((row.part, row.tensor))
             yield replace(
                 row,
                 phase=Phase.FORWARD,
@@ -173,12 +194,18 @@ def _in_flight(
             )
 
 
-def _workspace(table: CostTable, kept: CostTable, policy: Recompute) -> Iterator[Row]:
-    """Yield the most that backward holds beside: recomputed activations, and gradients."""
+def _workspace(table: CostTable, kept: CostTable, policy: Recompute, share: Model) -> Iterator[Row]:
+    """Yield the most that backward holds beside: recomputed activations, and gradients.
+
+    What backward recomputes at once is no more than there is: of every fourth block kept, three
+    blocks where the stage has three.
+    """
     again = _by(lambda row: policy.region(row.path), kept.select(Quantity.SAVED))
     inputs = _by(lambda row: policy.region(row.path), table.select(Quantity.SAVED))
+    repeats = {policy.region(f"{part.path}.") or "": part.repeat for part in share.parts}
     recomputed = [
-        Mul(policy.every, size - inputs.get(region, Integer(0)))
+        Mul(_at_once(policy, repeats.get(region, policy.every)), size)
+        - inputs.get(region, Integer(0))
         for region, size in again.items()
         if region is not None
     ]
@@ -186,6 +213,39 @@ def _workspace(table: CostTable, kept: CostTable, policy: Recompute) -> Iterator
     yield workspace_row("recomputed", Phase.BACKWARD_INPUT, greatest(recomputed))
     most = greatest(gradients.values())
     yield workspace_row("activation_gradients", Phase.BACKWARD_INPUT, most)
+
+
+def _at_once(policy: Recompute, repeat: Expr) -> Expr:
+    return policy.every if policy.every == 1 else Min(policy.every, repeat)
+
+
+def _step_workspace(table: CostTable, states: Iterable[Row], policy: Precision) -> tuple[Row, ...]:
+    """Return what gathering weights and updating them take for a while [byte].
+
+    The weights of one part are whole at a time, as far as data-parallel ranks keep shards; those
+    of a tensor grid arrive product by product (see `step_buffers`). The optimizer converts
+    gradients that are smaller than the master weights.
+    """
+    whole: dict[str, list[Expr]] = {}
+    for row in table.select(Quantity.COMMUNICATION, phase=Phase.FORWARD):
+        move = row.collective
+        if move is not None and row.origin is Origin.OP and _gathers_shards(move):
+            whole.setdefault(row.part, []).append(move.message * (1 - 1 / move.ranks))
+    master = [row.total for row in states if row.quantity is Quantity.MASTER_WEIGHT]
+    converted = Add(*master) if policy.master > policy.gradient else Integer(0)
+    return (
+        workspace_row(
+            "gathered_weights",
+            Phase.BACKWARD_INPUT,
+            greatest(Add(*sizes) for sizes in whole.values()),
+        ),
+        workspace_row("converted_gradients", Phase.STEP, converted),
+    )
+
+
+def _gathers_shards(move: Collective) -> bool:
+    is_weight = move.kind is CollectiveKind.ALL_GATHER and move.axis == FLAT
+    return is_weight and set(move.meshes) <= set(DATA_AXES)
 
 
 def _by(key: Callable[[Row], str | None], rows: CostTable) -> dict[str | None, Expr]:
@@ -196,8 +256,8 @@ def _by(key: Callable[[Row], str | None], rows: CostTable) -> dict[str | None, E
     return {name: Add(*terms) for name, terms in sums.items()}
 
 
-def _resident(table: CostTable, copies: Expr) -> Iterator[Row]:
+def _resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
     """Yield weights and gradients; those of blocks as often as the schedule keeps them."""
     for row in table:
         if row.quantity in STATES:
-            yield row if row.count == 1 else replace(row, count=Mul(row.count, copies))
+            yield replace(row, count=Mul(row.count, copies)) if row.part in blocks else row

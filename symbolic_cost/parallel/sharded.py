@@ -1,25 +1,31 @@
-"""What is kept per parameter beside weights and gradients, in shards where ZeRO says so."""
+"""What a weight has beside its gradient, in shards where ZeRO says so, and what updates it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Add, Expr, Mul
+from sympy import Expr, Integer, Mul
 
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.ledger import Phase, Quantity, Row
+from symbolic_cost.extrema import Min
+from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.parallel.catalogue import DATA_AXES
+from symbolic_cost.ops.update import Held, Update
 from symbolic_cost.parallel.states import Optimizer, Precision
-from symbolic_cost.parallel.workspace import greatest, workspace_row
 from symbolic_cost.units import Unit
+
+NORM, OPTIMIZER = "gradient_norm", "optimizer"
+"""Names of ops that run once per step on every weight."""
+
+_SQUARES = Integer(4)
+"""A sum of squares in single precision [byte]."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class States:
         placement: which axes are split, and what is kept in shards.
         conventions: sizes of weights.
         precision: bytes of the states.
-        optimizer: its moments.
+        optimizer: its moments and what it computes.
+        mesh: ranks by mesh axis, the stages of a pipeline among them, innermost first.
     """
 
     model: Model
@@ -39,6 +46,7 @@ class States:
     conventions: Conventions
     precision: Precision
     optimizer: Optimizer
+    mesh: Mapping[str, Expr] = field(default_factory=dict)
 
     def rows(self) -> Iterator[Row]:
         """Yield master weights and moments of every weight [byte]."""
@@ -53,6 +61,7 @@ class States:
                 count=part.repeat,
                 tensor=weight.tensor,
                 source=self.precision.source,
+                part=part.path,
             )
             if row.expr != 0:
                 yield row
@@ -61,28 +70,85 @@ class States:
                 source = self.optimizer.source
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
 
-    def workspace(self) -> tuple[Row, ...]:
-        """Return what gathering weights and updating them take for a while [byte].
+    def step_rows(self, *, clipping: bool = True) -> Iterator[Row]:
+        """Yield what clipping and the optimizer cost at the end of a step, weight by weight.
 
-        The weights of one part are whole at a time, as far as data-parallel ranks keep shards;
-        those of a tensor grid arrive product by product (see `step_buffers`). The optimizer
-        converts gradients that are smaller than the master weights.
+        Args:
+            clipping: whether gradients are clipped to a norm.
         """
-        whole: dict[str, list[Expr]] = {}
-        copies: list[Expr] = []
-        for part, _, weight in self._weights():
-            shards = self.placement.stored_over("weight", weight.axes)
-            grid = self.placement.degree(mesh for mesh in shards if mesh not in DATA_AXES)
-            size = self._counter.bytes(weight) / grid
-            held = self._counter.bytes(weight) / self.placement.degree(shards)
-            whole.setdefault(part.path, []).append(size - held)
-            if self.precision.master > self.precision.gradient:
-                copies.append(Mul(part.repeat, self._master(weight)))
-        gathered = greatest(Add(*sizes) for sizes in whole.values())
+        split: set[str] = set()
+        for part, op, weight in self._weights():
+            shards = self.placement.stored_over("optimizer", weight.axes)
+            split |= {
+                *shards,
+                *(mesh for axis in weight.axes for mesh in self.placement.meshes(axis)),
+            }
+            updates = (*(self._clipping(weight) if clipping else ()), *self._updates(op, weight))
+            for update in updates:
+                path, ranks = f"{part.path}.{op.path}", self.placement.degree(shards)
+                for row in update.rows(path, part.repeat, ranks):
+                    yield replace(row, part=part.path)
+        meshes = tuple(mesh for mesh in self.mesh if mesh in split or mesh == "pp")
+        if clipping and meshes:
+            yield self._norm(meshes)
+
+    def _clipping(self, weight: Operand) -> tuple[Update, ...]:
+        """Declare the sum of squares of a gradient, and its scaling."""
+        gradient = self._gradient(weight)
+        elements = self._elements(weight.axes)
         return (
-            workspace_row("gathered_weights", Phase.BACKWARD_INPUT, gathered),
-            workspace_row("converted_gradients", Phase.STEP, Add(*copies)),
+            Update(NORM, (gradient,), (), 2 * elements),
+            Update("gradient_scale", (gradient,), (gradient,), elements),
         )
+
+    def _norm(self, meshes: tuple[str, ...]) -> Row:
+        """Return the sum of the squares over the ranks that hold other gradients."""
+        ranks = Mul(*(self.mesh[mesh] for mesh in meshes))
+        kind = CollectiveKind.ALL_REDUCE
+        return Row(
+            path=NORM,
+            kind=NORM,
+            phase=Phase.STEP,
+            quantity=Quantity.COMMUNICATION,
+            unit=Unit.BYTE,
+            expr=self.conventions.charge(kind, _SQUARES, ranks),
+            tensor=NORM,
+            collective=Collective(kind, meshes, ranks, _SQUARES),
+            per_step=True,
+        )
+
+    def _updates(self, op: Op, weight: Operand) -> Iterator[Update]:
+        """Declare the optimizer on one weight: of gradients, states and weights it makes new ones.
+
+        It updates the master weight and casts it, or the weight itself where there is none.
+        """
+        elements = self._elements(weight.axes)
+        used = Held(weight.tensor, self._counter.bytes(weight))
+        master = Held(f"{weight.tensor}.master", Mul(self.precision.master, elements))
+        kept = (master,) if self.precision.master else (used,)
+        moments = self._moment_bytes(op, weight)
+        states = (*kept, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
+        chosen = self.optimizer
+        yield Update(
+            OPTIMIZER,
+            (self._gradient(weight), *states),
+            (*states, *((used,) if self.precision.master else ())),
+            Mul(chosen.flop, elements),
+            source=chosen.source,
+        )
+        if chosen.products and _is_matrix(op, weight):
+            flop = self._orthogonalised(op, weight)
+            yield Update(OPTIMIZER, (), (), flop, Units.MATRIX, chosen.source)
+
+    def _orthogonalised(self, op: Op, weight: Operand) -> Expr:
+        """Return the FLOP of A = X X^T, B = b A + c A^2 and a X + B X, n being the shorter side."""
+        rows, columns = map(self._elements, _sides(op, weight))
+        n = Min(rows, columns)
+        return Mul(self.optimizer.products, 4 * n * rows * columns + 2 * n**3)
+
+    def _gradient(self, weight: Operand) -> Held:
+        gradient = weight.gradient()
+        return Held(gradient.tensor, self._counter.bytes(gradient))
 
     @cached_property
     def _counter(self) -> Counter:
@@ -105,16 +171,18 @@ class States:
         return self._sharded(weight, Mul(self.precision.master, self._elements(weight.axes)))
 
     def _moments(self, op: Op, weight: Operand) -> Expr:
+        return self._sharded(weight, self._moment_bytes(op, weight))
+
+    def _moment_bytes(self, op: Op, weight: Operand) -> Expr:
+        """Return the moments of a weight on all ranks that keep shards of them together [byte]."""
         chosen = self.optimizer
         size = self.precision.moment if chosen.moment is None else chosen.moment
         matrix = _is_matrix(op, weight)
         if matrix and chosen.factored:
-            kept = {axis for result in op.outputs for axis in result.axes}
-            columns = tuple(axis for axis in weight.axes if axis in kept)
-            rows = tuple(axis for axis in weight.axes if axis not in kept)
-            return self._sharded(weight, size * (self._elements(rows) + self._elements(columns)))
+            rows, columns = map(self._elements, _sides(op, weight))
+            return Mul(size, rows + columns)
         moments = chosen.matrix if matrix else chosen.moments
-        return self._sharded(weight, Mul(moments, size, self._elements(weight.axes)))
+        return Mul(moments, size, self._elements(weight.axes))
 
     def _elements(self, axes: tuple[str, ...]) -> Expr:
         return self._counter.elements(axes)
@@ -126,3 +194,10 @@ class States:
 def _is_matrix(op: Op, weight: Operand) -> bool:
     """Tell whether a weight is a hidden matrix: not a bias, a norm, a table or an output head."""
     return isinstance(op, Einsum) and weight in op.pattern.inputs and "v" not in weight.axes
+
+
+def _sides(op: Op, weight: Operand) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the axes of a matrix that its product sums over, and those that it keeps."""
+    result = {axis for output in op.outputs for axis in output.axes}
+    rows = tuple(axis for axis in weight.axes if axis not in result)
+    return rows, tuple(axis for axis in weight.axes if axis in result)

@@ -7,52 +7,76 @@ from dataclasses import replace
 
 from sympy import Add, Expr, Integer
 
+from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import PlacementError
-from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Phase, Quantity, Row, Split
+from symbolic_cost.ledger import (
+    Collective,
+    CollectiveKind,
+    Condition,
+    CostTable,
+    Origin,
+    Phase,
+    Quantity,
+    Row,
+)
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import SCHEDULES, Schedule
+from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.units import Unit
 
-__all__ = ["Stage", "block_split", "stage_model", "stage_rows"]
+__all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_rows"]
 
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
+_BLOCK, _AFTER = "block", "prediction"
+"""Last segment of the path of a block, first segment of what predicts further tokens."""
+
 
 def stage_model(
-    model: Model, stages: Expr, stage: Stage, plan: Schedule = SCHEDULES["1f1b"]
+    model: Model, stages: Expr, stage: Stage, pipeline: Pipeline | None = None
 ) -> Model:
-    """Return the parts of one stage: 1/pp of the repeated ones, and those at its ends.
+    """Return the parts of one stage: its blocks, and those at the ends of the model.
+
+    Blocks of several kinds are taken in the mean: each stage holds the same share of every kind.
 
     Args:
         model: the whole one.
         stages: of the pipeline.
         stage: which of them.
-        plan: the schedule, which says where microbatches enter and end.
+        pipeline: which says where microbatches enter and end, and how blocks are laid out.
 
     Raises:
         PlacementError: the model repeats nothing that could be divided.
     """
     if stages == 1:
         return model
+    way = pipeline or Pipeline()
     before, between, after = _ends(model)
-    blocks = tuple(replace(part, repeat=part.repeat / stages) for part in between)
-    first = before if stage in plan.entry else ()
-    last = after if stage in plan.exit else ()
+    total = Add(*(part.repeat for part in between))
+    share = way.layout.blocks(total, stages, way.chunks_of_a_stage, stage) / total
+    blocks = tuple(replace(part, repeat=part.repeat * share) for part in between)
+    first = before if stage in way.schedule.entry else ()
+    last = after if stage in way.schedule.exit else ()
     return replace(model, parts=(*first, *blocks, *last))
 
 
-def block_split(model: Model, stages: Expr) -> tuple[Split, ...]:
-    """Return the division of the blocks into stages, which must come out whole."""
+def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Condition, ...]:
+    """Return what the numbers of blocks, stages, chunks and microbatches must meet."""
     if stages == 1:
         return ()
     _, between, _ = _ends(model)
     blocks = Add(*(part.repeat for part in between))
-    return (Split("blocks", blocks, (("pp", stages),), between[0].path),)
+    return pipeline.conditions(blocks, stages, between[0].path)
+
+
+def block_paths(model: Model) -> frozenset[str]:
+    """Return the paths of the parts that a pipeline divides into stages."""
+    return frozenset(part.path for part in model.parts if _is_block(part))
 
 
 def stage_rows(
@@ -62,7 +86,7 @@ def stage_rows(
     *,
     stages: Expr,
     stage: Stage,
-    plan: Schedule,
+    pipeline: Pipeline,
 ) -> tuple[Row, ...]:
     """Return what a stage sends [byte]: activations on, gradients back, sums of shared weights.
 
@@ -72,27 +96,40 @@ def stage_rows(
         placement: which axes are split.
         stages: of the pipeline.
         stage: which of them sends.
-        plan: the schedule, which says how often.
+        pipeline: which says how often, and in how many parts.
     """
     if stages == 1:
         return ()
-    rules = table.conventions
+    rules, plan = table.conventions, pipeline.schedule
     counter = Counter(model.sizes, placement, rules, model.padded, model.means)
     _, between, _ = _ends(model)
     path, passed = between[-1].path, _passed_on(between[-1])
-    send = Collective(CollectiveKind.SEND_RECEIVE, "pp", stages, counter.bytes(passed))
-    rows = [
-        replace(_row(path, passed.tensor, send, rules), phase=phase, count=count)
-        for phase, count in zip(
-            (Phase.FORWARD, Phase.BACKWARD_INPUT), plan.sends(stage), strict=True
-        )
-        if count != 0
-    ]
+    rows = []
+    for phase, count in zip(_PASSES, plan.sends(stage), strict=True):
+        times = count.xreplace({symbols.v: pipeline.chunks})
+        for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
+            row = _row(path, passed.tensor, move, rules)
+            rows += [replace(row, phase=phase, count=times)] if times != 0 else []
     for tensor, size in _shared(model, table, counter, stage, plan):
-        both = Collective(CollectiveKind.ALL_REDUCE, "pp", Integer(2), size)
+        both = Collective(CollectiveKind.ALL_REDUCE, ("pp",), Integer(2), size)
         row = _row(path, tensor, both, rules)
         rows.append(replace(row, phase=Phase.BACKWARD_WEIGHT, per_step=True))
     return tuple(rows)
+
+
+def _sent(
+    size: Expr, stages: Expr, placement: Placement, passed: Operand, pipeline: Pipeline
+) -> Iterator[Collective]:
+    """Yield how a tensor reaches the next stage: whole, or in parts that are gathered there.
+
+    For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
+    """
+    alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
+    ranks = placement.degrees.get("tp", Integer(1))
+    parts = ranks if pipeline.scattered and alike else Integer(1)
+    yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
+    if parts != 1:
+        yield Collective(CollectiveKind.ALL_GATHER, ("tp",), parts, size, "flat")
 
 
 def _shared(
@@ -106,14 +143,16 @@ def _shared(
             if weight.tensor in tied:
                 yield weight.gradient().tensor, counter.bytes(weight.gradient())
     if plan.copies != 1:
-        gradients = table.select(Quantity.WEIGHT_GRADIENT)
-        yield "copies", plan.copies * Add(*(row.total for row in gradients if row.count != 1))
+        blocks = block_paths(model)
+        gradients = table.select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
+        yield "copies", plan.copies * gradients.total()
 
 
 def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> Row:
     return Row(
         path=path,
         kind="pipeline",
+        origin=Origin.PIPELINE,
         phase=Phase.FORWARD,
         quantity=Quantity.COMMUNICATION,
         unit=Unit.BYTE,
@@ -126,14 +165,23 @@ def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> 
 
 def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part, ...]]:
     """Return the parts before the repeated ones, the repeated ones, and the others."""
-    repeated = tuple(part for part in model.parts if part.repeat != 1)
+    repeated = tuple(part for part in model.parts if _is_block(part))
     if not repeated:
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
     first = model.parts.index(repeated[0])
-    others = tuple(part for part in model.parts[first:] if part.repeat == 1)
+    others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others
+
+
+def _is_block(part: Part) -> bool:
+    """Tell whether a pipeline divides a part: blocks, one alone included, but for predictions.
+
+    What predicts further tokens follows the head and stays on its stage.
+    """
+    segments = part.path.split(".")
+    return segments[0] != _AFTER and (part.repeat != 1 or segments[-1] == _BLOCK)
 
 
 def _passed_on(part: Part) -> Operand:

@@ -94,6 +94,9 @@ class Optimizer:
         matrix: per parameter of a hidden matrix.
         factored: of a matrix only sums of its rows and columns are kept.
         moment: bytes of one moment, scales of blocks included; as the precision says unless given.
+        flop: per parameter and step, from its formula with every operation one FLOP, square root
+            and division as well.
+        products: steps that orthogonalise a hidden matrix, three matrix products each.
     """
 
     name: str
@@ -103,15 +106,17 @@ class Optimizer:
     matrix: int
     factored: bool = False
     moment: Expr | None = None
+    flop: int = 0
+    products: int = 0
 
 
 _BLOCK = 2048  # elements of a quantised moment that share a single-precision scale
 
 _OPTIMIZERS = (
-    Optimizer("sgd", "no state", "definition", 0, 0),
-    Optimizer("momentum", "one moment", "definition", 1, 1),
-    Optimizer("adam", "mean and mean square", "kingma-2014", 2, 2),
-    Optimizer("adafactor", "mean square, factored", "shazeer-2018", 1, 1, factored=True),
+    Optimizer("sgd", "no state", "definition", 0, 0, flop=2),
+    Optimizer("momentum", "one moment", "definition", 1, 1, flop=4),
+    Optimizer("adam", "mean and mean square", "kingma-2014", 2, 2, flop=14),
+    Optimizer("adafactor", "mean square, factored", "shazeer-2018", 1, 1, factored=True, flop=9),
     Optimizer(
         "adam-8bit",
         f"8-bit moments with a scale per {_BLOCK}",
@@ -119,8 +124,17 @@ _OPTIMIZERS = (
         2,
         2,
         moment=1 + Rational(4, _BLOCK),
+        flop=18,
     ),
-    Optimizer("muon", "momentum for hidden matrices, Adam for the rest", "jordan-2024", 2, 1),
+    Optimizer(
+        "muon",
+        "orthogonalised momentum for hidden matrices, Adam for the rest",
+        "jordan-2024",
+        2,
+        1,
+        flop=14,
+        products=5,
+    ),
 )
 
 OPTIMIZERS: Mapping[str, Optimizer] = {entry.name: entry for entry in _OPTIMIZERS}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sympy import Expr, Integer, Mul
 
 from symbolic_cost.axes import Glossary, Role
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Row
+from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row
 from symbolic_cost.parallel.rules import SUMMED
 from symbolic_cost.parallel.workspace import greatest, workspace_row
 from symbolic_cost.symbols import Active
+
+FLAT = "flat"
+"""A weight kept in shards is cut as one flat array."""
 
 Step = Callable[[Row, Collective, Conventions, Expr, Glossary], Row]
 """Turns a row with its collective into steps, given panels and the roles of the axes."""
@@ -33,7 +36,7 @@ def send_round(
     A gradient starts at the rank behind its own and collects the terms of all on its way home.
     """
     gathers_keys = move.axis in known and known[move.axis].role is Role.KEY_TOKEN
-    if not gathers_keys or move.kind not in _PANEL_KINDS or move.mesh_axis != "ring":
+    if not gathers_keys or move.kind not in _PANEL_KINDS or "ring" not in move.meshes:
         return row
     block, times = move.message / move.ranks, move.ranks - 1
     charged = conventions.charge(CollectiveKind.SEND_RECEIVE, block, move.ranks)
@@ -52,8 +55,8 @@ def broadcast_panels(
 ) -> Row:
     """Broadcast panels of inputs along m1 and of weights along m2, reduce panels of gradients."""
     summed = move.axis in known and known[move.axis].copy == SUMMED
-    is_input = move.mesh_axis == "m1" and summed
-    is_weight = move.mesh_axis == "m2" and move.axis == "flat"
+    is_input = "m1" in move.meshes and summed
+    is_weight = "m2" in move.meshes and move.axis == FLAT
     if move.kind not in _PANEL_KINDS or not (is_input or is_weight):
         return row
     return replace(
@@ -68,16 +71,52 @@ def broadcast_panels(
     )
 
 
+def apart(
+    row: Row, grid: tuple[str, ...], degrees: Mapping[str, Expr], conventions: Conventions
+) -> tuple[Row, ...]:
+    """Return a move of weights over a grid and other ranks as two, since a grid moves in steps.
+
+    For example a weight W that is kept in shards over m2 and dp is gathered over dp, W/m2 on each
+    rank, and W is then sent along m2; its gradient is added up along m2 first.
+    """
+    move = row.collective
+    inside = () if move is None else tuple(mesh for mesh in move.meshes if mesh in grid)
+    if move is None or move.axis != FLAT or inside in {(), move.meshes}:
+        return (row,)
+    outside = tuple(mesh for mesh in move.meshes if mesh not in grid)
+    ranks = Mul(*(degrees[mesh] for mesh in inside))
+    among = replace(move, meshes=inside, ranks=ranks)
+    others = replace(move, meshes=outside, ranks=move.ranks / ranks, message=move.message / ranks)
+    if row.quantity is not Quantity.COMMUNICATION:  # the additions of both
+        return (row,)
+    return tuple(
+        replace(
+            row,
+            collective=each,
+            expr=conventions.charge(each.kind, each.message, each.ranks),
+        )
+        for each in (among, others)
+    )
+
+
 def step_buffers(rows: Iterable[Row], known: Glossary) -> Iterator[Row]:
     """Yield the buffers of what arrives for one step or product [byte], one per mesh axis."""
-    arriving: dict[str, list[Expr]] = {}
+    arriving: dict[tuple[str, Expr], list[Expr]] = {}
     for row in rows:
         move = row.collective
-        if move is not None and row.phase is Phase.FORWARD and _is_buffered(move, known):
-            arriving.setdefault(move.mesh_axis, []).append(move.message)
+        is_step = row.quantity is Quantity.COMMUNICATION and row.origin is Origin.OP
+        buffered = move is not None and row.phase is Phase.FORWARD and _is_buffered(move, known)
+        if move is not None and is_step and buffered:
+            for mesh in set(move.meshes) & set(_BUFFERS):
+                arriving.setdefault((mesh, move.ranks), []).append(move.message)
     for mesh, times in _BUFFERS.items():
-        if mesh in arriving:
-            size = Mul(times, greatest(arriving[mesh]))
+        sizes = [
+            Mul(Active(ranks), greatest(messages))
+            for (name, ranks), messages in arriving.items()
+            if name == mesh
+        ]
+        if sizes:
+            size = Mul(times, greatest(sizes))
             yield workspace_row(f"{mesh}_buffers", Phase.BACKWARD_INPUT, size)
 
 
@@ -85,5 +124,5 @@ def _is_buffered(move: Collective, known: Glossary) -> bool:
     """Tell whether a message is dropped after use: a step's, or the plane and weights of 3D."""
     if move.kind is CollectiveKind.ALL_GATHER:
         plane = move.axis in known and known[move.axis].copy == "plane"
-        return plane or (move.mesh_axis == "m3" and move.axis == "flat")
+        return plane or ("m3" in move.meshes and move.axis == FLAT)
     return move.kind in {CollectiveKind.BROADCAST, CollectiveKind.SEND_RECEIVE}

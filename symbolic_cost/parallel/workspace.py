@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sympy import Add, Expr, Integer, expand
 
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import Phase, Quantity, Row
+from symbolic_cost.ledger import Origin, Phase, Quantity, Row
 from symbolic_cost.units import Unit
 
 
@@ -68,6 +68,7 @@ def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
     return Row(
         path=name,
         kind="workspace",
+        origin=Origin.WORKSPACE,
         phase=phase,
         quantity=Quantity.WORKSPACE,
         unit=Unit.BYTE,

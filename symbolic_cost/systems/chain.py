@@ -16,8 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from sympy import Add, Dummy, Expr, Function, Integer, Symbol, ceiling, floor, fraction, lambdify
 from sympy import together as over_one_denominator
 
+from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError, unknown
-from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, named, symbol
+from symbolic_cost.extrema import AtLeast
+from symbolic_cost.ledger import Condition
+from symbolic_cost.symbols import GLOSSARY, Active, exact, in_glossary_order, named, symbol
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Chain:
 
     Args:
         definitions: expression by name, in symbols of the glossary and `named` earlier names.
+        conditions: what numbers must meet when they are bound.
 
     Raises:
         InputError: every definition that uses a later name or an unknown symbol, or that takes
@@ -33,6 +37,7 @@ class Chain:
     """
 
     definitions: Mapping[str, Expr] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the order."""
@@ -64,16 +69,20 @@ class Chain:
         for name in reversed(tuple(self.definitions)):
             if name in wanted:
                 wanted |= {s.name for s in self.definitions[name].free_symbols}
-        return Chain({name: e for name, e in self.definitions.items() if name in wanted})
+        left = {name: e for name, e in self.definitions.items() if name in wanted}
+        return Chain(left, self.conditions)
 
     def bound(self, values: Mapping[str, object]) -> Chain:
         """Return the chain with exact numbers for some symbols.
 
         Raises:
-            InputError: every unknown symbol and every value that is not a number.
+            InputError: every unknown symbol, every value that is not a number, and every
+                condition that the numbers break.
         """
         numbers = _numbers(values)
-        return Chain({name: e.xreplace(numbers) for name, e in self.definitions.items()})
+        check(self.conditions, numbers)
+        bound = {name: e.xreplace(numbers) for name, e in self.definitions.items()}
+        return Chain(bound, self.conditions)
 
     def evaluate(self, values: Mapping[str, object]) -> dict[str, Expr]:
         """Return the exact number of every definition.
@@ -82,10 +91,12 @@ class Chain:
             values: number by symbol name; a float stands for the decimal that it prints as.
 
         Raises:
-            InputError: every symbol without a number, every unknown symbol and refused number.
+            InputError: every symbol without a number, every unknown symbol and refused number, and
+                every condition that the numbers break.
         """
         known: dict[Symbol, Expr] = dict(_numbers(values))
         self._refuse_missing(known)
+        check(self.conditions, known)
         found: dict[str, Expr] = {}
         for name, expr in self.definitions.items():
             found[name] = expr.xreplace(known)
@@ -134,7 +145,25 @@ class Chain:
                 own = derivative_name(earlier, by)
                 found[own] = rate
                 rates[named(earlier)] = rate if rate.is_number else named(own)
-        return Chain(found)
+        return Chain(found, self.conditions)
+
+    def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
+        """Return ceilings, floors and comparisons that `derivative` holds though they depend on it.
+
+        Args:
+            name: of a definition.
+            by: name of a symbol.
+
+        Raises:
+            InputError: as `derivative`.
+        """
+        moving, held = {symbol(by)}, []
+        for earlier, expr in self.needed([name]).definitions.items():
+            if expr.free_symbols & moving:
+                moving.add(named(earlier))
+                steps = expr.atoms(ceiling, floor, AtLeast)
+                held += [step for step in steps if step.free_symbols & moving]
+        return tuple(dict.fromkeys(sorted(held, key=str)))
 
     def compiled(self, *names: str) -> CompiledChain:
         """Compile the definitions to one function of float64 arrays.
@@ -221,6 +250,9 @@ def derivative_name(name: str, by: str) -> str:
     return f"d {name}/d {by}"
 
 
+_JUMPS = (ceiling, floor, Active, AtLeast)
+"""What is flat but for its jumps."""
+
 _GLOSSARY_SYMBOLS = frozenset(entry.symbol for entry in GLOSSARY.values())
 
 
@@ -239,7 +271,7 @@ def _numbers(values: Mapping[str, object]) -> dict[Symbol, Expr]:
 
 def _partial(expr: Expr, variable: Symbol) -> Expr:
     """Differentiate with ceilings and floors as constants."""
-    jumps = {jump: Dummy(nonnegative=True) for jump in expr.atoms(ceiling, floor)}
+    jumps = {jump: Dummy(nonnegative=True) for jump in expr.atoms(*_JUMPS)}
     held = {constant: jump for jump, constant in jumps.items()}
     return expr.xreplace(jumps).diff(variable).xreplace(held)
 

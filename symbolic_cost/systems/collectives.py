@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sympy import Add, Expr, Integer, Lambda, Mul, Piecewise, ceiling, log
+from sympy import Add, Expr, Integer, Lambda, Mul, ceiling, log
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
-from symbolic_cost.extrema import Max
+from symbolic_cost.extrema import Choice, Max
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.symbols import Active, message, p
 from symbolic_cost.systems.network import Hops, Link
@@ -259,12 +259,11 @@ def _two_tiers(kind: CollectiveKind, size: Expr, hops: Hops, nics: Expr) -> Expr
     fast, slow = inside.link, outside.link
     ranks = _ranks(hops)
     if kind is _SEND:
-        apart = outside.ranks > 1
         hop = [link.latency + size / link.bandwidth for link in (slow, fast)]
-        return Active(ranks) * Piecewise((hop[0], apart), (hop[1], True))
+        return Active(ranks) * Choice(Active(outside.ranks), *hop)
     sent = size if kind in {_BROADCAST, _REDUCE} else size * (ranks - 1) / ranks
     sent = 2 * sent if kind is _ALL_REDUCE else sent
-    shared = Piecewise((nics * inside.ranks, inside.ranks > 1), (Integer(1), True))
+    shared = Choice(Active(inside.ranks), nics * inside.ranks, Integer(1))
     between = Active(outside.ranks) / (shared * slow.bandwidth)
     within = Active(inside.ranks) / fast.bandwidth
     latency = (outside.ranks - 1) * slow.latency + (ranks - outside.ranks) * fast.latency

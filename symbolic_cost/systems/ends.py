@@ -7,20 +7,17 @@ from collections.abc import Mapping
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
-from symbolic_cost.parallel.catalogue import DATA_AXES
-from symbolic_cost.parallel.sharded import States
+from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity, Row
+from symbolic_cost.parallel.sharded import OPTIMIZER, States
 from symbolic_cost.parallel.stages import Stage, stage_model
 from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.overlap import Overlap
 from symbolic_cost.systems.setting import Setting
-from symbolic_cost.systems.times import Definitions
+from symbolic_cost.systems.times import Definitions, work_time
 
 ENDS = ("gradients", "clipping", "optimizer", "weights")
 """Definitions of what happens once."""
-
-_NORM = Integer(4)  # bytes of the sum of squares, in single precision
 
 
 class StepEnds:
@@ -44,61 +41,59 @@ class StepEnds:
             gathering = table.select(phase=Phase.STEP)
             forward = named(f"{stage}.forward")
             ends["weights"].append(self._once(f"{stage}.weights", gathering, forward))
-            gradients = table.total(Quantity.WEIGHT_GRADIENT)
-            if self.given.methods.clipping:
-                ends["clipping"].append(self._clipping(stage, gradients))
-            updating = self.given.timing.device.memory_time(self._updated(stage, table, gradients))
-            ends["optimizer"].append(self.to.keep(f"{stage}.optimizer", updating))
+            rows = self._rows(stage)
+            clipping = [row for row in rows if row.kind != OPTIMIZER]
+            updating = [row for row in rows if row.kind == OPTIMIZER]
+            if clipping:
+                ends["clipping"].append(self._work(f"{stage}.clipping", clipping))
+            ends["optimizer"].append(self._work(f"{stage}.optimizer", updating))
         for name, terms in ends.items():
             self.to.keep(name, Max(*terms) if terms else Integer(0))
 
+    def _rows(self, stage: Stage) -> tuple[Row, ...]:
+        """Return the rows of clipping and optimizer on one rank of a stage."""
+        given = self.given
+        states = States(
+            stage_model(given.own, given.pp, stage, given.pipeline),
+            given.placement,
+            given.conventions,
+            given.policy,
+            optimizer(given.training.optimizer),
+            given.ranks.mesh,
+        )
+        return tuple(states.step_rows(clipping=given.methods.clipping))
+
+    def _work(self, name: str, rows: list[Row]) -> Expr:
+        """Define the time of rows that run over all weights together, and of their collectives."""
+        timing = self.given.timing
+        *_, busy = work_time(rows, timing, name, self.to)
+        moves = [row.collective for row in rows if row.quantity is Quantity.COMMUNICATION]
+        times = [
+            timing.collectives.time(
+                move.kind, move.message, self.to.hops(move.group, timing.hops(move.meshes))
+            )
+            for move in moves
+            if move is not None
+        ]
+        return self.to.keep(name, Add(busy, *times))
+
     def _once(self, name: str, table: CostTable, busy: Expr) -> Expr:
         """Define the exposed collectives of a step; messages of one group go together."""
-        messages: dict[tuple[str, CollectiveKind], list[Expr]] = {}
-        policies: dict[str, Overlap] = {}
+        messages: dict[tuple[tuple[str, ...], CollectiveKind], list[Expr]] = {}
+        policies: dict[tuple[str, ...], Overlap] = {}
         for row in table.select(Quantity.COMMUNICATION, where=lambda row: row.per_step):
             move = row.collective
             if move is not None:
-                group = "ends" if row.kind == "pipeline" else move.mesh_axis
-                messages.setdefault((group, move.kind), []).append(
-                    Mul(row.count, move.calls, move.message)
-                )
-                policies[group] = self.given.timing.overlap(move)
+                size = Mul(row.count, move.calls, move.message)
+                messages.setdefault((move.meshes, move.kind), []).append(size)
+                policies[move.meshes] = self.given.timing.overlap(move)
         exposed = []
-        for (group, kind), sizes in messages.items():
-            apart = group == "ends"
-            hops = self.given.timing.pair("pp") if apart else self.given.timing.hops(group)
+        for (meshes, kind), sizes in messages.items():
+            apart = meshes == ("pp",)  # a sum over the two stages that share a weight
+            group = "ends" if apart else "+".join(meshes)
+            hops = self.given.timing.pair("pp") if apart else self.given.timing.hops(meshes)
             size = self.to.add(f"{name}.{group}.{kind}.message", Add(*sizes))
             time = self.given.timing.collectives.time(kind, size, self.to.hops(group, hops))
             took = self.to.add(f"{name}.{group}.{kind}", time)
-            exposed.append(policies[group].exposed(took, busy))
+            exposed.append(policies[meshes].exposed(took, busy))
         return self.to.keep(name, Add(*exposed))
-
-    def _clipping(self, stage: Stage, gradients: Expr) -> Expr:
-        """Define the norm (one read, one small sum over ranks) and the scaling (read, write)."""
-        time = self.given.timing.device.memory_time(3 * gradients)
-        for mesh in self.given.strategy.mesh:
-            if mesh not in DATA_AXES:
-                hops = self.to.hops(mesh, self.given.timing.hops(mesh))
-                time += self.given.timing.collectives.time(CollectiveKind.ALL_REDUCE, _NORM, hops)
-        return self.to.keep(f"{stage}.clipping", time)
-
-    def _updated(self, stage: Stage, table: CostTable, gradients: Expr) -> Expr:
-        """Return what the optimizer reads and writes [byte]: its share of all it keeps."""
-        share = stage_model(self.given.own, self.given.pp, stage, self.given.plan)
-        states = States(
-            share,
-            self.given.placement,
-            self.given.conventions,
-            self.given.policy,
-            optimizer(self.given.training.optimizer),
-        )
-        kept = Add(*(row.total for row in states.rows()))
-        degree = self.given.placement.degree(self.given.placement.stored.get("optimizer", ()))
-        stored = self.given.placement.degree(self.given.placement.stored.get("weight", ()))
-        reduced = self.given.placement.degree(
-            self.given.placement.stored.get("weight_gradient", ())
-        )
-        weights = table.total(Quantity.WEIGHT) * stored / degree
-        reads = Integer(1) if self.given.policy.master else Integer(2)
-        return 2 * kept + gradients * reduced / degree + reads * weights

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from sympy import Expr
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import Units
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.rooflines import Times
 from symbolic_cost.systems.tiles import Reloads, Tile, largest_square, square
@@ -67,7 +68,7 @@ def product_times(
         if cache.bandwidth is not None
     ]
     return Times(
-        compute=device.compute_time("einsum", 2 * m * k * n),
+        compute=device.compute_time(Units.MATRIX, 2 * m * k * n),
         memory=device.memory_time(traffic[0] if traffic else whole),
         levels=tuple(levels),
         latency=device.latency,

@@ -102,20 +102,20 @@ class Network:
         if not self.tiers or self.tiers[-1].ranks != oo:
             raise InputError("a network ends with a tier that joins all ranks")
 
-    def hops(self, mesh: Mapping[str, Expr], axes: str) -> Hops:
+    def hops(self, mesh: Mapping[str, Expr], axes: tuple[str, ...]) -> Hops:
         """Return where a group lies, neighbours on the first mesh axis having neighbouring ranks.
 
         Where the degrees do not divide the domains, members are counted in the mean.
 
         Args:
             mesh: ranks by mesh axis, innermost first.
-            axes: mesh axes of the group, joined by "+".
+            axes: mesh axes of the group, innermost first.
         """
         strides, step = {}, Integer(1)
         for name, degree in mesh.items():
             strides[name] = step
             step = step * degree
-        group = [(mesh[name], strides[name]) for name in axes.split("+")]
+        group = [(mesh[name], strides[name]) for name in axes]
         counts = [_members(group, tier.ranks) for tier in self.tiers]
         inner = [Integer(1), *counts[:-1]]
         return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from sympy import Expr, Integer
@@ -18,14 +18,14 @@ class Overlap:
     """One answer.
 
     Args:
-        name: of the answer.
+        name: of the answer, with its number; answers of one name are the same.
         meaning: one line.
         rule: exposed time of (communication, what may run at the same time) [s].
     """
 
     name: str
     meaning: str
-    rule: Callable[[Expr, Expr], Expr]
+    rule: Callable[[Expr, Expr], Expr] = field(compare=False)
 
     def exposed(self, communication: Expr, busy: Expr) -> Expr:
         """Return what of a communication is waited for [s].
@@ -48,7 +48,7 @@ FULL = Overlap(
 def partial(share: Expr) -> Overlap:
     """Return the answer that a share of the communication may be hidden."""
     return Overlap(
-        "partial",
+        f"partial={share}",
         "a share of the communication is hidden as far as the computing lasts",
         lambda communication, busy: communication - Min(share * communication, busy),
     )
@@ -60,7 +60,7 @@ def pipelined(panels: Expr) -> Overlap:
     Source: subramanian-2024-head, SUMMA layers.
     """
     return Overlap(
-        "panels",
+        f"panels={panels}",
         "the communication of the first panel is waited for, and what exceeds the computing",
         lambda communication, busy: communication / panels + Max(communication - busy, 0),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sympy import Add, Expr
+from sympy import Add, Expr, Integer
 
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
+from symbolic_cost.ledger import CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.parallel.stages import Stage, stage_model
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.setting import Setting
@@ -51,7 +51,7 @@ class StagePasses:
     def of(self, stage: Stage, table: CostTable) -> StageTimes:
         """Define the passes of one stage and microbatch."""
         ops = op_times(table, self.given.timing, self.to)
-        parts = stage_model(self.given.own, self.given.pp, stage, self.given.plan).parts
+        parts = stage_model(self.given.own, self.given.pp, stage, self.given.pipeline).parts
         counts = {
             op.path: part.repeat
             for part in parts
@@ -96,21 +96,23 @@ class StagePasses:
         self, stage: Stage, name: str, table: CostTable, phases: tuple[Phase, ...], busy: Expr
     ) -> Expr:
         """Define what a stage waits for its neighbours in one pass."""
-        sent = []
-        for row in table.select(Quantity.COMMUNICATION, phase=phases):
+        label, times, policies = f"{stage}.{name}.sent", [], []
+        for row in table.select(Quantity.COMMUNICATION, phase=phases, where=_is_sent):
             move = row.collective
-            if move is not None and row.kind == "pipeline" and not row.per_step:
-                hops = self.to.hops("neighbours", self.given.timing.pair("pp"))
-                took = self.given.timing.collectives.time(
-                    move.kind, move.message / self.given.parts, hops
-                )
-                if self.given.parts != 1:
-                    inside = self.to.hops("tp", self.given.timing.hops("tp"))
-                    gather = CollectiveKind.ALL_GATHER
-                    took += self.given.timing.collectives.time(gather, move.message, inside)
-                time = self.to.add(f"{stage}.{name}.sent", row.count * took)
-                sent.append(self.given.timing.overlap(move).exposed(time, busy))
-        return Add(*sent)
+            if move is not None:
+                own = move.meshes != ("pp",)
+                hops = self.given.timing.hops(move.meshes) if own else self.given.timing.pair("pp")
+                named_hops = self.to.hops(move.group if own else "neighbours", hops)
+                took = self.given.timing.collectives.time(move.kind, move.message, named_hops)
+                times.append(row.count * took)
+                policies.append(self.given.timing.overlap(move))
+        if not times:
+            return Integer(0)
+        return policies[0].exposed(self.to.add(label, Add(*times)), busy)
+
+
+def _is_sent(row: Row) -> bool:
+    return row.origin is Origin.PIPELINE and not row.per_step
 
 
 def _sum(terms: Iterable[Expr]) -> Expr:

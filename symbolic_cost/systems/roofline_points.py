@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sympy import Add, Expr
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
-from symbolic_cost.systems.rooflines import MATRIX_KINDS, Device
+from symbolic_cost.ledger import CostTable, Phase, Quantity, Row, Units
+from symbolic_cost.systems.rooflines import Device
 from symbolic_cost.systems.times import TRAFFIC
 
 
@@ -24,6 +24,7 @@ class Point:
         flop: that it computes, all its repetitions [FLOP].
         traffic: that it reads and writes, all its repetitions [byte].
         rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].
+        units: that compute it.
     """
 
     path: str
@@ -32,16 +33,12 @@ class Point:
     flop: float
     traffic: float
     rate: float
+    units: Units
 
     @property
     def intensity(self) -> float:
         """FLOP per byte."""
         return self.flop / self.traffic
-
-    @property
-    def units(self) -> str:
-        """Units that compute it."""
-        return "matrix" if self.kind in MATRIX_KINDS else "vector"
 
 
 def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
@@ -68,7 +65,8 @@ def _point(rows: list[Row], device: Device) -> Point | None:
     if flop == 0 or traffic == 0:
         return None
     kind, count = rows[0].kind, rows[0].count
-    times = (device.compute_time(kind, flop), device.memory_time(traffic))
+    units = next(row.units for row in rows if row.units is not None)
+    times = (device.compute_time(units, flop), device.memory_time(traffic))
     left = sorted(
         {symbol.name for expr in (flop, traffic, count, *times) for symbol in expr.free_symbols}
     )
@@ -82,6 +80,7 @@ def _point(rows: list[Row], device: Device) -> Point | None:
         float(flop * count),
         float(traffic * count),
         float(flop / longest),
+        units,
     )
 
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sympy import Add, Expr, Integer, Piecewise
+from sympy import Add, Expr, Integer
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
-from symbolic_cost.extrema import Max, Min
-
-MATRIX_KINDS = frozenset({"einsum", "fused", "conv"})
-"""Kinds of ops that run on matrix units; all others run on vector units."""
+from symbolic_cost.extrema import AtLeast, Choice, Max, Min
+from symbolic_cost.ledger import Units
 
 Efficiency = Callable[[Expr], Expr]
 """Share of the peak rate that a product reaches, by its FLOP."""
@@ -60,8 +58,10 @@ class Table:
 
     def __call__(self, flop: Expr) -> Expr:
         """Return the share of the peak rate; below the first size, that of the first size."""
-        steps = [(share, flop >= size) for size, share in reversed(self.entries[1:])]
-        return Piecewise(*steps, (self.entries[0][1], True))
+        share = self.entries[0][1]
+        for (_, below), (size, above) in pairwise(self.entries):
+            share += (above - below) * AtLeast(flop, size)
+        return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class Device:
     launch: Expr = Integer(0)
     host: Expr = Integer(0)
 
-    def compute_time(self, kind: str, flop: Expr) -> Expr:
+    def compute_time(self, units: Units, flop: Expr) -> Expr:
         """Return the time of computing [s].
 
         Args:
-            kind: of the op; decides which units compute.
+            units: that compute.
             flop: that are computed [FLOP].
         """
-        if kind not in MATRIX_KINDS:
+        if units is Units.VECTOR:
             return flop / self.vector
         return flop / (self.matrix * self.efficiency(flop))
 
@@ -155,9 +155,8 @@ class Roofline:
 
 
 def _ridge(times: Times) -> Expr:
-    bound_by_memory = times.compute < times.memory
     slow = times.memory + times.latency + Add(*times.levels)
-    return times.launch + Piecewise((slow, bound_by_memory), (times.compute, True))
+    return times.launch + Choice(AtLeast(times.compute, times.memory), times.compute, slow)
 
 
 def _least(times: Times) -> Expr:

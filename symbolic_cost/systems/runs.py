@@ -20,6 +20,7 @@ from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.chain import CompiledChain
 from symbolic_cost.systems.machines import SYMBOLIC, Efficiencies, Figure, Machine
 from symbolic_cost.systems.step import Methods, step_time
@@ -184,12 +185,12 @@ def _compiled(way: Way, stages: int) -> CompiledChain:
     training = Training(
         precision=way.precision,
         recompute=recompute_policy(way.recompute),
-        schedule="1f1b" if way.chunks == 1 else "interleaved",
+        schedule="interleaved",
+        chunks=exact(way.chunks),
     )
     model = on_every_rank(GPT().model(), strategy)
     made = step_time(model, strategy, _REACHED, training, Methods(scattered=way.scattered))
-    chain = made.chain if way.chunks == 1 else made.chain.bound({"v": way.chunks})
-    return chain.compiled("step")
+    return made.chain.compiled("step")
 
 
 _REACHED = replace(

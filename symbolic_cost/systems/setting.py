@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Expr, Integer
+from sympy import Expr
 
-from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.parallel.memory import Training
-from symbolic_cost.parallel.schedules import Schedule, schedule
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.overlap import Overlap
@@ -35,7 +36,8 @@ class Methods:
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
-        conventions: answers to the counting questions.
+        conventions: answers to the counting questions for what runs and takes time.
+        counted: those for what is reported, the model FLOP of an MFU.
     """
 
     roofline: Roofline = MAXIMUM
@@ -44,6 +46,7 @@ class Methods:
     clipping: bool = True
     scattered: bool = False
     conventions: Conventions = STANDARD
+    counted: Conventions = MODEL_FLOP
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,19 @@ class Setting:
         return precision(self.training.precision)
 
     @cached_property
-    def plan(self) -> Schedule:
-        """Schedule of the pipeline."""
-        return schedule(self.training.schedule)
+    def pipeline(self) -> Pipeline:
+        """How the stages work together."""
+        return replace(self.training.pipeline, scattered=self.methods.scattered)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The class of each degree."""
+        return Structure(self.strategy)
+
+    @property
+    def ranks(self) -> Strategy:
+        """The strategy without the names that split nothing."""
+        return self.structure.reduced
 
     @property
     def units(self) -> str:
@@ -87,23 +100,17 @@ class Setting:
     @cached_property
     def own(self) -> Model:
         """The model with the axes of the strategy."""
-        return self.strategy.model(self.model)
+        return self.ranks.model(self.model)
 
     @cached_property
     def placement(self) -> Placement:
         """Which axes are split."""
-        return self.strategy.placement(self.own)
+        return self.ranks.placement(self.own)
 
     @property
     def pp(self) -> Expr:
         """Stages of the pipeline."""
-        return self.strategy.degree("pp")
-
-    @property
-    def parts(self) -> Expr:
-        """Parts in which activations are sent to the next stage."""
-        whole = self.methods.scattered and "sp" not in self.strategy
-        return self.strategy.degree("tp") if whole else Integer(1)
+        return self.ranks.degree("pp")
 
     @cached_property
     def timing(self) -> Timing:
@@ -111,7 +118,7 @@ class Setting:
         return Timing(
             self.machine.device(self.units),
             self.machine.network(),
-            self.strategy.mesh,
+            self.ranks.mesh,
             self.methods.roofline,
             self.methods.collectives,
             self.methods.overlaps,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from sympy import Add, Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import TRAINING, CostTable, Phase, Quantity, Row
+from symbolic_cost.ledger import TRAINING, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL
@@ -53,7 +52,7 @@ class StepTime:
     def rows(self, stage: Stage = Stage.FIRST) -> CostTable:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
 
-        Exposed communication is a row of its own, of kind "exposed" and its collectives.
+        Exposed communication is a row of its own, whose origin is waiting.
 
         Args:
             stage: of the pipeline.
@@ -78,7 +77,7 @@ class StepTime:
             exposed = self._plain(op.exposed)
             if exposed != 0:
                 kind = f"exposed {', '.join(op.collectives)}"
-                yield replace(row, kind=kind, expr=exposed)
+                yield replace(row, kind=kind, expr=exposed, origin=Origin.WAITING)
 
     def _plain(self, expr: Expr) -> Expr:
         found = expr
@@ -122,9 +121,9 @@ def step_time(
             given.conventions,
             given.training.recompute,
             stage=stage,
-            schedule=given.plan.name,
+            pipeline=given.pipeline,
         )
-        for stage in _stages(given.pp)
+        for stage in given.structure.stages
     }
     to = Definitions()
     passes = StagePasses(given, to)
@@ -132,23 +131,24 @@ def step_time(
     _schedule(given, to, tuple(tables))
     StepEnds(given, to).of(tables)
     _results(given, to)
-    return StepTime(Chain(to.made), stages, tables)
+    conditions = dict.fromkeys(c for table in tables.values() for c in table.conditions)
+    return StepTime(Chain(to.made, tuple(conditions)), stages, tables)
 
 
 def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> None:
     """Define the passes of the mean stage, all microbatches of the slowest one, the bubble."""
-    weights = _weights(given.pp)
-    sizes: dict[Expr, Expr] = {
-        symbols.pp: given.pp,
-        symbols.M: given.training.microbatches,
-    }
+    sizes: dict[Expr, Expr] = {}
     for name, symbol in zip(PASSES, (symbols.T_F, symbols.T_B, symbols.T_W), strict=True):
-        mean = Add(*(weights[stage] * named(f"{stage}.{name}") for stage in stages)) / given.pp
+        mean = (
+            Add(*(given.structure.alike(stage) * named(f"{stage}.{name}") for stage in stages))
+            / given.pp
+        )
         sizes[symbol] = to.keep(f"mean.{name}", mean)
     slowest = Max(*(named(f"{stage}.microbatch") for stage in stages))
     pace = to.keep("microbatch", slowest)
     to.keep("microbatches", given.training.microbatches * pace)
-    to.keep("bubble", given.plan.bubble.xreplace(sizes))
+    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.pp)
+    to.keep("bubble", bubble.xreplace(sizes))
     waits = Max(*(named(f"{stage}.exposed") for stage in stages))
     to.keep("microbatches.exposed", given.training.microbatches * waits)
 
@@ -164,32 +164,18 @@ def _results(given: Setting, to: Definitions) -> None:
     sizes = given.model.sizes
     tokens = sizes["b"] * sizes.get("l", Integer(1)) * given.training.microbatches
     to.keep("tokens per second", tokens / step)
-    peak = given.strategy.ranks * given.machine.peak(given.units)
-    once = cost(given.model, MODEL_FLOP, recompute=KEEP_ALL)
-    again = cost(given.model, MODEL_FLOP, recompute=given.training.recompute)
+    peak = given.ranks.ranks * given.machine.peak(given.units)
+    counted = given.methods.counted
+    once = cost(given.model, counted, recompute=KEEP_ALL)
+    again = cost(given.model, counted, recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
     needed = to.keep("model FLOP", once.total(Quantity.FLOP, phase=useful))
     made = to.keep("hardware FLOP", again.total(Quantity.FLOP, phase=TRAINING))
     microbatches = given.training.microbatches
-    to.keep("achieved", microbatches * needed / (given.strategy.ranks * step))
+    to.keep("achieved", microbatches * needed / (given.ranks.ranks * step))
     to.keep("mfu", microbatches * needed / (peak * step))
     to.keep("hfu", microbatches * made / (peak * step))
 
 
 def _sum(terms: Iterable[Expr]) -> Expr:
     return Add(*terms)
-
-
-def _stages(pp: Expr) -> tuple[Stage, ...]:
-    if pp == 1:
-        return (Stage.FIRST,)
-    return (Stage.FIRST, Stage.LAST) if pp == 2 else tuple(Stage)  # noqa: PLR2004 - no middle
-
-
-def _weights(pp: Expr) -> dict[Stage, Expr]:
-    """Return how many stages are like each."""
-    return {
-        Stage.FIRST: Integer(1),
-        Stage.MIDDLE: pp - 2,
-        Stage.LAST: Integer(1),
-    }

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Eq, Expr, Integer, Or, Piecewise, ceiling, floor, log
+from sympy import Expr, Integer, ceiling, floor, log
 
-from symbolic_cost.extrema import Max
+from symbolic_cost.extrema import AtLeast, Choice, Max
 
 ONE = Integer(1)
 TWO = Integer(2)
@@ -74,10 +74,10 @@ class Tile:
         return self._reloads(k, m / self.m + 1, n / self.n + 1)
 
     def _reloads(self, k: Expr, rows: Expr, columns: Expr) -> Reloads:
-        nothing = Eq(self.k, 0)
+        nothing = 1 - AtLeast(self.k, ONE)
         return Reloads(
-            left=Piecewise((ONE, Or(nothing, k <= self.k)), (columns, True)),
-            right=Piecewise((ONE, nothing), (rows, True)),
+            left=Choice(nothing, ONE, Choice(AtLeast(self.k, k), ONE, columns)),
+            right=Choice(nothing, ONE, rows),
         )
 
 
@@ -97,4 +97,4 @@ def largest_square(capacity: Expr, element: Expr) -> Expr:
     1024
     """
     side = TWO ** floor(log(capacity / (MATRICES * element), 2) / 2)
-    return Piecewise((Integer(0), Eq(capacity, 0)), (side, True))
+    return Choice(AtLeast(capacity, ONE), side, Integer(0))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Integer, Mul
 
-from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
+from symbolic_cost.ledger import (
+    Collective,
+    CollectiveKind,
+    Origin,
+    Phase,
+    Quantity,
+    Row,
+    Units,
+)
 from symbolic_cost.symbols import Active, named
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.network import Hop, Hops, Network
@@ -15,6 +23,9 @@ from symbolic_cost.systems.overlap import NONE, Overlap
 from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 
 TRAFFIC = (Quantity.READ, Quantity.WRITE)
+
+_POSITIONS = ("ulysses", "ring")
+"""Mesh axes of positions besides cp."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +49,22 @@ class Timing:
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
 
     def overlap(self, move: Collective) -> Overlap:
-        """Return what of a collective is exposed; the outermost mesh axis of its group decides."""
-        return self.overlaps.get(move.mesh_axis.split("+")[-1], NONE)
+        """Return what of a collective is exposed; the outermost mesh axis of its group decides.
 
-    def hops(self, mesh_axis: str) -> Hops:
-        """Return where the groups of a mesh axis lie."""
-        return self.network.hops(self.mesh, mesh_axis)
+        What is said of "cp" goes for every way to split positions: ulysses and ring as well.
+        """
+        outermost = move.meshes[-1]
+        names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)
+        return next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
 
-    def pair(self, mesh_axis: str) -> Hops:
+    def hops(self, meshes: tuple[str, ...]) -> Hops:
+        """Return where the groups of some mesh axes lie."""
+        return self.network.hops(self.mesh, meshes)
+
+    def pair(self, mesh: str) -> Hops:
         """Return where two members of a group lie that are as far apart as members may be."""
         outwards, pair = Integer(1), []
-        for hop in reversed(self.hops(mesh_axis)):
+        for hop in reversed(self.hops((mesh,))):
             crosses = outwards * Active(hop.ranks)
             pair.append(Hop(hop.link, 1 + crosses))
             outwards = outwards * (1 - Active(hop.ranks))
@@ -97,7 +113,7 @@ class OpTime:
         busy: of both together.
         communication: of its collectives.
         exposed: what of that is waited for.
-        collectives: kinds of the collectives.
+        moves: its collectives.
     """
 
     path: str
@@ -108,7 +124,12 @@ class OpTime:
     busy: Expr
     communication: Expr
     exposed: Expr
-    collectives: tuple[CollectiveKind, ...]
+    moves: tuple[Collective, ...]
+
+    @property
+    def collectives(self) -> tuple[CollectiveKind, ...]:
+        """Kinds of its collectives."""
+        return tuple(dict.fromkeys(move.kind for move in self.moves))
 
     @property
     def time(self) -> Expr:
@@ -116,9 +137,18 @@ class OpTime:
         return self.busy + self.exposed
 
     @property
-    def issued(self) -> int:
-        """What the host issues: the op's work and its collectives."""
-        return int(self.busy != 0) + len(self.collectives)
+    def issued(self) -> Expr:
+        """What the host issues: the op's work, and one call per kind of collective.
+
+        One rank calls none: [p > 1] for a group of p ranks.
+        """
+        calls = (self._called(kind) for kind in self.collectives)
+        return Add(Integer(int(self.busy != 0)), *calls)
+
+    def _called(self, kind: CollectiveKind) -> Expr:
+        """Return one if any group of a kind has more than one rank, else zero."""
+        groups = {Active(move.ranks) for move in self.moves if move.kind is kind}
+        return 1 - Mul(*(1 - active for active in groups))
 
 
 def op_times(rows: Iterable[Row], timing: Timing, definitions: Definitions) -> list[OpTime]:
@@ -132,44 +162,64 @@ def op_times(rows: Iterable[Row], timing: Timing, definitions: Definitions) -> l
     groups: dict[tuple[str, Phase], list[Row]] = {}
     for row in rows:
         is_work = row.quantity in {Quantity.FLOP, *TRAFFIC, Quantity.COMMUNICATION}
-        if is_work and not row.per_step and row.kind != "pipeline":
+        if is_work and not row.per_step and row.origin is Origin.OP:
             groups.setdefault((row.path, row.phase), []).append(row)
     return [_op_time(group, timing, definitions) for group in groups.values()]
+
+
+def work_time(
+    rows: Iterable[Row],
+    timing: Timing,
+    name: str,
+    definitions: Definitions,
+    cost: Callable[[Row], Expr] = lambda row: row.total,
+) -> tuple[Expr, Expr, Expr]:
+    """Define computing, memory traffic and both together, without launches [s].
+
+    Units of one kind work after each other, and so do those of the other kind.
+
+    Args:
+        rows: FLOP and bytes; others are left out.
+        timing: how work takes time.
+        name: of the definitions.
+        definitions: to add to.
+        cost: of a row; with its repetitions unless given.
+    """
+    listed, memory = tuple(rows), Integer(0)
+    flop = {
+        units: Add(*(cost(r) for r in listed if r.quantity is Quantity.FLOP and r.units is units))
+        for units in Units
+    }
+    traffic = Add(*(cost(row) for row in listed if row.quantity in TRAFFIC))
+    compute = Add(*(timing.device.compute_time(u, f) for u, f in flop.items() if f != 0))
+    if compute != 0:
+        compute = definitions.add(f"{name}.compute", compute)
+    if traffic != 0:
+        memory = definitions.add(f"{name}.memory", timing.device.memory_time(traffic))
+    return compute, memory, timing.roofline.time(compute, memory)
 
 
 def _op_time(rows: list[Row], timing: Timing, definitions: Definitions) -> OpTime:
     path, kind, phase = rows[0].path, rows[0].kind, rows[0].phase
     name, device = f"{path}.{phase}", timing.device
-    # Additions of a reduction are made by the collective.
-    flop = Add(*(r.expr for r in rows if r.quantity is Quantity.FLOP and r.collective is None))
-    traffic = Add(*(row.expr for row in rows if row.quantity in TRAFFIC))
-    compute, memory, busy = (Integer(0),) * 3
-    if flop != 0 or traffic != 0:
-        if flop != 0:
-            compute = definitions.add(f"{name}.compute", device.compute_time(kind, flop))
-        memory = definitions.add(f"{name}.memory", device.memory_time(traffic))
+    compute, memory, _ = work_time(rows, timing, name, definitions, lambda row: row.expr)
+    busy = Integer(0)
+    if compute != 0 or memory != 0:
         took = timing.roofline.time(compute, memory, latency=device.latency, launch=device.launch)
         busy = definitions.add(f"{name}.busy", took)
-    sums: dict[Overlap, list[Expr]] = {}
-    moves = [r.collective for r in rows if r.quantity is Quantity.COMMUNICATION and r.collective]
+    moves = tuple(
+        r.collective for r in rows if r.quantity is Quantity.COMMUNICATION and r.collective
+    )
+    sums: dict[Overlap, tuple[str, list[Expr]]] = {}
     for move in moves:
-        hops = definitions.hops(move.mesh_axis, timing.hops(move.mesh_axis))
+        hops = definitions.hops(move.group, timing.hops(move.meshes))
         took = Mul(move.calls, timing.collectives.time(move.kind, move.message, hops))
-        sums.setdefault(timing.overlap(move), []).append(took)
+        sums.setdefault(timing.overlap(move), (move.meshes[-1], []))[1].append(took)
     communication, exposed = Integer(0), Integer(0)
-    for policy, terms in sums.items():
-        label = f"{name}.communication" if len(sums) == 1 else f"{name}.communication.{policy.name}"
+    for policy, (mesh, terms) in sums.items():
+        label = f"{name}.communication" if len(sums) == 1 else f"{name}.communication.{mesh}"
         part = definitions.add(label, Add(*terms))
         communication += part
         exposed += policy.exposed(part, busy)
-    return OpTime(
-        path,
-        kind,
-        phase,
-        compute,
-        memory,
-        busy,
-        communication,
-        definitions.add(f"{name}.exposed", exposed),
-        tuple(dict.fromkeys(move.kind for move in moves)),
-    )
+    exposed = definitions.add(f"{name}.exposed", exposed)
+    return OpTime(path, kind, phase, compute, memory, busy, communication, exposed, moves)

@@ -9,6 +9,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost as derived
+from symbolic_cost.parallel.memory import moments
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
@@ -80,6 +81,23 @@ def test_memory_says_what_binds():
     tight = sc.job("gpt3-175b", "tp=8", system="a100-80gb", global_batch=1).memory().fits
     assert not tight
     assert "usable" in str(tight)
+
+
+def test_fits_names_the_stage_and_the_moment_that_bind():
+    job = sc.job("gpt3-175b", "pp=4,dp=2,zero=1", {"M": 8}, system="h100")
+    fits = job.memory().fits
+    assert not fits
+    assert list(fits.peaks) == ["first", "middle", "last"]
+    for stage, peak in fits.peaks.items():
+        held = moments(job.replace(stage=stage).memory_rows)
+        assert peak.size == job.value(held[peak.moment]) == max(map(job.value, held.values()))
+
+
+def test_the_peak_is_a_formula_while_the_microbatches_are_open():
+    memory = sc.job("gpt3-175b", "pp=4", system="h100").memory()
+    assert not memory.fits.known
+    assert {symbol.name for symbol in memory.peak.free_symbols} == {"M"}
+    assert "peak" in str(memory)
 
 
 def test_time_tells_what_does_not_fit():

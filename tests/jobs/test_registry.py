@@ -7,7 +7,7 @@ import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 
-PLUGIN = '''
+PLUGIN = """
 import symbolic_cost as sc
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from dataclasses import replace
@@ -38,7 +38,7 @@ sc.register_strategy(
     ),
 )
 sc.register_conventions(replace(MODEL_FLOP, name="mine{n}"))
-'''
+"""
 
 
 def plugin(tmp_path, number):

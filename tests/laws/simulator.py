@@ -169,7 +169,7 @@ def trimmed(held, wanted, meshes, ranks):
 def moved(held, row, axes, wanted, ranks):
     """Run the collective of a row; the words that a rank sends must be those charged."""
     move = row.collective
-    meshes = set(move.mesh_axis.split("+"))
+    meshes = set(move.meshes)
     place = axes.index(move.axis) if move.axis else None
     result = Held([], [], held.waiting)
     for i, group in enumerate(groups(ranks, meshes)):

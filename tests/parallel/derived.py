@@ -45,7 +45,7 @@ def derived_words(model, strategy):
     for row in strategy_table(model, parse_strategy(strategy), WORDS).select(
         Quantity.COMMUNICATION
     ):
-        words[_PHASES.get(row.phase, "backward"), row.collective.mesh_axis] += row.total
+        words[_PHASES.get(row.phase, "backward"), row.collective.group] += row.total
     return {key: int(number) for key, number in words.items() if number}
 
 

@@ -91,7 +91,7 @@ def test_statistics_of_norms(strategy, mesh, rows):
         messages = [
             row.collective.message
             for row in table.select("communication", phase=phase, path="block.mlp.norm")
-            if row.collective.mesh_axis == mesh and "statistics" in row.tensor
+            if row.collective.group == mesh and "statistics" in row.tensor
         ]
         assert messages == [2 * rows]
 

@@ -26,7 +26,7 @@ def test_groups_are_lines_of_the_mesh(mesh, node_size, data):
     for rank, place in coordinates.items():
         rest = tuple((name, place[name]) for name in order if name not in names)
         expected.setdefault(rest, set()).add(rank)
-    found = rank_groups(mesh, "+".join(names), node_size, order)
+    found = rank_groups(mesh, tuple(names), node_size, order)
     assert sorted(map(set, expected.values()), key=min) == sorted(
         (set(group.ranks) for group in found), key=min
     )
@@ -51,8 +51,8 @@ def test_mesh_of_a_strategy():
         name: int(degree) for name, degree in parse_strategy("dp=2,pp=2,tp=4,cp=2").mesh.items()
     }
     assert list(mesh) == ["tp", "cp", "dp", "pp"]
-    assert rank_groups(mesh, "cp+dp", 8)[0].ranks == (0, 4, 8, 12)
-    assert rank_groups(mesh, "dp+cp", 8)[0].ranks == (0, 8, 4, 12)
+    assert rank_groups(mesh, ("cp", "dp"), 8)[0].ranks == (0, 4, 8, 12)
+    assert rank_groups(mesh, ("dp", "cp"), 8)[0].ranks == (0, 8, 4, 12)
 
 
 def test_refusals_name_everything():

@@ -25,10 +25,11 @@ from symbolic_cost.parallel.communication import (
 from symbolic_cost.parallel.coverage import Exempt
 from symbolic_cost.parallel.memory import memory_table, moments, peak
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
-from symbolic_cost.symbols import M, b, cp, dp, e, l, m1, pp, symbol
+from symbolic_cost.symbols import Active, M, b, cp, dp, e, l, m1, pp, symbol
 
 MODEL = GPT().model()
 
@@ -153,7 +154,7 @@ def test_rows_count_microbatches():
     table = strategy_table(MODEL, parse_strategy("tp,dp"), STANDARD)
     for entry in communication_rows(table):
         assert (M in entry.calls.free_symbols) == (
-            entry.mesh_axis == "tp" and "position" not in entry.tensor
+            entry.group == "tp" and "position" not in entry.tensor
         )
 
 
@@ -165,7 +166,7 @@ def test_all_tables_of_a_large_model_on_five_mesh_axes():
     memory = memory_table(model, strategy, STANDARD)
     numbers = [moment.xreplace({M: Integer(32)}) for moment in moments(memory).values()]
     assert peak(memory).xreplace({M: Integer(32)}) == max(numbers)
-    meshes = {entry.mesh_axis for entry in communication_rows(table)}
+    meshes = {entry.group for entry in communication_rows(table)}
     assert {"tp", "cp", "dp", "pp"} <= {mesh for group in meshes for mesh in group.split("+")}
     assert sent_by_cluster(model, strategy, STANDARD).keys() >= {"tp", "pp"}
 
@@ -225,7 +226,7 @@ def test_rings_send_blocks():
     ]
     assert expand(sent[0] - sent[1]) == 0
     (buffers,) = table.select(Quantity.WORKSPACE)
-    assert buffers.expr == 4 * b * l * e / cp  # a block of keys and one of values
+    assert buffers.expr == Active(cp) * 4 * b * l * e / cp  # a block of keys and one of values
 
 
 def test_volume_of_exchanged_heads():
@@ -245,13 +246,11 @@ def test_hybrid_shards():
     """Shards over dp, sums of shards over the replicas."""
     table = strategy_table(MODEL, parse_strategy("dp=4,replicas=2,zero=3"), STANDARD)
     moved = table.select("communication", path="block.mlp.fc1", where=lambda row: "w" in row.tensor)
-    found = {(row.collective.kind.value, row.collective.mesh_axis) for row in moved}
+    found = {(row.collective.kind.value, row.collective.group) for row in moved}
     assert found == {("all-gather", "dp"), ("reduce-scatter", "dp"), ("all-reduce", "replicas")}
     weight = table.select(Quantity.WEIGHT, path="block.mlp.fc1").rows[0]
     assert weight.expr == 2 * e * symbol("f") / 4
-    once = {
-        row.collective.mesh_axis: row.per_step for row in moved if row.phase == "backward_weight"
-    }
+    once = {row.collective.group: row.per_step for row in moved if row.phase == "backward_weight"}
     assert once == {"dp": False, "replicas": True}
 
 
@@ -284,7 +283,7 @@ def test_stages_send_what_the_timeline_passes_on(name, stages):
             parse_strategy(f"pp={stages}"),
             STANDARD,
             stage=places.get(number, Stage.MIDDLE),
-            schedule=name,
+            pipeline=Pipeline(name),
         )
         for phase in ("forward", "backward_input"):
             rows = table.select("communication", phase=phase, kind="pipeline")
@@ -295,7 +294,7 @@ def test_stages_send_what_the_timeline_passes_on(name, stages):
 def test_schedules_place_the_ends():
     def held(schedule, stage):
         table = strategy_table(
-            MODEL, parse_strategy("pp=4"), STANDARD, stage=stage, schedule=schedule
+            MODEL, parse_strategy("pp=4"), STANDARD, stage=stage, pipeline=Pipeline(schedule)
         )
         shared = {row.tensor for row in table if row.kind == "pipeline" and row.per_step}
         return {path.partition(".")[0] for path in table.paths()} - {"block"}, shared

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from sympy import Integer, Rational, oo
+from sympy import Integer, Rational, expand, oo
 
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.ledger import CollectiveKind as Kind
@@ -12,6 +12,7 @@ from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import alpha, alpha_d, beta, beta_d, dp, m1, message, n_d
 from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES, collectives, two_tier_rings
 from symbolic_cost.systems.network import Hop, Link, Network, Tier
+from tests.systems.acted import PLAYERS
 
 FAST, SLOW = Link("fast", beta_d, alpha_d), Link("slow", beta, alpha)
 RANKS = (2, 4, 8, 16)
@@ -147,18 +148,18 @@ def network(*domains):
 @pytest.mark.parametrize("axes", ["tp", "cp", "dp", "pp", "cp+dp", "tp+dp", "tp+cp+dp+pp"])
 @pytest.mark.parametrize("domain", [1, 2, 4, 8, 16, 64])
 def test_members_of_a_domain_as_in_the_rank_groups(axes, domain):
-    mesh = {"tp": 2, "cp": 2, "dp": 4, "pp": 2}
-    hops = network(domain).hops({name: Integer(size) for name, size in mesh.items()}, axes)
-    for group in rank_groups(mesh, axes, domain):
+    mesh, names = {"tp": 2, "cp": 2, "dp": 4, "pp": 2}, tuple(axes.split("+"))
+    hops = network(domain).hops({name: Integer(size) for name, size in mesh.items()}, names)
+    for group in rank_groups(mesh, names, domain):
         assert hops[1].ranks == len(group.nodes)
         assert hops[0].ranks * hops[1].ranks == len(group.ranks)
 
 
 def test_three_tiers_and_symbols():
-    hops = network(8, 64).hops({"tp": Integer(4), "dp": Integer(64)}, "dp")
+    hops = network(8, 64).hops({"tp": Integer(4), "dp": Integer(64)}, ("dp",))
     assert [hop.ranks for hop in hops] == [2, 8, 4]
     made = Network((Tier(FAST, n_d), Tier(SLOW, oo)))
-    inner, outer = made.hops({"tp": m1, "dp": dp}, "dp")
+    inner, outer = made.hops({"tp": m1, "dp": dp}, ("dp",))
     numbers = {m1: 4, dp: 16, n_d: 8}
     assert (inner.ranks.subs(numbers), outer.ranks.subs(numbers)) == (2, 8)
 
@@ -171,3 +172,34 @@ def test_refusals():
         two_tier_rings(Integer(1)).time(Kind.BROADCAST, message, one)
     with pytest.raises(UnknownNameError, match="did you mean ring"):
         collectives("rings")
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_collective_of_every_algorithm_as_acted_out(name, kind, ranks):
+    found = ALGORITHMS[name].steps(kind, Integer(960), Integer(ranks))
+    steps, sent = PLAYERS[name](kind, ranks)
+    assert (found.count, found.sent) == (steps, 960 * sent)
+
+
+@pytest.mark.parametrize("kind", [Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE])
+@pytest.mark.parametrize(("inside", "outside"), [(2, 2), (8, 4), (4, 16)])
+def test_outer_tiers_carry_what_inner_ones_left(kind, inside, outside):
+    """Rings in every domain, then rings of one rank per domain on 1/inside of the message.
+
+    Acted out: what one rank sends over the slow link is its part of a message that is a domain's
+    smaller, in so many pieces as there are domains.
+    """
+    hops = (Hop(FAST, Integer(inside)), Hop(SLOW, Integer(outside)))
+    size = 960 * inside * outside
+    time = collectives("hierarchical ring").time(kind, Integer(size), hops)
+    within, between = ring(kind, inside), ring(kind, outside)
+    expected = within[0] * alpha_d + size * within[1] / beta_d
+    expected += between[0] * alpha + Rational(size, inside) * between[1] / beta
+    assert expand(time - expected) == 0
+
+
+def ring(kind, ranks):
+    steps, sent = PLAYERS["ring"](kind, ranks)
+    return steps, Rational(sent.numerator, sent.denominator)

@@ -57,9 +57,14 @@ def test_free_tiles():
 
 
 def test_levels_count_in_the_roofline():
+    """A product of 64 x 2 by 2 x 64: 256 and 4096 elements moved once, by memory and by cache."""
     slow = product_times(LSTM, tuple(map(Integer, (64, 2, 64))), FOUR, precision="fp32")
-    whole = roofline("ridge").rule(slow)
-    assert whole == slow.launch + slow.memory + slow.latency + sum(slow.levels)
+    moved = 4 * (2 * 128 + 64 * 64)
+    memory = moved / (Rational(7, 10) * Integer(162) * 10**10)
+    cache = moved / (Rational("1.2672") * 10**15)
+    waits = LSTM.latency.value + LSTM.efficiencies.launch.value
+    assert roofline("ridge").rule(slow) == memory + cache + waits
+    assert slow.compute < memory
 
 
 def test_refusals():

@@ -4,6 +4,7 @@ import pytest
 from sympy import Rational
 
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.ledger import Units
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.systems.machines import SYMBOLIC
 from symbolic_cost.systems.records import load_machine, machine, machine_names, machine_of
@@ -82,8 +83,8 @@ def test_efficiencies_and_vector_fallback_reach_the_device():
             "[[links]]", '[efficiencies]\nmatrix = { value = 0.5, source = "sheet" }\n[[links]]', 1
         )
     ).device("bf16")
-    assert device.compute_time("einsum", Rational(10**12)) == 2
-    assert device.compute_time("softmax", Rational(10**11)) == 1
+    assert device.compute_time(Units.MATRIX, Rational(10**12)) == 2
+    assert device.compute_time(Units.VECTOR, Rational(10**11)) == 1
     assert device.memory_time(Rational(10**12)) == 1
 
 
@@ -99,7 +100,7 @@ share = { value = 0.5, source = "sheet" }
 
 def test_efficiencies_by_size():
     device = machine_of(RECORD + PRODUCTS).device("bf16")
-    times = [device.compute_time("einsum", Rational(10) ** n) for n in (9, 11, 12)]
+    times = [device.compute_time(Units.MATRIX, Rational(10) ** n) for n in (9, 11, 12)]
     assert times == [Rational(4, 1000), Rational(4, 10), 2]
 
 

@@ -4,6 +4,7 @@ import pytest
 from sympy import Integer, Rational, oo
 
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.ledger import Units
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import F_m, F_v, beta_m, n
 from symbolic_cost.systems.rooflines import ROOFLINES, Curve, Device, Table, roofline
@@ -49,7 +50,7 @@ def test_curve_reaches_half_of_its_peak_at_half():
     curve = Curve(Rational(4, 5), Integer(10**9))
     assert curve(Integer(10**9)) == Rational(2, 5)
     device = Device(F_m, F_v, beta_m, efficiency=curve)
-    time = device.compute_time("einsum", n)
+    time = device.compute_time(Units.MATRIX, n)
     assert (time - (n + 10**9) / (F_m * Rational(4, 5))).equals(0)
     assert time.diff(n).free_symbols == {F_m}
 
@@ -71,7 +72,7 @@ def test_table_refuses(entries):
 
 def test_units():
     device = Device(I(10), I(2), I(4), launch=oo)
-    assert device.compute_time("einsum", I(20)) == 2
-    assert device.compute_time("fused", I(20)) == 2
-    assert device.compute_time("softmax", I(20)) == 10
+    assert device.compute_time(Units.MATRIX, I(20)) == 2
+    assert device.compute_time(Units.MATRIX, I(20)) == 2
+    assert device.compute_time(Units.VECTOR, I(20)) == 10
     assert device.memory_time(I(20)) == 5

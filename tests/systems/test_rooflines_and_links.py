@@ -4,6 +4,7 @@ import pytest
 from sympy import Integer, Rational, log, oo
 
 from symbolic_cost.extrema import Max
+from symbolic_cost.ledger import Units
 from symbolic_cost.symbols import F_m, F_v, alpha, beta, beta_m, e, l, m1
 from symbolic_cost.systems.network import Link, TwoLinks
 from symbolic_cost.systems.rooflines import MAXIMUM, Device
@@ -12,14 +13,17 @@ SYMBOLIC = Device(F_m, F_v, beta_m)
 
 
 def test_matrix_products_run_on_matrix_units():
-    assert SYMBOLIC.compute_time("einsum", l * e) == l * e / F_m
-    assert SYMBOLIC.compute_time("softmax", l * e) == l * e / F_v
+    assert SYMBOLIC.compute_time(Units.MATRIX, l * e) == l * e / F_m
+    assert SYMBOLIC.compute_time(Units.VECTOR, l * e) == l * e / F_v
     assert SYMBOLIC.memory_time(l * e) == l * e / beta_m
 
 
 def test_the_longer_of_computing_and_memory():
     device = Device(Integer(100), Integer(10), Integer(20))
-    compute, memory = device.compute_time("einsum", Integer(500)), device.memory_time(Integer(60))
+    compute, memory = (
+        device.compute_time(Units.MATRIX, Integer(500)),
+        device.memory_time(Integer(60)),
+    )
     assert (compute, memory) == (5, 3)
     assert MAXIMUM.time(compute, memory) == 5
     assert MAXIMUM.time(l / F_m, e / beta_m) == Max(l / F_m, e / beta_m)

@@ -11,9 +11,10 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import Quantity, Row
+from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.parallel.memory import HOST, MOMENTS, moments
+from symbolic_cost.parallel.memory import MOMENTS, moments
+from symbolic_cost.parallel.memory import peak as greatest_moment
 from symbolic_cost.units import Unit
 
 
@@ -30,7 +31,9 @@ def memory_sheet(setup: Setup) -> Sheet:
     numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
     peak = max(numbers.values()) if len(numbers) == len(held) else None
     rows: list[tuple[Cell, ...]] = []
-    for quantity, on_host in dict.fromkeys((row.quantity, row.kind == HOST) for row in table):
+    for quantity, on_host in dict.fromkeys(
+        (row.quantity, row.place is Place.HOST) for row in table
+    ):
         chosen = table.select(quantity, where=partial(_is_kept, on_host))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
         rows.append(_row(label, chosen.total(), setup, peak))
@@ -40,6 +43,8 @@ def memory_sheet(setup: Setup) -> Sheet:
     if peak is not None:
         at = next(name for name, number in numbers.items() if number == peak)
         rows.append((f"peak, at {at}", None, peak, 100))
+    else:
+        rows.append(_row("peak", greatest_moment(table), setup, None))
     columns = (
         Column("memory"),
         Column("formula"),
@@ -59,14 +64,14 @@ def _terms(setup: Setup, moment: str) -> str:
     """Name what is there at a moment."""
     quantities, phase = MOMENTS[moment]
     table = setup.memory_rows
-    there = {row.quantity for row in table if row.kind != HOST}
+    there = {row.quantity for row in table if row.place is Place.DEVICE}
     names = [quantity.value for quantity in quantities if quantity in there]
     works = phase is not None and len(table.select(Quantity.WORKSPACE, phase=phase))
     return " + ".join(names + ["workspace"] * bool(works)).replace("_", " ")
 
 
 def _is_kept(on_host: bool, row: Row) -> bool:  # noqa: FBT001 - bound by partial
-    return (row.kind == HOST) is on_host
+    return (row.place is Place.HOST) is on_host
 
 
 def _row(label: str, total: Expr, setup: Setup, peak: int | Fraction | None) -> tuple[Cell, ...]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
@@ -41,12 +44,17 @@ def ops_sheet(timed: Timed) -> Sheet:
     return Sheet(title, columns, tuple(_op_rows(timed)), _notes(timed))
 
 
-def derivative_sheet(timed: Timed, by: str) -> Sheet:
+def derivative_sheet(setup: Setup, by: str) -> Sheet:
     """Give the derivative of the step by a symbol, and the elasticity.
 
     Raises:
         InputError: no such symbol, or one that the step does not depend on.
     """
+    timed = Timed(setup, symbol(by).name)
+    if by not in timed.known:
+        raise InputError(f"the step of this job does not depend on {by!r}")
+    jumps = ", ".join(map(str, timed.step.chain.jumps("step", by)))
+    flat = (f"taken as flat between their jumps: {jumps}",) if jumps else ()
     chain = timed.step.chain.derivative("step", by)
     values = {symbol.name: timed.known[symbol.name] for symbol in chain.symbols}
     numbers = chain.evaluate(values)
@@ -58,7 +66,7 @@ def derivative_sheet(timed: Timed, by: str) -> Sheet:
         ("elasticity", f"{float(slope * here / step):.6g}", None),
     )
     columns = (Column("part"), Column("value", "right"), Column("definition"))
-    return Sheet(f"{timed.title}: derivative by {by}", columns, rows, _notes(timed))
+    return Sheet(f"{timed.title}: derivative by {by}", columns, rows, (*flat, *_notes(timed)))
 
 
 def _notes(timed: Timed) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
     alike: dict[tuple[object, ...], list[Traffic]] = {}
     for entry in communication_rows(work.rows, work.training.microbatches):
         place = (entry.path, entry.message) if per_op else ()
-        alike.setdefault((entry.mesh_axis, entry.phase, entry.kind, *place), []).append(entry)
+        alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
     return list(alike.values())
 
 
@@ -94,10 +94,10 @@ def _row(work: Setup, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ..
     sent = Add(*(entry.sent for entry in entries))
     message = (factored(first.message), number(work.value(first.message)))
     return (
-        first.path if per_op else first.mesh_axis,
+        first.path if per_op else first.group,
         first.phase.value.replace("_", " "),
         first.kind.value,
-        *((first.mesh_axis,) if per_op else ()),
+        *((first.group,) if per_op else ()),
         work.value(first.ranks),
         work.value(Add(*(entry.calls for entry in entries))),
         *(message if per_op else ()),

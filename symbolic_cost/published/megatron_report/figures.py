@@ -137,7 +137,7 @@ def _cluster(amounts: Amounts) -> Figures:
 # Sections of one kind of parallelism.
 
 
-def _groups(run: Run, axes: str) -> list[list[str]]:
+def _groups(run: Run, *axes: str) -> list[list[str]]:
     """Return the names of the ranks that stand together along mesh axes."""
     mesh = {"tp": run.tp, "dp": run.dp, "pp": run.pp}
     return [list(group.names) for group in rank_groups(mesh, axes, run.gpus_per_node)]
@@ -153,7 +153,7 @@ def _pipeline(amounts: Amounts) -> Figures:
         "pp.message_mb": megabytes(message),
         "pp.gpu.count": str(per_gpu),
         "pp.gpu.volume_mb": megabytes(per_gpu * message),
-        "pp.stages": _groups(run, "tp+dp"),
+        "pp.stages": _groups(run, "tp", "dp"),
         "pp.num_groups": str(len(named)),
         "pp.groups": named,
         "pp.cluster.count": str(count),

@@ -132,7 +132,7 @@ def _whole_vectors(row: Row, _: Scheme) -> tuple[Row, ...]:
         return (row,)
     if row.quantity in {*STATES, Quantity.PARAMETER}:
         return (replace(row, expr=m2 * row.expr),)
-    moved = row.collective is not None and row.collective.mesh_axis == "m2"
+    moved = row.collective is not None and row.collective.meshes == ("m2",)
     return () if moved else (row,)
 
 

@@ -143,7 +143,7 @@ def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], scheme: Scheme)
     if name == FUSED:
         matrix = matrix_flop(scheme).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
     moves = [
-        Moved(move.kind, MESHES[move.mesh_axis], move.calls * move.message)
+        Moved(move.kind, MESHES[move.group], move.calls * move.message)
         for row in mine
         if row.quantity is Quantity.COMMUNICATION and (move := row.collective) is not None
     ]

@@ -13,7 +13,7 @@ from symbolic_cost.conventions.presets import (
     TRANSFORMER_TABLES_AS_MEANT,
     TRANSFORMER_TABLES_AS_PRINTED,
 )
-from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
+from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Units
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.op import Op
 from symbolic_cost.published.transformer_tables.blocks import LAYOUT, block, placement
@@ -96,12 +96,12 @@ class Counts:
     """Costs of one op.
 
     Args:
-        kind: of the op.
+        units: that compute it.
         sums: FLOP and bytes by column.
         moved: what moves, by column, forward first; no entry where nothing moves.
     """
 
-    kind: str
+    units: Units
     sums: dict[str, Expr]
     moved: dict[str, Moved]
 
@@ -163,7 +163,7 @@ def _counts(op: Op, rows: CostTable) -> Counts:
         for row in rows.select(Quantity.COMMUNICATION, phase=phases)
         if row.collective is not None
     }
-    return Counts(op.kind, sums, moved)
+    return Counts(op.units, sums, moved)
 
 
 _PASSES: dict[str, tuple[Phase, ...]] = {"comm_fwd": (Phase.FORWARD,), "comm_bwd": BACKWARD}

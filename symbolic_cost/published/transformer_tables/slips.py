@@ -68,7 +68,7 @@ def _write_statistics_once(row: Row) -> Row | None:
 
 def _drop_gathers_of_reduced(row: Row) -> Row | None:
     match row.collective:
-        case Collective(kind=CollectiveKind.ALL_GATHER, mesh_axis="m1"):
+        case Collective(kind=CollectiveKind.ALL_GATHER, meshes=("m1",)):
             return None
     return row
 

@@ -71,7 +71,7 @@ def _moved(way: str, counts: Counts) -> dict[str, Cell]:
 def _times(way: str, counts: Counts, system: System, link: Link | None) -> dict[str, Expr]:
     """Return the times of one pass [ms]; intensity is a ratio of them, not FLOP per byte."""
     device = system.device
-    compute = MILLISECOND * device.compute_time(counts.kind, counts.sums[f"flops_{way}"])
+    compute = MILLISECOND * device.compute_time(counts.units, counts.sums[f"flops_{way}"])
     memory = MILLISECOND * device.memory_time(counts.sums[f"total_mem_{way}"])
     busy = MAXIMUM.time(compute, memory)
     move = counts.moved.get(f"comm_{way}")

@@ -1,0 +1,82 @@
+"""Conditions on numbers: divisions that must come out whole, sizes that must be large enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+
+from sympy import Expr, Symbol
+
+from symbolic_cost.errors import DivisibilityError, InputError
+from symbolic_cost.ledger import Condition, Least, Split
+
+_SHOWN_DEGREES = 6
+_SEARCHED_DEGREES = 4096
+
+
+def check(conditions: Iterable[Condition], numbers: Mapping[Symbol, Expr]) -> None:
+    """Check what numbers decide; conditions whose symbols have no number are left open.
+
+    Raises:
+        DivisibilityError: every division that does not come out whole.
+        InputError: every size that is too small, and those divisions.
+    """
+    listed = tuple(conditions)
+    uneven = [_uneven(c, bound_split(c, numbers)) for c in listed if isinstance(c, Split)]
+    small = [_small(c, numbers) for c in listed if isinstance(c, Least)]
+    problems = dict.fromkeys(problem for problem in (*uneven, *small) if problem)
+    if any(small):
+        raise InputError(problems)
+    if problems:
+        raise DivisibilityError(problems)
+
+
+def _small(bound: Least, numbers: Mapping[Symbol, Expr]) -> str:
+    """Say that a size is smaller than it may be; else nothing."""
+    size, least = bound.size.xreplace(numbers), bound.least.xreplace(numbers)
+    if not (size.is_number and least.is_number) or size >= least:
+        return ""
+    return f"{bound.what}: {_named(bound.size, size)} is less than {least}: {bound.because}"
+
+
+def bound_split(split: Split, numbers: Mapping[Symbol, Expr]) -> Split:
+    """Return a division with numbers for its symbols."""
+    degrees = tuple((mesh, degree.xreplace(numbers)) for mesh, degree in split.degrees)
+    return replace(split, size=split.size.xreplace(numbers), degrees=degrees)
+
+
+def _uneven(split: Split, bound: Split) -> str:
+    """Say that a size with a number is no multiple of its degrees with numbers; else nothing."""
+    if not bound.size.is_Rational:
+        return ""
+    size = _value(bound.size)
+    degrees = {mesh: int(degree) for mesh, degree in bound.degrees if degree.is_Integer}
+    if size % prod(degrees.values()) == 0:
+        return ""
+    axis = f"{split.path}: axis {split.axis} ({_named(split.size, size, split.axis)})"
+    if isinstance(size, Fraction):
+        return f"{axis} is not a whole number"
+    named = dict(split.degrees)
+    by = " and ".join(f"{mesh} ({_named(named[mesh], n)})" for mesh, n in degrees.items())
+    plural = "mesh axes" if len(degrees) > 1 else "mesh axis"
+    return f"{axis} is not divisible by {plural} {by}; {_neighbours(size, prod(degrees.values()))}"
+
+
+def _named(expr: Expr, number: int | Fraction | Expr, known: str = "") -> str:
+    return str(number) if expr.is_number or str(expr) == known else f"{expr} = {number}"
+
+
+def _neighbours(size: int, degree: int) -> str:
+    """Name the sizes next to one that a degree divides, and the degrees next to one that divide."""
+    below = size // degree * degree
+    sizes = " or ".join(str(near) for near in (below, below + degree) if near)
+    searched = range(1, min(size, 2 * degree, _SEARCHED_DEGREES) + 1)
+    divisors = [candidate for candidate in searched if size % candidate == 0]
+    nearest = sorted(sorted(divisors, key=lambda d: abs(d - degree))[:_SHOWN_DEGREES])
+    return f"nearest size {sizes}, nearest degrees that divide {', '.join(map(str, nearest))}"
+
+
+def _value(number: Expr) -> int | Fraction:
+    return int(number) if number.is_Integer else Fraction(int(number.p), int(number.q))

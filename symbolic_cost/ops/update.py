@@ -1,0 +1,77 @@
+"""Ops of the end of a step: what one weight goes through once its gradient is there.
+
+An update runs over the elements of a weight, on the shard of its states that a rank holds. Like any
+op it says what it reads, writes and computes; what that costs on a rank follows from the placement.
+For example Adam on *w[e f], its states in shards over 8 dp ranks, reads 1/8 of e f gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from symbolic_cost.ledger import Phase, Quantity, Row, Units
+from symbolic_cost.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tensor that belongs to a weight.
+
+    Args:
+        tensor: its name.
+        size: of all that the ranks with the same shards hold together [byte].
+    """
+
+    tensor: str
+    size: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An op over one weight and what belongs to it.
+
+    Args:
+        name: of the op.
+        reads: tensors read.
+        writes: tensors written.
+        flop: of the whole weight [FLOP].
+        units: that compute it.
+        source: key of a reference.
+    """
+
+    name: str
+    reads: tuple[Held, ...]
+    writes: tuple[Held, ...]
+    flop: Expr
+    units: Units = Units.VECTOR
+    source: str = "definition"
+
+    def rows(self, path: str, count: Expr, shards: Expr) -> Iterator[Row]:
+        """Yield what it costs one rank, once per step.
+
+        Args:
+            path: of the weight's op.
+            count: how often that occurs.
+            shards: in which the states of the weight are kept.
+        """
+        work = [(Quantity.FLOP, Unit.FLOP, "", self.flop)]
+        work += [(Quantity.READ, Unit.BYTE, held.tensor, held.size) for held in self.reads]
+        work += [(Quantity.WRITE, Unit.BYTE, held.tensor, held.size) for held in self.writes]
+        for quantity, unit, tensor, size in work:
+            if size != 0:
+                yield Row(
+                    path=path,
+                    kind=self.name,
+                    phase=Phase.STEP,
+                    quantity=quantity,
+                    unit=unit,
+                    expr=size / shards,
+                    count=count,
+                    tensor=tensor,
+                    source=self.source,
+                    per_step=True,
+                    units=self.units if quantity is Quantity.FLOP else None,
+                )

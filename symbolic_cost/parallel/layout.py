@@ -1,0 +1,115 @@
+"""Layouts: how many blocks each stage of a pipeline holds.
+
+The middle stages are alike; the first and the last, which hold the embedding and the head as well,
+may hold fewer. For example 126 blocks on 16 stages with ends lighter by one: 7, 14 times 8, 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sympy import Expr, Integer, ceiling, floor
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import Condition, Least, Split
+from symbolic_cost.parallel.orders import Stage
+
+Fewer = Callable[[Expr, Expr], tuple[Expr, Expr]]
+"""By how many blocks the first and the last stage are lighter, of (blocks, slots)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One layout.
+
+    Args:
+        name: of the layout.
+        meaning: one line.
+        source: key of a reference.
+        rule: see `Fewer`; slots are the stages times their chunks.
+    """
+
+    name: str
+    meaning: str
+    source: str
+    rule: Fewer
+
+    def blocks(self, total: Expr, stages: Expr, chunks: Expr, stage: Stage) -> Expr:
+        """Return the blocks of a stage.
+
+        Args:
+            total: blocks of the model.
+            stages: of the pipeline.
+            chunks: of a stage, all alike but for those that enter and end the pipeline.
+            stage: which one.
+        """
+        if stages == 1:
+            return total
+        first, last = self.rule(total, stages * chunks)
+        fewer = {Stage.FIRST: first, Stage.MIDDLE: Integer(0), Stage.LAST: last}
+        return (total + first + last) / stages - fewer[stage]
+
+    def conditions(
+        self, total: Expr, stages: Expr, chunks: Expr, path: str
+    ) -> tuple[Condition, ...]:
+        """Return what the numbers of blocks, stages and chunks must meet."""
+        if stages == 1:
+            return ()
+        first, last = self.rule(total, stages * chunks)
+        degrees = (("pp", stages), ("v", chunks))
+        slots = tuple((name, degree) for name, degree in degrees if degree != 1)
+        held = [self.blocks(total, stages, chunks, end) for end in (Stage.FIRST, Stage.LAST)]
+        because = f"layout {self.name!r} takes more blocks from an end than a stage has"
+        return (
+            Split("blocks", total + first + last, slots, path),
+            *(
+                Least("blocks of a stage at the end", blocks, Integer(0), because)
+                for blocks, fewer in zip(held, (first, last), strict=True)
+                if fewer != 0
+            ),
+        )
+
+
+def ends(first: int, last: int) -> Layout:
+    """Return the layout whose first and last stage hold fewer blocks than the others."""
+    return Layout(
+        f"ends={first}/{last}",
+        f"the first stage holds {first} and the last {last} blocks less than a middle one",
+        "grattafiori-2024",
+        lambda _total, _slots: (Integer(first), Integer(last)),
+    )
+
+
+def _missing(total: Expr, slots: Expr) -> tuple[Expr, Expr]:
+    missing = slots * ceiling(total / slots) - total
+    return floor(missing / 2), ceiling(missing / 2)
+
+
+EVEN = Layout(
+    "even", "every stage holds the same", "definition", lambda _t, _s: (Integer(0), Integer(0))
+)
+UNEVEN = Layout(
+    "uneven",
+    "middle stages hold the quotient rounded up; what that is too much is missing at both ends",
+    "definition",
+    _missing,
+)
+
+_ENDS = re.compile(r"ends=([0-9]{1,4})(?:/([0-9]{1,4}))?")
+
+
+def layout(text: str) -> Layout:
+    """Return a layout by name: "even", "uneven", "ends=1" or "ends=0/3" (first, last).
+
+    Raises:
+        InputError: no such layout.
+    """
+    named = {each.name: each for each in (EVEN, UNEVEN)}
+    if text in named:
+        return named[text]
+    fewer = _ENDS.fullmatch(text)
+    if fewer is None:
+        raise InputError(f"layout {text!r}: accepted are even, uneven, ends=1 and ends=0/3")
+    return ends(int(fewer[1]), int(fewer[2] or fewer[1]))

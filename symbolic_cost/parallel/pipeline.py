@@ -1,0 +1,93 @@
+"""A pipeline: schedule, chunks, microbatches and layout, and the numbers that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.ledger import Condition, Least, Split
+from symbolic_cost.parallel.layout import EVEN, Layout
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import SCHEDULES, Schedule, schedule
+
+_PATH = "pipeline"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How stages work together.
+
+    Args:
+        name: of the schedule.
+        microbatches: of one step.
+        chunks: model chunks per stage, for schedules that leave it open; one chunk of
+            "interleaved" is 1f1b.
+        layout: of the blocks.
+        scattered: whether tensor-parallel ranks, which hold the same activations unless these are
+            split (sp), send a part each to the next stage and gather them there (narayanan-2021,
+            section 4.1).
+
+    Raises:
+        UnknownNameError: no such schedule.
+    """
+
+    name: str = "1f1b"
+    microbatches: Expr = symbols.M
+    chunks: Expr = symbols.v
+    layout: Layout = EVEN
+    scattered: bool = False
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        named = schedule(self.name)
+        alone = named.chunks == symbols.v and self.chunks == 1
+        return SCHEDULES["1f1b"] if alone else named
+
+    @cached_property
+    def chunks_of_a_stage(self) -> Expr:
+        """Model chunks per stage, as the schedule has them."""
+        return self.schedule.chunks.xreplace({symbols.v: self.chunks})
+
+    def of(self, expr: Expr, stages: Expr, stage: Stage = Stage.FIRST) -> Expr:
+        """Return an expression of the schedule for these microbatches, chunks and stages."""
+        return expr.xreplace(
+            {
+                symbols.pp: stages,
+                symbols.M: self.microbatches,
+                symbols.v: self.chunks,
+                symbols.stage: stage.number(stages),
+            }
+        )
+
+    def conditions(self, blocks: Expr, stages: Expr, path: str) -> tuple[Condition, ...]:
+        """Return what the numbers must meet.
+
+        Args:
+            blocks: of the model.
+            stages: of the pipeline.
+            path: of the blocks.
+        """
+        if stages == 1:
+            return ()
+        of_layout = self.layout.conditions(blocks, stages, self.chunks_of_a_stage, path)
+        return (*of_layout, *self._of_schedule(stages))
+
+    def _of_schedule(self, stages: Expr) -> Iterator[Condition]:
+        plan = self.schedule
+        multiple, least = self.of(plan.multiple, stages), self.of(plan.least, stages)
+        if multiple != 1:
+            label = "pp" if plan.multiple == symbols.pp else plan.name
+            yield Split("microbatches", self.microbatches, ((label, multiple),), _PATH)
+        if least != 1:
+            because = f"schedule {plan.name} takes {plan.least} or more"
+            yield Least("microbatches", self.microbatches, least, because)
+        if plan.copies != 1:
+            yield Split("stages", stages, ((plan.name, plan.copies),), _PATH)
+        if plan.chunks == symbols.v:
+            because = "one chunk is schedule 1f1b"
+            yield Least("chunks of a stage", self.chunks, Integer(2), because)
