@@ -264,7 +264,7 @@ def _twice(line: Line) -> Iterator[str]:
     lists = {name: str(line.values.get(name) or "").split(",") for name in ("columns", "offload")}
     overlaps = str(line.values.get("overlap") or "").split(",")
     lists["overlap"] = [part.partition("=")[0] for part in overlaps]
-    lists["rows"] = [*(line.values.get("files") or ())]
+    lists["rows"] = [*line.values["files"]] if line.command == "calibrate" else []
     for option, items in lists.items():
         for item, times in Counter(item.strip() for item in items).items():
             if item and times > 1:

@@ -23,7 +23,11 @@ COSTED = {  # a line that the command takes, but for the bad option
     "roofline": ["roofline", "gpt2"],
 }
 STRATEGIES = (
-    *(f"{name}={number}" for name in ("tp", "pp", "dp") for number in ("0", "-1", "x", "1.5", LONG)),
+    *(
+        f"{name}={number}"
+        for name in ("tp", "pp", "dp")
+        for number in ("0", "-1", "x", "1.5", LONG)
+    ),
     *("tpp", "fsdp", "sp", "tp=2,tp=4", "tp=2,2d=2x2", "zero=1", "dp,zero=9", "dp=2,ep=2"),
     *("tp=", "=4", "tp==4", "ring,cp", "replicas", "2d=2", "3d=2x2", "panels=2", *WORDS[1:]),
 )
