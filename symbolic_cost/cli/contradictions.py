@@ -236,8 +236,8 @@ def _of_degrees(line: Line, strategy: Strategy) -> Iterator[str]:
         others = [name for name in strategy.degrees if name != "pp"]
         if others or "pp" not in strategy.degrees:
             yield (
-                f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp alone, and "
-                "pp needs a number, such as pp=4"
+                f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
+                "alone, and pp needs a number, such as pp=4"
             )
 
 
