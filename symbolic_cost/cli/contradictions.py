@@ -200,8 +200,8 @@ def _of_degrees(line: Line, strategy: Strategy) -> Iterator[str]:
         others = [name for name in strategy.degrees if name != "pp"]
         if others or "pp" not in strategy.degrees:
             yield (
-                f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp alone, and "
-                "pp needs a number, such as pp=4"
+                f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
+                "alone, and pp needs a number, such as pp=4"
             )
 
 
@@ -228,7 +228,7 @@ def _twice(line: Line) -> Iterator[str]:
     lists = {name: str(line.values.get(name) or "").split(",") for name in ("columns", "offload")}
     overlaps = str(line.values.get("overlap") or "").split(",")
     lists["overlap"] = [part.partition("=")[0] for part in overlaps]
-    lists["rows"] = [*(line.values.get("files") or ())]
+    lists["rows"] = [*line.values["files"]] if line.command == "calibrate" else []
     for option, items in lists.items():
         for item, times in Counter(item.strip() for item in items).items():
             if item and times > 1:

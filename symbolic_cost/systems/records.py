@@ -6,6 +6,7 @@ the library's references. All that is wrong with a record is said at once.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -36,6 +37,7 @@ from symbolic_cost.systems.machines import (
 MOST_BYTES = 2**17
 """A record is a page of text; a larger file is another one."""
 
+_DEEP_KEY = re.compile(r"(?:\.[^.\n]{1,40}){40}")
 _SMALLEST, _LARGEST = Decimal("1e-30"), Decimal("1e30")
 _DATA = files("symbolic_cost.systems") / "data"
 
@@ -239,6 +241,8 @@ def machine_of(text: str, place: str = "machine") -> Machine:
     Raises:
         InputError: everything that is wrong with it.
     """
+    if _DEEP_KEY.search(text):  # each part of a key goes through all before it
+        raise InputError(f"{place}: is not TOML of a record: a key has more than 40 parts")
     try:
         data = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError) as error:

@@ -153,7 +153,7 @@ def test_the_format_follows_the_ending(tmp_path):
         line = ["formula", "params", "gpt", "--strategy", "tp", "-o", str(tmp_path / name)]
         assert CliRunner().invoke(main, line).exit_code == 0
         text = (tmp_path / name).read_text()
-        assert text.startswith(begins) or name == "a.tex"
+        assert text.startswith(begins)
 
 
 @pytest.mark.parametrize("strategy", ["2d", "2.5d", "3d", "ring"])
@@ -188,9 +188,9 @@ def test_output_that_cannot_be_written_is_no_success(line, tmp_path):
 
 
 def test_an_encoding_that_lacks_a_character_prints_it_escaped():
-    done = process("models", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    done = process("models", env={**os.environ, "PYTHONIOENCODING": "cp1252"})
     assert done.returncode == 0
-    assert done.stdout.isascii()
+    assert "\\u2500" in done.stdout
 
 
 def test_same_bytes_for_every_hash_seed_and_width():

@@ -1,4 +1,4 @@
-"""What a user adds is found like the library's own: a model, an op's strategy, conventions, more."""
+"""What a user adds is found like the library's own: a model, a strategy, conventions."""
 
 import pytest
 from click.testing import CliRunner

@@ -167,9 +167,14 @@ def trimmed(held, wanted, meshes, ranks):
 
 
 def moved(held, row, axes, wanted, ranks):
-    """Run the collective of a row; the words that a rank sends must be those charged."""
+    """Run the collective of a row; the words that a rank sends must be those charged.
+
+    After a reduce-scatter over one mesh axis a rank keeps what any rank wants with which it has
+    still to add up terms over another, not only what it wants itself.
+    """
     move = row.collective
     meshes = set(move.meshes)
+    later = list(groups(ranks, held.waiting - meshes))
     place = axes.index(move.axis) if move.axis else None
     result = Held([], [], held.waiting)
     for i, group in enumerate(groups(ranks, meshes)):
@@ -180,7 +185,9 @@ def moved(held, row, axes, wanted, ranks):
         have, values = join(parts)
         if move.kind in ("reduce-scatter", "all-to-all"):
             kept = tuple(
-                tuple(j for j in h if j in wanted[i][axis]) if axis == place else h
+                tuple(j for j in h if any(j in wanted[o][axis] for o in later[i]))
+                if axis == place
+                else h
                 for axis, h in enumerate(have)
             )
             have, values = kept, taken(values, kept, have)

@@ -31,9 +31,8 @@ def memory_sheet(setup: Setup) -> Sheet:
     numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
     peak = max(numbers.values()) if len(numbers) == len(held) else None
     rows: list[tuple[Cell, ...]] = []
-    for quantity, on_host in dict.fromkeys(
-        (row.quantity, row.place is Place.HOST) for row in table
-    ):
+    places = dict.fromkeys((row.quantity, row.place is Place.HOST) for row in table)
+    for quantity, on_host in places:
         chosen = table.select(quantity, where=partial(_is_kept, on_host))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
         rows.append(_row(label, chosen.total(), setup, peak))

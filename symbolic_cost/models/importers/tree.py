@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import accumulate
 from math import isfinite
 from typing import Any
 
@@ -12,6 +13,7 @@ from symbolic_cost.models.importers.recipe import Entry
 from symbolic_cost.reading import MOST_DIGITS, json_value
 
 _DEEPEST = 30
+_MOST_BRACKETS = 100
 LARGEST_TREE = 2**17
 """Characters of the largest file that is read; launch files are a few thousand."""
 
@@ -32,6 +34,8 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
         raise InputError(f"{file}: {len(text)} characters: at most {LARGEST_TREE} are read")
     if file.endswith(".json"):
         json_value(text, file)
+    if max(accumulate((one in "[{") - (one in "]}") for one in text), default=0) > _MOST_BRACKETS:
+        raise InputError(f"{file}: nested too deeply for a configuration")  # PyYAML takes hours
     try:
         for event in yaml.parse(text.replace("\t", " "), Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
