@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sympy import Add, Dummy, Expr, Function, Integer, Symbol, ceiling, floor, fraction, lambdify
 from sympy import together as over_one_denominator
 
@@ -21,6 +19,10 @@ from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import AtLeast
 from symbolic_cost.ledger import Condition
 from symbolic_cost.symbols import GLOSSARY, Active, exact, in_glossary_order, named, symbol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,8 @@ class CompiledChain:
         missing = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
         if missing:
             raise InputError(missing)
+        import numpy as np
+
         arrays = [np.asarray(values[name], dtype=np.float64) for name in self.inputs]
         with np.errstate(divide="ignore", invalid="ignore"):  # branches that are not chosen
             results = self.function(*arrays)
