@@ -108,7 +108,7 @@ def test_a_transposed_convolution_multiplies_every_input_by_the_kernel(conventio
     op = transposed_conv("up", "x[b i y x], *w[i o s t] -> u[b o p q]")
     lengths = {"b": 2, "i": 3, "o": 4, "y": 5, "x": 5, "s": 2, "t": 2, "p": 10, "q": 10}
     sizes = {axis: Integer(length) for axis, length in lengths.items()}
-    model = Model("up", (Part("part", (op,)),), sizes)
+    model = Model("up", (fragment("part", (op,)),), sizes)
     products = 2 * (5 * 5) * (3 * 4) * (2 * 2)
     forward = cost(model, PRESETS[conventions]).total("flop", phase=Phase.FORWARD)
     assert forward == per * products
