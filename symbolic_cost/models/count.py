@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer
 
@@ -15,13 +15,15 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.config import Imported, imported
 from symbolic_cost.models.fields import is_size, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
+
+if TYPE_CHECKING:
+    from symbolic_cost.models.catalog import Preset
 
 ROUTED = At(Role.EXPERT, ("",))
 """Experts; of their weights a token meets those of the experts chosen for it."""
@@ -76,9 +78,18 @@ def count(
     }
 
 
+def _named(source: str | Path | Mapping[str, Any]) -> Preset | None:
+    """Return the named model that is meant, if any; configurations need no catalogue."""
+    if not isinstance(source, str) or source.endswith(".json"):
+        return None
+    from symbolic_cost.models.catalog import CATALOG  # noqa: PLC0415 - loads every family
+
+    return CATALOG.get(source)
+
+
 def _note(source: str | Path | Mapping[str, Any], made: Imported) -> str | None:
     """Return what a reader should know of the counts."""
-    if isinstance(source, str) and source in CATALOG:
+    if _named(source) is not None:
         return saved_note(made.model_type) or None
     origin = made.origins.get("attn_implementation")
     sliding = any(part.path.startswith("sliding") for part in made.model.parts)
@@ -93,8 +104,8 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape) -> Imported:
     Raises:
         InputError: as `count`; or sizes that the name leaves open.
     """
-    if isinstance(source, str) and source in CATALOG:
-        named = CATALOG[source]
+    named = _named(source)
+    if named is not None:
         own = named.model(shape)
         made = Imported(named.family, named.name, own, head_given=True)
     else:

@@ -34,6 +34,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
 
 AXES = glossary(
     attention.AXES,
@@ -182,7 +183,7 @@ class Decoder:
                 *((turning,) if turning else ()),
                 *blocks,
                 *fitted.output(),
-                *(fitted.predictions(kinds[-1], predicted) if predicted != 0 else ()),
+                *(fitted.predictions(kinds, predicted) if predicted != 0 else ()),
             ),
             self.sizes.axes(shape, expansion),
             padded=("v",),
@@ -241,7 +242,7 @@ class Decoder:
         ops = (*(norm if self.final_norm else ()), *logits)
         return (Part("head", ops),) if ops else ()
 
-    def predictions(self, kind: Kind, predicted: Expr | int) -> tuple[Part, ...]:
+    def predictions(self, kinds: tuple[Kind, ...], predicted: Expr | int) -> tuple[Part, ...]:
         """Declare the blocks that predict further tokens from a token and the last state."""
         number = Integer(predicted)
         norms = (
@@ -253,10 +254,13 @@ class Decoder:
             einsum("project_token", "normed_token[b r e], *w[e n_e] -> from_token[b r n_e]"),
             einsum("project_state", "normed_state[b r e], *w[e n_e] -> from_state[b r n_e]"),
             pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
+            view("stream", "joined[b r n_e] -> y[b r e]"),
         )
+        kind = kinds[-1]
         parts = (Part("block", self.block(kind)), *self.output())
+        last = {"state": _path(kind, kinds)}
         return (
-            Part("prediction.join", (*self.tokens.ops("token"), *join), number),
+            Part("prediction.join", (*self.tokens.ops("token"), *join), number, last),
             *(replace(part, path=f"prediction.{part.path}", repeat=number) for part in parts),
         )
 

@@ -6,7 +6,7 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import FULL
@@ -66,6 +66,9 @@ INSIDE = (
 )
 
 
+LATER = (pointwise("act", "x[b r e] -> y[b r e]", "gelu"),)
+
+
 def moved(model, placement, phase):
     table = cost(model, RULES, placement, FULL).select("communication", phase=phase)
     return [(row.path, str(row.collective.kind)) for row in table]
@@ -83,7 +86,8 @@ def test_a_sum_that_comes_into_a_region_is_kept_and_not_made_again():
         einsum("before", "seen[b f], *w[f e] -> given[b e]"),
         pointwise("block.act", "given[b e] -> done[b e]", "gelu"),
     )
-    model = Model("m", (Part("part", parts),), {"b": b, "e": e, "f": f})
+    outside = {"seen": OUTSIDE}
+    model = Model("m", (Part("part", parts, takes=outside),), {"b": b, "e": e, "f": f})
     split = Placement({"tp": m1}, {"f": ("tp",)})
     assert moved(model, split, Phase.FORWARD) == [("part.before", "all-reduce")]
     assert moved(model, split, Phase.RECOMPUTE) == []
@@ -93,6 +97,8 @@ def test_a_sum_that_comes_into_a_region_is_kept_and_not_made_again():
 
 def test_nothing_moves_again_outside_a_region():
     split = Placement({"tp": m1}, {"f": ("tp",), "r": ("tp",)})
-    outside = Model("m", (Part("part", INSIDE),), block().sizes)
-    assert len(moved(outside, split, Phase.FORWARD)) == 2
+    again = (Part("part", INSIDE, takes={"x": OUTSIDE}), Part("block", LATER))
+    outside = Model("m", again, block().sizes)
+    forward = moved(outside, split, Phase.FORWARD)
+    assert [path for path, _ in forward] == ["part.gather", "part.down"]
     assert moved(outside, split, Phase.RECOMPUTE) == []
