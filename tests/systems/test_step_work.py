@@ -369,39 +369,6 @@ def test_gradients_have_one_size_everywhere():
 
 
 # ------------------------------------------------------------------------------------- memory
-<<<<<<< ours
-=======
-
-
-def test_fits_names_the_stage_and_the_moment_that_bind():
-    strategy = parse_strategy("pp=4,dp=2,zero=1")
-    training = Training(microbatches=Integer(8))
-    declared = on_every_rank(model("gpt3-175b"), strategy)
-    sizes = {**model("gpt3-175b").bindings, "b": 1, "l": 2048}
-    tables = {
-        stage: memory_table(declared, strategy, STANDARD, training, stage=stage).map(
-            lambda e: number(e, **sizes)
-        )
-        for stage in Stage
-    }
-    found = fits(tables, H100)
-    assert [one.fits for one in found] == [False] * 3
-    assert [one.stage for one in found] == list(Stage)
-    for one in found:
-        assert one.needed == max(moments(tables[one.stage]).values())
-        assert moments(tables[one.stage])[one.moment] == one.needed
-    small = {stage: table.map(lambda e: e / 10**4) for stage, table in tables.items()}
-    assert [one.fits for one in fits(small, H100)] == [True] * 3
-
-
-def test_the_peak_is_a_formula_while_the_microbatches_are_open():
-    table = memory_table(model("gpt"), parse_strategy("pp=4"), STANDARD)
-    (fit,) = fits({Stage.FIRST: table}, H100)
-    assert fit.fits is None
-    assert fit.needed == peak(table)
-    assert symbol("M") in fit.needed.free_symbols
-    numbers = {name: number(size) for name, size in moments(table).items()}
-    assert number(fit.needed) == max(numbers.values())
 
 
 @pytest.mark.parametrize(("mesh", "hides"), [("dp", True), ("cp", False)])
@@ -415,4 +382,3 @@ def test_the_outermost_mesh_axis_of_a_group_decides(mesh, hides):
     )
     assert bool(other["gradients"] < plain["gradients"]) is hides
     assert other["gradients"] > 0 or hides
->>>>>>> theirs
