@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from sympy import Expr
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.jobs.numbers import checked_numbers
@@ -76,7 +77,23 @@ class Setup:
         object.__setattr__(
             self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
         )
+        object.__setattr__(self, "strategy", self._sharing_heads())
         self.structure.checked(self.stage)
+
+    def _sharing_heads(self) -> Strategy:
+        """Return the strategy; ranks beyond the key/value heads share these, where both are known.
+
+        For example 8 key/value heads on tp=16: two ranks hold each head, and half of the query
+        heads that share it.
+        """
+        heads = [axis.name for axis in self.model.placed(At(Role.HEAD))]
+        if "tp" not in self.strategy or not self.model.placed(At(Role.GROUP)) or not heads:
+            return self.strategy
+        (degree,) = self.strategy.degrees["tp"]
+        numbers = {**self.model.bindings, **self.numbers}
+        ranks, count = (bind(e, numbers) for e in (degree, self.model.sizes[heads[0]]))
+        shared = ranks.is_Integer and count.is_Integer and ranks > count and ranks % count == 0
+        return replace(self.strategy, copies=int(ranks / count)) if shared else self.strategy
 
     @cached_property
     def values(self) -> Mapping[str, int]:

@@ -133,4 +133,4 @@ def _numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:
         )
         for name in strategy.degrees
     }
-    return Strategy(degrees, strategy.zero, strategy.panels)
+    return replace(strategy, degrees=degrees)

@@ -70,6 +70,11 @@ BATCH_FREE = Exempt(
     "what is computed once for all sequences: tables of positions and distances",
     _lacks(Role.BATCH),
 )
+SHARED_HEADS = Exempt(
+    "shared key/value heads",
+    "keys and values of heads that several ranks need",
+    lambda axes: any(axis.role is Role.HEAD for axis in axes),
+)
 ELEMENTWISE = Exempt(
     "elementwise",
     "activations, sums and dropouts between the layers, without weights",

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Expr, Integer, Mul
 
-from symbolic_cost.axes import At
+from symbolic_cost.axes import At, Axis, Role
 from symbolic_cost.errors import InputError, PlacementError, shown, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
-from symbolic_cost.parallel.coverage import Exempt, Repeated, coverage
+from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage
 from symbolic_cost.symbols import exact
 
 Degrees = tuple[Expr | int, ...]
+
+KEY_COPIES = "kv"
+"""Mesh axis of the ranks that hold the same key/value heads."""
 
 MOST_RANKS = 2**24
 """Degrees above this are taken for mistakes."""
@@ -51,6 +54,8 @@ class Strategy:
         zero: 0, or what data-parallel ranks keep in shards: 1 optimizer states, 2 gradients as
             well, 3 weights as well.
         panels: steps in which 2D and 2.5D products move their operands.
+        copies: tensor-parallel ranks that hold the same key/value heads, each for a part of the
+            query heads that share them; more than one where tp exceeds the key/value heads.
 
     Raises:
         InputError: every name, degree and combination that is refused.
@@ -59,6 +64,7 @@ class Strategy:
     degrees: Mapping[str, Any] = field(default_factory=dict)
     zero: int = 0
     panels: Expr | int = 1
+    copies: int = 1
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""
@@ -76,11 +82,21 @@ class Strategy:
             problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
         if not _is_degree(self.panels):
             problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
-        problems = problems or _expert_problems(given)
+        problems = problems or [*_expert_problems(given), *self._copy_problems(given)]
         if problems:
             raise InputError(problems)
         ordered = {name: tuple(map(exact, given[name])) for name in known}
         object.__setattr__(self, "degrees", ordered)
+
+    def _copy_problems(self, given: Mapping[str, Degrees]) -> list[str]:
+        """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
+        if self.copies == 1:
+            return []
+        ranks = exact(given["tp"][0]) if "tp" in given else Integer(1)
+        whole = not ranks.is_Integer or ranks % self.copies == 0
+        if _is_degree(self.copies) and "tp" in given and whole:
+            return []
+        return [f"{KEY_COPIES}={self.copies}: a divisor of the degree of tp is accepted"]
 
     def __contains__(self, name: str) -> bool:
         """Tell whether the strategy has a name."""
@@ -88,12 +104,18 @@ class Strategy:
 
     @property
     def mesh(self) -> dict[str, Expr]:
-        """Ranks by mesh axis, innermost first; expert-parallel ranks are data-parallel ones."""
+        """Ranks by mesh axis, innermost first; expert-parallel ranks are data-parallel ones.
+
+        For example tp=16 on 8 key/value heads is a mesh of kv=2 neighbours that hold the same head
+        and tp=8 heads.
+        """
         given = {
             mesh: degree
             for name, degrees in self.degrees.items()
             for mesh, degree in zip(STRATEGIES[name].meshes, degrees, strict=True)
         }
+        if self.copies != 1:
+            given = {KEY_COPIES: exact(self.copies), **given, "tp": given["tp"] / self.copies}
         return given | ({"dp": given["dp"] / given["ep"]} if "ep" in given else {})
 
     @property
@@ -108,7 +130,7 @@ class Strategy:
     def symbolic(self) -> Strategy:
         """Return the same strategy with the symbol of every degree in its place."""
         symbols = {name: tuple(STRATEGIES[name].meshes.values()) for name in self.degrees}
-        return Strategy(symbols, self.zero, self.panels)
+        return replace(self, degrees=symbols)
 
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""
@@ -157,14 +179,22 @@ class Strategy:
         placement = self._placed(model)
         return coverage(model, placement, self._leaves(placement))
 
+    def _meshes(self, mesh: str, axis: Axis, model: Model) -> tuple[str, ...]:
+        """Return the mesh axes for a place; ranks that share key/value heads split all else."""
+        shared = axis.role is Role.HEAD and model.placed(At(Role.GROUP))
+        return (mesh,) if self.copies == 1 or mesh != "tp" or shared else (KEY_COPIES, mesh)
+
     def _leaves(self, placement: Placement) -> dict[tuple[str, str], tuple[Exempt, ...]]:
         """Return what the ranks of every strategy's mesh axes may repeat."""
-        return {
+        leaves = {
             (name, mesh): STRATEGIES[name].leaves
             for name in self.degrees
             for mesh in STRATEGIES[name].meshes
             if mesh in placement.degrees
         }
+        if KEY_COPIES in placement.degrees:
+            leaves["tp", KEY_COPIES] = (*STRATEGIES["tp"].leaves, SHARED_HEADS)
+        return leaves
 
     def _placed(self, model: Model) -> Placement:
         problems = []
@@ -179,7 +209,10 @@ class Strategy:
                 for axis in model.placed(*group):
                     outer = axes.get(axis.name, ())
                     inmost = any(axis in place for place in entry.inmost)
-                    axes[axis.name] = (mesh, *outer) if inmost else (*outer, mesh)
+                    inner = self._meshes(mesh, axis, model)
+                    axes[axis.name] = (*inner, *outer) if inmost else (*outer, *inner)
+            if self.copies != 1 and name == "tp":
+                axes |= {axis.name: (KEY_COPIES,) for axis in model.placed(At(Role.GROUP))}
         if problems:
             raise PlacementError(problems)
         degrees = {mesh: degree for mesh, degree in self.mesh.items() if mesh != "pp"}
@@ -193,7 +226,8 @@ class Strategy:
         """Print as `parse_strategy` reads it."""
         parts = [f"{n}={'x'.join(map(str, d))}" if d else n for n, d in self.degrees.items()]
         parts += [f"zero={self.zero}"] if self.zero else []
-        return ",".join(parts + ([f"panels={self.panels}"] if self.panels != 1 else []))
+        parts += [f"panels={self.panels}"] if self.panels != 1 else []
+        return ",".join(parts + ([f"{KEY_COPIES}={self.copies}"] if self.copies != 1 else []))
 
 
 def parse_strategy(text: str) -> Strategy:
@@ -206,7 +240,7 @@ def parse_strategy(text: str) -> Strategy:
         InputError: every part that is refused.
     """
     problems: list[str] = []
-    options = {"zero": (0,), "panels": (1,)}
+    options = {"zero": (0,), "panels": (1,), KEY_COPIES: (1,)}
     found: dict[str, Degrees] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -224,9 +258,9 @@ def parse_strategy(text: str) -> Strategy:
         else:
             symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
             found[name] = tuple(map(int, numbers)) if equals else symbolic
-    zero, panels = (int(found.pop(name, default)[0]) for name, default in options.items())
+    numbers_of = (int(found.pop(name, default)[0]) for name, default in options.items())
     try:
-        made = Strategy(found, zero, panels)
+        made = Strategy(found, *numbers_of)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from None
     if problems:

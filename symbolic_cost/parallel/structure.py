@@ -10,7 +10,7 @@ pipeline for three or more; `Structure.assumptions` says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -49,7 +49,9 @@ class Structure:
         zero = self.strategy.zero if names & set(DATA_AXES) else 0
         in_panels = any(STRATEGIES[name].stored for name in names)
         panels = self.strategy.panels if in_panels else 1
-        return Strategy({name: degrees[name] for name in degrees if name in names}, zero, panels)
+        kept = {name: degrees[name] for name in degrees if name in names}
+        copies = self.strategy.copies if "tp" in kept else 1
+        return Strategy(kept, zero, panels, copies)
 
     @cached_property
     def symbolic(self) -> Strategy:
@@ -63,7 +65,7 @@ class Structure:
         }
         if "ep" in degrees and self.strategy.mesh["dp"] == 1:
             degrees["dp"] = degrees["ep"]
-        return Strategy(degrees, self.strategy.zero, self.strategy.panels)
+        return replace(self.strategy, degrees=degrees)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -156,3 +156,26 @@ def test_recompute_policies_that_match_nothing_are_refused(family):
 def test_work_that_no_rank_shares_is_refused_with_op_and_axes():
     with pytest.raises(InputError, match=r"block\.layer\.cell \[b batch, l token query"):
         sc.job("lstm-large", "tp=8").rows  # noqa: B018 - rows are derived when asked for
+
+
+@pytest.mark.parametrize(("ranks", "copies"), [(8, 1), (16, 2), (64, 8)])
+def test_ranks_beyond_the_key_value_heads_share_these(ranks, copies):
+    """Llama-3-70B has 8 key/value heads: every rank has one, and its part of the query heads."""
+    whole = sc.job("llama-3-70b", "", {"l": 4096}, conventions="model-flop").table()
+    job = sc.job("llama-3-70b", f"tp={ranks}", {"l": 4096}, conventions="model-flop")
+    late = sc.job("llama-3-70b", "tp", {"l": 4096}, conventions="model-flop").bind(tp=ranks)
+    assert job.strategy.copies == late.strategy.copies == copies
+    keys, queries = (f"block.attention.{name}" for name in "kq")
+    for path, times in ((keys, copies), (queries, 1), ("block.mlp.up", 1)):
+        one, all_ranks = (
+            table.total("flop", phase="forward", path=path) for table in (job.table(), whole)
+        )
+        assert one * ranks == all_ranks * times
+        assert late.table().total("flop", phase="forward", path=path) == one
+    shared = {each.path for each in job.repeated if each.reason.name == "shared key/value heads"}
+    assert shared == ({keys, "block.attention.v"} if copies > 1 else set())
+
+
+def test_heads_that_cannot_be_shared_evenly_are_refused():
+    with pytest.raises(InputError, match="k"):
+        sc.job("llama-3-70b", "tp=12", {"l": 4096}).table()
