@@ -167,7 +167,8 @@ def _results(given: Setting, to: Definitions) -> None:
     peak = given.ranks.ranks * given.machine.peak(given.units)
     counted = given.methods.counted
     once = cost(given.model, counted, recompute=KEEP_ALL)
-    again = cost(given.model, counted, recompute=given.training.recompute)
+    executed = replace(counted, fused_recompute=True)  # hardware FLOP: whatever runs again
+    again = cost(given.model, executed, recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
     needed = to.keep("model FLOP", once.total(Quantity.FLOP, phase=useful))
     made = to.keep("hardware FLOP", again.total(Quantity.FLOP, phase=TRAINING))
