@@ -180,7 +180,7 @@ class Elementwise(Op):
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
-            tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
+            tuple(o.gradient() for o in self.outputs) + self.saves() + self._factors(),
             gradients,
             (RowWork(self.kind, self.axes, self.row, backward=True),),
         )
@@ -200,6 +200,11 @@ class Elementwise(Op):
             Operand(f"{first.tensor}.statistics", rows, role, copies=needs.statistics),
         )
         return self._kept(needs.keeps) + tuple(operand for operand in besides if operand.copies)
+
+    def _factors(self) -> tuple[Operand, ...]:
+        """Return the weight that gradients are multiplied by: none where the function is linear."""
+        linear = KINDS[self.function].keeps is Keeps.NOTHING
+        return () if linear else self.weights[:1]
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
         first, result = self.inputs[0], self.outputs[0]

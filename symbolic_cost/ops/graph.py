@@ -6,6 +6,7 @@ into its place by `scope`, which prefixes paths and tensor names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -32,9 +33,14 @@ class Part:
     repeat: Expr = Integer(1)
 
     def __post_init__(self) -> None:
-        """Check that every tensor is used with the axes it was made with."""
+        """Check that paths tell ops apart and tensors keep the axes they were made with."""
         made: dict[str, tuple[str, ...]] = {}
-        problems = []
+        uses = Counter(op.path for op in self.ops)
+        problems = [
+            f"{self.path}.{path}: {times} ops have this path, so their rows cannot be told apart"
+            for path, times in uses.items()
+            if times > 1
+        ]
         for op in self.ops:
             for operand in op.inputs:
                 axes = made.setdefault(operand.tensor, operand.axes)

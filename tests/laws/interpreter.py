@@ -7,6 +7,8 @@ inputs are kept, a tanh where results are), rows are normalised as the kind says
 those of what is computed.
 """
 
+from string import ascii_letters
+
 import numpy as np
 
 from symbolic_cost.ops.conv import Conv
@@ -51,11 +53,11 @@ class Local:
 
 def contracted(result, *factors):
     """A sum of products, axes by name."""
-    names = list(dict.fromkeys(axis for axes, _ in factors for axis in axes))
-    operands = []
-    for axes, values in factors:
-        operands += [values, [names.index(axis) for axis in axes]]
-    return np.einsum(*operands, [names.index(axis) for axis in result], optimize=True)
+    names = dict.fromkeys(axis for axes, _ in factors for axis in axes)
+    letter = dict(zip(names, ascii_letters, strict=False))
+    text = ",".join("".join(letter[axis] for axis in axes) for axes, _ in factors)
+    made = "".join(letter[axis] for axis in result)
+    return np.einsum(f"{text}->{made}", *(values for _, values in factors))
 
 
 def forward(op, at, values):
@@ -81,13 +83,13 @@ def product(op, at, values):
     yield from ()
     made = op.result.axes
     total = contracted(made, *((o.axes, values[o.tensor]) for o in op.pattern.inputs))
-    if values["first"]:  # of ranks that share a sum one adds the bias
+    if values["*first"]:  # of ranks that share a sum one adds the bias
         for bias in op.pattern.biases:
             total = total + at.mapped(values[bias.tensor], bias.axes, made)
     return {op.result.tensor: total}
 
 
-def product_back(op, at, kept, gradients):
+def product_back(op, at, kept, gradients):  # noqa: ARG001 - one signature
     yield from ()
     given = (op.result.axes, gradients[op.result.tensor])
     found = []
@@ -105,9 +107,7 @@ def product_back(op, at, kept, gradients):
 def function(op, at, values):
     yield from ()
     made = op.outputs[0].axes
-    parts = [
-        (o.axes, values[o.tensor]) for o in (*op.inputs, *op.weights) if o.role != "index"
-    ]
+    parts = [(o.axes, values[o.tensor]) for o in (*op.inputs, *op.weights) if o.role != "index"]
     if op.function == "mul":
         ones = np.ones(at.shape(made))
         return {op.outputs[0].tensor: contracted(made, *parts, (made, ones))}
@@ -132,31 +132,16 @@ def function_back(op, at, kept, gradients):
     yield from ()
     made, dy = op.outputs[0], gradients.get(op.outputs[0].tensor)
     operands = [o for o in (*op.inputs, *op.weights) if o.role != "index"]
-    if op.function in ("order", "angles"):  # read where tokens are moved, rows are rotated
-        for result in op.outputs:
-            kept.read(result.tensor, result.axes)
-        if op.function == "order":
-            kept.read(f"{made.tensor}.between", made.axes)
+    for name, axes in besides(op):
+        kept.read(name, axes)
+    if op.function in ("order", "angles"):
         return []
     if op.function == "mul":
-        return [
-            (
-                operand,
-                contracted(
-                    operand.axes,
-                    (made.axes, dy),
-                    *((o.axes, kept[o]) for o in operands if o is not operand),
-                ),
-            )
-            for operand in operands
-        ]
+        return [(o, product_of_others(o, operands, kept, made, dy)) for o in operands]
     if op.function == "dropout":
-        kept.read(f"{made.tensor}.mask", made.axes)
         return [(operands[0], dy * mask(op, at))]
     if op.function == "rotary":
         operands = operands[:1]
-        for angle in op.inputs[1:]:
-            kept.read(angle.tensor, angle.axes)
     if op.function in SQUARES and len(operands) == 1:
         (operand,) = operands
         return [(operand, 2 * kept[operand] * at.mapped(dy, made.axes, operand.axes))]
@@ -164,9 +149,25 @@ def function_back(op, at, kept, gradients):
         dy = dy * 2 * sum(at.mapped(kept[o], o.axes, made.axes) for o in operands)
     if op.function in TANHS:
         dy = dy * (1 - kept[made] ** 2)
-    for index in op.outputs[1:]:
-        kept.read(index.tensor, index.axes)
     return [(o, at.mapped(dy, made.axes, o.axes)) for o in operands if not o.constant]
+
+
+def besides(op):
+    """What backward reads besides operands: masks, angles, places, and how tokens were sorted."""
+    made = op.outputs[0]
+    if op.function == "dropout":
+        return [(f"{made.tensor}.mask", made.axes)]
+    if op.function == "rotary":
+        return [(angle.tensor, angle.axes) for angle in op.inputs[1:]]
+    if op.function in ("order", "angles"):  # read where tokens are moved, rows are rotated
+        between = [(f"{made.tensor}.between", made.axes)] * (op.function == "order")
+        return [(o.tensor, o.axes) for o in op.outputs] + between
+    return [(index.tensor, index.axes) for index in op.outputs[1:]]
+
+
+def product_of_others(operand, operands, kept, made, dy):
+    others = ((o.axes, kept[o]) for o in operands if o is not operand)
+    return contracted(operand.axes, (made.axes, dy), *others)
 
 
 def mask(op, at):
@@ -195,7 +196,7 @@ def normed(op, at, values):
     sums = yield [(np.add, x.sum(axis=rows, keepdims=True))] * centred + [(np.add, squares)]
     mean = sums[0] / count if centred else 0
     root = 1 / np.sqrt(sums[-1] / count - mean**2 + 1)
-    values["made"] = {"mean": mean, "root": root}
+    values["*made"] = {"mean": mean, "root": root}
     result = (x - mean) * root
     weights = [at.mapped(values[w.tensor], w.axes, axes) for w in op.weights]
     for place, weight in enumerate(weights):
@@ -233,7 +234,7 @@ def softmax(op, at, values):
     if loss:
         sums += [(np.add, (x * target(op, at)).sum(axis=rows, keepdims=True))]
     _, total, *logit = yield sums
-    values["made"] = {"p": np.exp(x) / total}
+    values["*made"] = {"p": np.exp(x) / total}
     if not loss:
         return {op.outputs[0].tensor: np.exp(x) / total}
     lost = (np.log(total) - logit[0]).reshape(at.shape(op.outputs[0].axes))
@@ -258,7 +259,7 @@ def softmax_back(op, at, kept, gradients):
 def target(op, at):
     """The class of every row is the third."""
     (row,) = op.row
-    chosen = (np.array(at.indices(row)) == 2).astype(float)  # noqa: PLR2004 - any class
+    chosen = (np.array(at.indices(row)) == 2).astype(float)
     return at.mapped(chosen, (row,), op.inputs[0].axes)
 
 
@@ -308,7 +309,7 @@ def convolved(op, at, values):
     factors = [(o.axes, values[o.tensor]) for o in op.pattern.inputs]
     made = op.outputs[0]
     total = contracted(made.axes, *factors, kernel(op, at))
-    for bias in op.pattern.biases if values["first"] else ():
+    for bias in op.pattern.biases if values["*first"] else ():
         total = total + at.mapped(values[bias.tensor], bias.axes, made.axes)
     return {made.tensor: total}
 
@@ -367,7 +368,7 @@ def recurred(op, at, values):  # noqa: ARG001 - one signature
         i, f, g, o = gates[:, :, t]
         memory[:, t] = f * (memory[:, t - 1] if t else 0) + i * g
         y[:, t] = o * np.tanh(memory[:, t])
-    values["made"] = {"gates": gates, "memory": memory}
+    values["*made"] = {"gates": gates, "memory": memory}
     return {op.outputs[0].tensor: y}
 
 
@@ -412,16 +413,18 @@ def fused(op, at, values):
 
 
 def fused_back(op, at, kept, gradients):
-    values = {"first": True} | {o.tensor: kept[o] for o in (*op.inputs, *op.weights)}
+    values = {"*first": True} | {o.tensor: kept[o] for o in (*op.inputs, *op.weights)}
     made = {}
     for each in op.ops:
         values |= yield from forward(each, at, values)
-        made[each.path] = values.pop("made", {})
+        made[each.path] = values.pop("*made", {})
     for operand in op.saved:
         kept.read(operand.tensor, operand.axes)
     given, terms = dict(gradients), {}
     for each in reversed(op.ops):
-        for operand, term in (yield from backward(each, at, kept.inside(values, made[each.path]), given)):
+        for operand, term in (
+            yield from backward(each, at, kept.inside(values, made[each.path]), given)
+        ):
             terms[operand.tensor] = (operand, term)
             given[operand.tensor] = given.get(operand.tensor, 0) + term
     border = {o.tensor for o in (*op.inputs, *op.weights) if not o.constant}
