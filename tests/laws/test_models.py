@@ -152,6 +152,17 @@ def test_ring_keeps_what_joins_two_tensors_to_keys():
     assert "attention.copy_keys" not in [op.path for part in grouped.parts for op in part.ops]
 
 
+def test_a_ring_saves_no_copies_of_keys():
+    """Whatever is saved of other gathered tensors: blocks come round again in backward."""
+    strategy = parse_strategy("ring=2")
+    own = strategy.model(small("gpt"))
+    table = cost(own, COPIES, strategy.placement(own))
+    saved = {row.tensor for row in table.select("saved", path="block")}
+    assert "attention.qkv" not in saved
+    assert {"attention.k", "attention.v"} <= saved
+    assert not {"attention.keys", "attention.values"} & saved
+
+
 def test_ops_of_one_path_are_refused():
     ops = (pointwise("act", "x[b] -> y[b]", "relu"), pointwise("act", "y[b] -> z[b]", "relu"))
     with pytest.raises(PatternError, match=r"part\.act: 2 ops have this path"):

@@ -30,7 +30,10 @@ def backward_reads(op):
 
 
 def test_a_fused_group_reads_its_weights_in_backward():
-    inside = (einsum("up", "x[b e], *w[e f] -> u[b f]"), pointwise("act", "u[b f] -> y[b f]", "relu"))
+    inside = (
+        einsum("up", "x[b e], *w[e f] -> u[b f]"),
+        pointwise("act", "u[b f] -> y[b f]", "relu"),
+    )
     group = fused("group", "x[b e], *up.w[e f] -> y[b f]", inside, saves="x[b e], y[b f]")
     reads = {"dy", "x", "y", "up.w"}
     assert backward_reads(group) == {Phase.BACKWARD_INPUT: reads, Phase.BACKWARD_WEIGHT: reads}
