@@ -118,7 +118,7 @@ def acted(op):
 
 
 def test_every_kind_of_op_is_acted_out():
-    """In one of the models whose ranks are acted out; pools stand in networks that one rank runs."""
+    """In one of the models whose ranks are acted out; networks of pools are split by samples."""
     models = [CATALOG[name].model() for name in ACTED]
     kinds = {kind for m in models for part in m.parts for op in part.ops for kind in acted(op)}
     classes = {type(op) for m in models for part in m.parts for op in part.ops}

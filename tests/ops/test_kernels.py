@@ -11,7 +11,7 @@ from symbolic_cost.ops.fused import fused
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import SELECTIVE
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.view import split, view
 from tests.strategies import model_of
 
 
@@ -70,3 +70,28 @@ def test_what_leaves_a_region_is_not_moved_again():
     table = cost(model_of(ops, sizes), EXACT, Placement({"tp": 2}, {"e": ("tp",)}), SELECTIVE)
     moved = table.select(Quantity.COMMUNICATION)
     assert [(row.phase, row.collective.kind) for row in moved] == [(Phase.FORWARD, "all-reduce")]
+
+
+def test_a_sum_that_others_use_as_well_is_made_before_a_view_scatters_it():
+    ops = (
+        einsum("up", "x[b l e], *w[e f] -> y[b l f]"),
+        view("scatter", "y[b l f] -> z[b r f]"),
+        pointwise("act", "y[b l f] -> a[b l f]", "relu"),
+    )
+    sizes = dict.fromkeys("blref", Integer(4))
+    placement = Placement({"tp": 2}, {"e": ("tp",), "r": ("tp",)})
+    moved = cost(model_of(ops, sizes), EXACT, placement).select(Quantity.COMMUNICATION)
+    forward = [row.collective.kind for row in moved.select(phase=Phase.FORWARD)]
+    assert forward == ["all-reduce"]
+
+
+def test_partial_gradients_of_parts_are_summed_for_the_whole():
+    ops = (
+        split("split", "x[c b e] -> p[b e], q[b e]"),
+        einsum("up", "p[b e], *w[e f] -> u[b f]"),
+        einsum("down", "q[b e], *w[e f] -> v[b f]"),
+    )
+    sizes = {"c": Integer(2), **dict.fromkeys("bef", Integer(4))}
+    table = cost(model_of(ops, sizes), EXACT, Placement({"tp": 2}, {"f": ("tp",)}))
+    moved = table.select(Quantity.COMMUNICATION)
+    assert [(row.tensor, row.collective.kind) for row in moved] == [("dx", "all-reduce")]

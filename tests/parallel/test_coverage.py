@@ -2,6 +2,8 @@
 
 import pytest
 
+from symbolic_cost.axes import axes
+from symbolic_cost.parallel.coverage import POOLED
 from tests.parallel.covering import APPROVED, everything, facts_of, families
 
 STRUCTURES = (
@@ -41,3 +43,16 @@ def test_nothing_approved_is_without_explanation():
     assert {fact.family for fact in facts} >= set(families())
     refusals = [fact for fact in facts if fact.title == "refused"]
     assert all("axis" in fact.item or "axes" in fact.item for fact in refusals)
+
+
+@pytest.mark.parametrize(
+    ("glossary", "pooled"),
+    [
+        ("b batch, e hidden", True),
+        ("b batch, l token query, e hidden", False),
+        ("b batch, t key-token, e hidden", False),
+        ("b batch, h head", False),
+    ],
+)
+def test_what_is_pooled_has_no_positions(glossary, pooled):
+    assert POOLED.test(tuple(axes(glossary).values())) is pooled
