@@ -279,7 +279,7 @@ FAULTS = (
         "models/inference.py",
         'copies / (model.sizes["u"] * experts)',
         "copies / experts",
-        ("tests/models/test_inference.py",),
+        (KINDS,),
     ),
     Fault("layers/recurrent.py", ", candidate[b l o]", "", (KINDS,)),
     Fault("layers/pool.py", "-(-length // self.side)", "length // self.side", (KINDS,)),
@@ -287,7 +287,7 @@ FAULTS = (
         "layers/latent.py",
         'cache("cache_k", "turned[b l d_r]',
         'cache("cache_k", "plain[b l d_r]',
-        (SAVED, TORCH, MODELS),
+        (KINDS,),
     ),
     Fault(
         "layers/moe.py",
@@ -295,12 +295,12 @@ FAULTS = (
         'view("dispatch", "copied[b l a e] -> sent[u x z e]")',
         (MODELS, COVERAGE, TORCH),
     ),
-    Fault("layers/ssm.py", 'along="l")', 'along="s")', (MAMBA, COVERAGE)),
+    Fault("layers/ssm.py", 'along="l")', 'along="s")', (KINDS,)),
     Fault(
         "layers/tokens.py",
         "places[r]:index, *table[p e] -> positions[r e]",
         "places[r]:index, *table[r e] -> positions[r e]",
-        (TORCH, MODELS, "tests/models"),
+        (TORCH, "tests/models"),
     ),
     Fault(
         "models/sizes.py",
