@@ -66,7 +66,12 @@ class Duality:
             pointwise("add", "read[b l h d], direct[b l h d] -> skipped[b l h d]", "add"),
             pointwise("gate", "gate[b l h d] -> opened[b l h d]", "silu"),
             pointwise("mul", "skipped[b l h d], opened[b l h d] -> gated[b l h d]", "mul"),
-            norm("norm", "gated[b l h d], *scale[h d] -> normed[b l h d]", "rms_norm", row="h d"),
+            norm(
+                "gated_norm",
+                "gated[b l h d], *scale[h d] -> normed[b l h d]",
+                "rms_norm",
+                row="h d",
+            ),
             einsum("out", f"normed[b l h d], *w[h d e]{narrow} -> summed[b l e]"),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )

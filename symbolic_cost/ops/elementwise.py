@@ -235,7 +235,7 @@ class Elementwise(Op):
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         backward = Kernel(
             Phase.BACKWARD_INPUT,
-            tuple(o.gradient() for o in self.outputs) + self.saves() + self.weights[:1],
+            tuple(o.gradient() for o in self.outputs) + self.saves() + self._factors(),
             gradients,
             (RowWork(self.kind, self.work_axes, self.row, backward=True),),
         )
@@ -262,6 +262,11 @@ class Elementwise(Op):
         )
         saved = tuple(operand for operand in besides if operand.copies)
         return self._kept(needs.keeps) + saved + tuple(copied)
+
+    def _factors(self) -> tuple[Operand, ...]:
+        """Return the weight that gradients are multiplied by: none where the function is linear."""
+        linear = KINDS[self.function].keeps is Keeps.NOTHING
+        return () if linear else self.weights[:1]
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
         first, result = self.inputs[0], self.outputs[0]

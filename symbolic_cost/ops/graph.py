@@ -6,6 +6,7 @@ into its place by `scope`, which prefixes paths and tensor names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -61,9 +62,14 @@ class Part:
         return inputs
 
     def __post_init__(self) -> None:
-        """Check that every tensor is used with the axes it was made with."""
+        """Check that paths tell ops apart and tensors keep the axes they were made with."""
         made: dict[str, tuple[str, ...]] = {}
-        problems = []
+        uses = Counter(op.path for op in self.ops)
+        problems = [
+            f"{self.path}.{path}: {times} ops have this path, so their rows cannot be told apart"
+            for path, times in uses.items()
+            if times > 1
+        ]
         for op in self.ops:
             for operand in op.inputs:
                 axes = made.setdefault(operand.tensor, operand.axes)
@@ -184,8 +190,8 @@ class Model:
 
 def _unlinked_repeats(part: Part) -> Iterator[str]:
     """Say where a repeated part cannot take, as its first input, what it hands on."""
-    entry = next(iter(part.inputs.values()), None)
-    if part.repeat == 1 or entry is None:
+    port, entry = next(iter(part.inputs.items()), ("", None))
+    if part.repeat == 1 or entry is None or part.takes[port] == OUTSIDE:
         return
     if all(result.axes != entry.axes for result in part.results):
         yield (

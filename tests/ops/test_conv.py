@@ -5,13 +5,14 @@ from itertools import product
 import pytest
 from sympy import Integer
 
-from symbolic_cost.conventions.presets import PRESETS
+from symbolic_cost.conventions.presets import EXACT, PRESETS
 from symbolic_cost.errors import PatternError, PlacementError, UnknownNameError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.conv import conv, pool, transposed_conv
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
+from tests.strategies import model_of
 
 SIZES = {"b": 2, "g": 3, "i": 2, "o": 5, "y": 6, "x": 7, "s": 3, "t": 2, "p": 4, "q": 6}
 GROUPED = "x[b g i y x], *w[g i o s t] + *bias[g o] -> u[b g o p q]"
@@ -114,3 +115,12 @@ def test_a_transposed_convolution_multiplies_every_input_by_the_kernel(conventio
     assert forward == per * products
     kernels = {kernel.phase: kernel.work[0] for kernel in op.kernels()}
     assert {work.space for work in kernels.values()} == {("b", "i", "y", "x", "o", "s", "t")}
+
+
+def test_a_bias_gradient_is_whole_where_channels_that_go_in_are_split():
+    """It sums the gradient of the result, which every rank has; the kernel's rows are split."""
+    op = conv("conv", "x[b i y x], *w[i o s t] + *bias[o] -> u[b o p q]")
+    sizes = dict.fromkeys(("b", "i", "y", "x", "o", "s", "t", "p", "q"), 2)
+    table = cost(model_of([op], sizes), EXACT, Placement({"tp": 2}, {"i": ("tp",)}))
+    moved = table.select("communication")
+    assert [row.tensor for row in moved] == ["u"]

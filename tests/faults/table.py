@@ -1,0 +1,361 @@
+"""Faults that a test must see: in which file which text, what stands in its place, which tests.
+
+Texts occur exactly once in their file (tests/faults/test_table.py), so that the table does not go
+stale unseen; `run.py` puts in one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+KERNELS = "tests/ops/test_kernels.py"
+FLOW = "tests/laws/test_flow.py"
+RANKS = "tests/laws/test_ranks.py"
+COUNT = "tests/laws/test_count.py"
+INVARIANCE = "tests/laws/test_invariance.py"
+PLACEMENT = "tests/ops/test_placement.py"
+OPS = "tests/ops"
+MODELS = "tests/laws/test_models.py"
+ACTED = f"{MODELS}::test_ranks_act_out_the_model"
+GPT, LLAMA, MAMBA, VIT = (f"{ACTED}[{name}]" for name in ("gpt", "llama", "mamba", "vit"))
+KINDS = "tests/models/test_kinds_of_layers.py"
+STRATEGY = "tests/parallel/test_strategy.py"
+MEMORY = "tests/parallel/test_memory.py"
+SHARES = "tests/parallel/test_coverage.py::test_ranks_do_the_whole_and_what_is_named"
+COVERAGE = f"{SHARES}[gpt]"
+TORCH = "tests/models/test_torch_truth_decoders.py"
+SAVED = "tests/models/test_torch_saved_decoders.py"
+ENCODERS = "tests/models/test_encoders.py"
+SYSTEMS = "tests/systems"
+
+
+class Fault(NamedTuple):
+    """One fault.
+
+    Args:
+        file: below the package.
+        text: that stands there once.
+        instead: what the fault puts there.
+        tests: paths, quickest first; one of them must fail.
+    """
+
+    file: str
+    text: str
+    instead: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    # What ops save and read.
+    Fault(
+        "ops/einsum.py",
+        "and any(other.needs_gradient for j, other in enumerate(products) if j != place)",
+        "",
+        (KERNELS,),
+    ),
+    Fault(
+        "ops/fused.py",
+        "gradients + self.saved + self.weights",
+        "gradients + self.saved",
+        (KERNELS,),
+    ),
+    Fault("ops/lookup.py", "(*ids, result.gradient())", "(result.gradient(),)", (KERNELS,)),
+    Fault("ops/flow.py", "if self.book.region(user)", "if self.book.region(source)", (KERNELS,)),
+    Fault("ops/lookup.py", "return self.inputs", "return ()", (GPT,)),
+    Fault(
+        "ops/elementwise.py",
+        "return () if linear else self.weights[:1]",
+        "return self.weights[:1]",
+        ("tests/laws/test_models.py::test_linear_functions_read_no_weight_in_backward",),
+    ),
+    Fault(
+        "ops/elementwise.py",
+        '"rms_norm": Kind(Keeps.INPUTS, statistics=1',
+        '"rms_norm": Kind(Keeps.INPUTS, statistics=2',
+        (LLAMA,),
+    ),
+    Fault(
+        "ops/elementwise.py",
+        '"dropout": Kind(Keeps.MASK)',
+        '"dropout": Kind(Keeps.NOTHING)',
+        (GPT,),
+    ),
+    Fault(
+        "ops/elementwise.py", '"exp": Kind(Keeps.OUTPUTS)', '"exp": Kind(Keeps.INPUTS)', (MAMBA,)
+    ),
+    Fault("ops/scan.py", "(self.inputs[0], *self.outputs)", "self.inputs", (MAMBA,)),
+    Fault(
+        "ops/conv.py",
+        "return self.outputs[0].axes if operand in self.pattern.biases else self.axes",
+        "return self.axes",
+        ("tests/ops/test_conv.py",),
+    ),
+    Fault(
+        "ops/saved.py",
+        "if region is None and operand.tensor not in whole",
+        "if region is None",
+        (INVARIANCE, FLOW, LLAMA),
+    ),
+    Fault(
+        "ops/saved.py", "flow.kept_as.get(operand.tensor, operand)", "operand", (INVARIANCE, GPT)
+    ),
+    # What moves.
+    Fault(
+        "ops/moves.py", "elements = elements / placement.degree(sliced)", "pass", (PLACEMENT, FLOW)
+    ),
+    Fault("ops/moves.py", "elements = elements / ranks", "pass", (PLACEMENT, FLOW)),
+    Fault(
+        "ops/moves.py", "case Shard(axis), Replicate()", "case Shard(axis), Partial()", (PLACEMENT,)
+    ),
+    Fault(
+        "ops/placement.py",
+        "left = Shard(axis) if axis in kept else Partial()",
+        "left = Shard(axis)",
+        (RANKS,),
+    ),
+    Fault(
+        "ops/placement.py",
+        "for mesh in self.stored.get(what, ()) if mesh not in split",
+        "for mesh in self.stored.get(what, ())",
+        (PLACEMENT,),
+    ),
+    Fault(
+        "ops/flow.py", "self._uses[whole.tensor] > 1", "self._uses[whole.tensor] > 9", (KERNELS,)
+    ),
+    Fault("ops/flow.py", "passed |= waiting", "pass", (KERNELS,)),
+    Fault("ops/flow.py", "need[mesh] = Partial()", "pass", (FLOW, GPT)),
+    Fault("ops/flow.py", "waiting -= late", "pass", (FLOW, GPT)),
+    Fault(
+        "ops/flow.py",
+        "move = Move(CollectiveKind.ALL_REDUCE, meshes,",
+        "move = Move(CollectiveKind.ALL_GATHER, meshes,",
+        (FLOW, GPT),
+    ),
+    Fault(
+        "ops/weights.py",
+        "once = not set(kept) & set(move.meshes)",
+        "once = True",
+        (STRATEGY, "tests/parallel"),
+    ),
+    Fault(
+        "ops/weights.py",
+        "for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT)",
+        "for phase in (Phase.FORWARD,)",
+        (PLACEMENT, GPT),
+    ),
+    Fault(
+        "ops/weights.py",
+        "if _is_tied(weight) and weight.tensor not in tied",
+        "if weight.tensor in ()",
+        (GPT, TORCH),
+    ),
+    Fault("ops/weights.py", "mesh not in kept)", "True)", (PLACEMENT, STRATEGY)),
+    Fault(
+        "ops/einsum.py",
+        "return self.result.axes if operand in self.pattern.biases else self.axes",
+        "return self.axes",
+        (RANKS,),
+    ),
+    Fault(
+        "ops/elementwise.py",
+        "if axis in operand.axes or axis not in self.row",
+        "if True",
+        (FLOW, GPT),
+    ),
+    # What is counted.
+    Fault(
+        "ops/counting.py",
+        "more_factors = Mul(work.factors - 2, summed)",
+        "more_factors = Integer(0)",
+        (COUNT,),
+    ),
+    Fault(
+        "ops/counting.py",
+        "kept = rule(*sizes) / (sizes[0] * sizes[1])",
+        "kept = rule(*sizes) / (sizes[0] * sizes[0])",
+        (COUNT,),
+    ),
+    Fault("ops/counting.py", "if set(work.pairs) <= set(work.result)", "if False", (COUNT,)),
+    Fault("ops/counting.py", "Mul(operand.copies, size,", "Mul(size,", (GPT, SAVED)),
+    Fault(
+        "ops/einsum.py", "*(Addition(self.result.axes) for _ in self.pattern.biases),", "", (COUNT,)
+    ),
+    Fault("ops/book.py", "size = size / self.recompute.every", "pass", (MEMORY,)),
+    Fault(
+        "ops/book.py",
+        "return replace(self, part=replace(self.part, repeat=Integer(1)))",
+        "return self",
+        ("tests/models",),
+    ),
+    Fault(
+        "ops/graph.py",
+        "if times > 1",
+        "if times > 2",
+        ("tests/laws/test_models.py::test_ops_of_one_path_are_refused",),
+    ),
+    Fault(
+        "ops/conv.py",
+        "(Correlation(weight.axes, self.space, self.groups),)",
+        "(Correlation(weight.axes, self.space),)",
+        ("tests/models/test_cnn.py",),
+    ),
+    # Strategies.
+    Fault(
+        "parallel/microbatch.py",
+        '_OWN = ("ep", "dp", "replicas")',
+        '_OWN = ("ep", "dp")',
+        ("tests/parallel/test_microbatch.py",),
+    ),
+    Fault(
+        "parallel/rules.py",
+        "and len(op.inputs) == 1",
+        "",
+        ("tests/laws/test_models.py::test_ring_keeps_what_joins_two_tensors_to_keys",),
+    ),
+    Fault(
+        "parallel/rules.py",
+        "return replace(op, regathered=True)",
+        "return op",
+        (f"{MODELS}::test_a_ring_saves_no_copies_of_keys",),
+    ),
+    Fault(
+        "parallel/rules.py",
+        'return {axis.name: _copy(axis, "core") for axis in exchanged}',
+        "return {}",
+        (STRATEGY, COVERAGE),
+    ),
+    Fault("parallel/coverage.py", "if not op.bulk:", "if True:", (COVERAGE,)),
+    Fault(
+        "parallel/coverage.py",
+        "roles & {Role.TOKEN, Role.KEY_TOKEN}",
+        "roles & {Role.TOKEN}",
+        ("tests/parallel/test_coverage.py::test_what_is_pooled_has_no_positions",),
+    ),
+    Fault(
+        "parallel/catalogue.py",
+        '_CORE_HEADS = (At(Role.HEAD, ("core",)),)',
+        '_CORE_HEADS = (At(Role.HEAD, ("x",)),)',
+        (STRATEGY, COVERAGE),
+    ),
+    Fault(
+        "parallel/catalogue.py",
+        'places={"tp": (At(Role.TOKEN, ("residual",)),)}',
+        'places={"tp": (At(Role.TOKEN, ("query",)),)}',
+        (STRATEGY, COVERAGE),
+    ),
+    Fault(
+        "parallel/catalogue.py",
+        'DATA_AXES = ("ulysses", "cp", "ring", "ep", "dp")',
+        'DATA_AXES = ("cp", "ring", "ep", "dp")',
+        ("tests/parallel/test_shards.py",),
+    ),
+    Fault(
+        "parallel/strategy.py",
+        '{"dp": given["dp"] / given["ep"]}',
+        '{"dp": given["dp"]}',
+        ("tests/parallel/test_experts.py",),
+    ),
+    Fault(
+        "parallel/strategy.py",
+        "(mesh, *outer) if inmost else (*outer, mesh)",
+        "(*outer, mesh)",
+        ("tests/parallel/test_pair.py", STRATEGY, "tests/parallel"),
+    ),
+    Fault(
+        "parallel/relabel.py",
+        "outside = operand.axes if declared.constant else declared.axes",
+        "outside = declared.axes",
+        (MODELS, COVERAGE),
+    ),
+    # Models and layers.
+    Fault("models/decoder_plan.py", "nth and (layer + 1) % nth", "nth and layer % nth", (KINDS,)),
+    Fault(
+        "models/decoder_plan.py",
+        "Window.UPPER: range(upper, layers)",
+        "Window.UPPER: range(upper + 1, layers)",
+        (KINDS,),
+    ),
+    Fault(
+        "models/inference.py",
+        'copies / (model.sizes["u"] * experts)',
+        "copies / experts",
+        (KINDS,),
+    ),
+    Fault("layers/recurrent.py", ", candidate[b l o]", "", (KINDS,)),
+    Fault("layers/pool.py", "-(-length // self.side)", "length // self.side", (KINDS,)),
+    Fault(
+        "layers/latent.py",
+        'cache("cache_k", "turned[b l d_r]',
+        'cache("cache_k", "plain[b l d_r]',
+        (KINDS,),
+    ),
+    Fault(
+        "layers/moe.py",
+        'view("dispatch", "copied[b l a e] -> sent[u z x e]")',
+        'view("dispatch", "copied[b l a e] -> sent[u x z e]")',
+        (MODELS, COVERAGE, TORCH),
+    ),
+    Fault("layers/ssm.py", 'along="l")', 'along="s")', (KINDS,)),
+    Fault(
+        "layers/tokens.py",
+        "places[r]:index, *table[p e] -> positions[r e]",
+        "places[r]:index, *table[r e] -> positions[r e]",
+        (TORCH, "tests/models"),
+    ),
+    Fault(
+        "models/sizes.py",
+        "l * self.E_t * self.capacity / self.E",
+        "l * self.E_t * self.capacity",
+        (TORCH,),
+    ),
+    Fault(
+        "models/sizes.py",
+        "Min(c, self.W - 1) + l",
+        "Min(c, self.W) + l",
+        ("tests/models/test_symbolic_decoders.py", TORCH),
+    ),
+    # Times.
+    Fault(
+        "systems/collectives.py",
+        " _REDUCE: (2 * (p - 1), 2 * _PART)",
+        " _REDUCE: (p - 1, 2 * _PART)",
+        (SYSTEMS,),
+    ),
+    Fault(
+        "systems/collectives.py",
+        "if kind in {_ALL_REDUCE, _SCATTER, _GATHER}",
+        "if kind in {_ALL_REDUCE, _SCATTER}",
+        (SYSTEMS,),
+    ),
+    Fault(
+        "systems/passes.py",
+        "works[group[0]] += self.to.add",
+        "works[group[-1]] += self.to.add",
+        (SYSTEMS,),
+    ),
+    Fault(
+        "systems/step.py",
+        '+ named("gradients") + named("weights")',
+        '+ named("gradients")',
+        (SYSTEMS,),
+    ),
+    Fault(
+        "systems/step.py",
+        'to.keep("mfu", microbatches * needed',
+        'to.keep("mfu", microbatches * made',
+        (SYSTEMS,),
+    ),
+    Fault(
+        "systems/times.py",
+        "if r.quantity is Quantity.FLOP and r.collective is None",
+        "if r.quantity is Quantity.FLOP",
+        (SYSTEMS,),
+    ),
+    Fault("systems/rooflines.py", '{"einsum", "fused", "conv"}', '{"einsum", "fused"}', (SYSTEMS,)),
+    Fault(
+        "systems/step.py",
+        "for stage in stages)) / given.pp",
+        "for stage in stages)) / (given.pp + 1)",
+        (SYSTEMS,),
+    ),
+)

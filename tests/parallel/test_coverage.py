@@ -1,0 +1,58 @@
+"""Families x strategies: all ranks together do the whole once, and what more is named."""
+
+import pytest
+
+from symbolic_cost.axes import axes
+from symbolic_cost.parallel.coverage import POOLED
+from tests.parallel.covering import APPROVED, everything, facts_of, families
+
+STRUCTURES = (
+    *("gpt", "bloom", "llama", "gemma2", "mixtral", "deepseek_v3", "gpt_oss"),
+    *("bert-pretraining", "t5", "vit", "mamba", "mamba2", "lstm", "lenet-5"),
+)
+"""Families that have all layers between them."""
+
+
+def check(names):
+    facts, problems = everything(names)
+    assert not problems
+    approved = {fact for fact in facts_of(APPROVED.read_text()) if fact.family in members(names)}
+    assert set(facts) - approved == set(), "new; if right: python tests/parallel/covering.py"
+    assert approved - set(facts) == set(), "gone; if right: python tests/parallel/covering.py"
+
+
+def members(names):
+    return {*names, *(preset for name in names for preset in families()[name])}
+
+
+@pytest.mark.parametrize("family", STRUCTURES)
+def test_ranks_do_the_whole_and_what_is_named(family):
+    check([family])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [name for name in families() if name not in STRUCTURES])
+def test_ranks_of_the_other_families_too(family):
+    check([family])
+
+
+def test_nothing_approved_is_without_explanation():
+    """A share that is no product of degrees would be work that is lost or doubled unseen."""
+    facts = list(facts_of(APPROVED.read_text()))
+    assert not [fact for fact in facts if "WRONG" in fact.title]
+    assert {fact.family for fact in facts} >= set(families())
+    refusals = [fact for fact in facts if fact.title == "refused"]
+    assert all("axis" in fact.item or "axes" in fact.item for fact in refusals)
+
+
+@pytest.mark.parametrize(
+    ("glossary", "pooled"),
+    [
+        ("b batch, e hidden", True),
+        ("b batch, l token query, e hidden", False),
+        ("b batch, t key-token, e hidden", False),
+        ("b batch, h head", False),
+    ],
+)
+def test_what_is_pooled_has_no_positions(glossary, pooled):
+    assert POOLED.test(tuple(axes(glossary).values())) is pooled
