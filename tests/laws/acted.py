@@ -161,7 +161,7 @@ class PartRun:
         return held
 
     def _meshes(self, rows):
-        return {mesh for row in rows for mesh in row.collective.mesh_axis.split("+")}
+        return {mesh for row in rows for mesh in row.collective.meshes}
 
     def _trimmed(self, held, wanted, meshes):
         arrays = [
