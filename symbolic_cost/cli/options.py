@@ -150,9 +150,9 @@ _COSTING = (
     ),
     click.option(
         "--layout",
-        default="even",
+        default="auto",
         show_default=True,
-        metavar="even|uneven|ends=N|ends=N/N",
+        metavar="auto|even|uneven|ends=N|ends=N/N",
         help="Blocks of the stages; ends hold N fewer.",
     ),
 )

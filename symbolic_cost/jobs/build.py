@@ -17,7 +17,7 @@ from symbolic_cost.models.kernels import kernel
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.parallel.layout import layout
+from symbolic_cost.parallel.layout import AUTO, layout
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import schedule
@@ -57,7 +57,8 @@ class Options(TypedDict, total=False):
         attention: kernel of attention cores.
         overlap: of communication, by mesh axis, as in "dp=full,tp=none".
         roofline: how computing and memory make one time.
-        layout: of the blocks over stages: "even", "uneven", "ends=1" or "ends=0/3".
+        layout: of the blocks over stages: "even", "uneven", "ends=1", "ends=0/3", or "auto": even
+            where the stages divide the blocks.
         scattered: whether stages send each tensor-parallel rank's part once.
         stage: of the pipeline, for tables of one rank.
     """
@@ -184,7 +185,7 @@ def _training(options: Options) -> Training:
     kept = offload.split(",") if isinstance(offload, str) else offload
     hosted = frozenset(filter(None, (name.strip() for name in kept)))
     problems.attempt(lambda: Training(offload=hosted))
-    stages = options.get("layout", "even")
+    stages = options.get("layout", AUTO)
     problems.attempt(layout, stages)
     problems.refuse()
     return Training(recompute=again, offload=hosted, layout=stages, **names)

@@ -8,6 +8,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
+from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.op import Op
@@ -18,11 +19,13 @@ def header(setup: Setup) -> tuple[str, ...]:
     chosen = setup.conventions
     numbers = ", ".join(f"{name} = {number}" for name, number in setup.values.items())
     stage = f"stage {setup.stage}, " if "pp" in setup.strategy else ""
+    stage += f"layout {setup.trained.layout}, " if stage and setup.trained.layout != "even" else ""
     return (
         f"model {setup.model.name}, strategy {str(setup.strategy) or 'none'}, {stage}per rank",
         *_attention(setup),
         f"conventions {chosen.name}: {chosen.meaning}",
         _elements(setup),
+        *_checked(setup),
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_repeated(setup),
         *((numbers,) if numbers else ()),
@@ -33,6 +36,19 @@ def _elements(setup: Setup) -> str:
     if setup.precise:
         return f"bytes of precision {setup.training.precision}"
     return "bytes of the conventions; --precision takes those of a training run"
+
+
+def _checked(setup: Setup) -> Iterator[str]:
+    """Say where saved bytes were never held against PyTorch's own."""
+    flash = setup.running.attention == Attention.FLASH
+    cores = [op for part in setup.running.model.parts for op in _products(part.ops)]
+    note = saved_note(
+        setup.model.family,
+        "sdpa" if flash else "eager",
+        sliding=any(core.window for core in cores),
+    )
+    if note:
+        yield note
 
 
 def _attention(setup: Setup) -> Iterator[str]:

@@ -24,10 +24,11 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
 from symbolic_cost.parallel.coverage import Repeated
+from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.stages import stage_model
+from symbolic_cost.parallel.stages import block_count, stage_model
 from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
@@ -117,8 +118,15 @@ class Setup:
 
     @cached_property
     def trained(self) -> Training:
-        """The training with the number of chunks, whose class is structure: one is none."""
-        return replace(self.training, chunks=exact(self.values.get("v", self.training.chunks)))
+        """The training with what numbers decide: one chunk is none, and uneven stages."""
+        chunks = exact(self.values.get("v", self.training.chunks))
+        trained = replace(self.training, chunks=chunks)
+        if trained.layout != AUTO:
+            return trained
+        blocks, stages = map(self.value, (block_count(self.model), self.placed.degree("pp")))
+        slots = stages * trained.pipeline.chunks_of_a_stage
+        known = blocks.is_Integer and slots.is_Integer
+        return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
 
     @cached_property
     def whole(self) -> Model:

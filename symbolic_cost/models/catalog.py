@@ -43,7 +43,11 @@ class Preset:
     def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model, carrying the preset's name and numbers."""
         return replace(
-            self.build(shape), name=self.name, bindings=dict(self.bindings), source=self.source
+            self.build(shape),
+            name=self.name,
+            bindings=dict(self.bindings),
+            source=self.source,
+            family=self.family,
         )
 
 

@@ -68,7 +68,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     fields.head = named or family.heads[0]
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
-    model = replace(build(fields, shape), name=name)
+    model = replace(build(fields, shape), name=name, family=name)
     return Imported(name, fields.head, model, fields.origins, head_given=named is not None)
 
 

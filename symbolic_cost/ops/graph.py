@@ -107,6 +107,7 @@ class Model:
         means: axes whose size is a mean, which need not be whole (tokens per expert).
         bindings: numbers of a preset, by symbol name.
         source: key of a reference.
+        family: what it is one of ("llama"); empty if nothing is known of it.
         axes: the glossary, which gives every axis its role; without one, placements by name are
             all that can be asked.
 
@@ -121,6 +122,7 @@ class Model:
     means: tuple[str, ...] = ()
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
+    family: str = ""
     axes: Glossary = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:

@@ -97,6 +97,9 @@ UNEVEN = Layout(
     _missing,
 )
 
+AUTO = "auto"
+"""Even unless the numbers of blocks and stages are known and one does not divide the other."""
+
 _ENDS = re.compile(r"ends=([0-9]{1,4})(?:/([0-9]{1,4}))?")
 
 
@@ -106,7 +109,7 @@ def layout(text: str) -> Layout:
     Raises:
         InputError: no such layout.
     """
-    named = {each.name: each for each in (EVEN, UNEVEN)}
+    named = {AUTO: EVEN} | {each.name: each for each in (EVEN, UNEVEN)}
     if text in named:
         return named[text]
     fewer = _ENDS.fullmatch(text)

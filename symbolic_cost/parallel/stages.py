@@ -74,6 +74,11 @@ def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Co
     return pipeline.conditions(blocks, stages, between[0].path)
 
 
+def block_count(model: Model) -> Expr:
+    """Return how many blocks a pipeline divides into stages."""
+    return Add(*(part.repeat for part in model.parts if _is_block(part)))
+
+
 def block_paths(model: Model) -> frozenset[str]:
     """Return the paths of the parts that a pipeline divides into stages."""
     return frozenset(part.path for part in model.parts if _is_block(part))

@@ -179,3 +179,21 @@ def test_ranks_beyond_the_key_value_heads_share_these(ranks, copies):
 def test_heads_that_cannot_be_shared_evenly_are_refused():
     with pytest.raises(InputError, match="k"):
         sc.job("llama-3-70b", "tp=12", {"l": 4096}).table()
+
+
+def test_stages_are_uneven_where_the_blocks_are():
+    """61 blocks on 16 stages, as DeepSeek-V3 ran: 4 on a middle stage, 3 and 2 at the ends."""
+    options = {"system": "h100", "global_batch": 4096, "recompute": "selective"}
+    job = sc.job("deepseek-v3", "tp=8,sp,pp=16,ep=8,dp=8,zero=1", {"b": 1, "l": 4096}, **options)
+    assert job.trained.layout == "uneven"
+    assert "layout uneven" in str(job.memory())
+    assert sc.job("deepseek-v3", "pp").bind(pp=16).trained.layout == "uneven"
+    assert sc.job("llama-3-70b", "pp=8").trained.layout == "even"
+    with pytest.raises(InputError, match="61"):
+        sc.job("deepseek-v3", "pp=16", layout="even").table()
+
+
+def test_saved_bytes_that_were_not_checked_say_so():
+    said = "not checked against PyTorch"
+    assert said not in str(sc.job("llama-3-8b").table("saved"))
+    assert said in str(sc.job("falcon-7b").table("saved"))
