@@ -28,6 +28,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_checked(setup),
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_repeated(setup),
+        *_assumed(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -36,6 +37,13 @@ def _elements(setup: Setup) -> str:
     if setup.precise:
         return f"bytes of precision {setup.training.precision}"
     return "bytes of the conventions; --precision takes those of a training run"
+
+
+def _assumed(setup: Setup) -> Iterator[str]:
+    """Say what is taken for granted of degrees without a number."""
+    bounds = [f"{a.size} >= {a.least}" for a in setup.structure.assumptions]
+    if bounds:
+        yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
 
 
 def _checked(setup: Setup) -> Iterator[str]:

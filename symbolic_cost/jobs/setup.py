@@ -78,6 +78,7 @@ class Setup:
         object.__setattr__(
             self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
         )
+        object.__setattr__(self, "strategy", self.strategy.numbered(self.numbers))
         object.__setattr__(self, "strategy", self._sharing_heads())
         self.structure.checked(self.stage)
 

@@ -14,7 +14,6 @@ from symbolic_cost.jobs.fit import Fit, fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.symbols import M, exact, named
 from symbolic_cost.systems.step import StepTime, step_time
@@ -60,7 +59,7 @@ class Timed:
             conventions=setup.running.executed(STANDARD),
             counted=MODEL_FLOP if setup.conventions == STANDARD else setup.conventions,
         )
-        ranks = _numbered(setup.strategy, setup.values)
+        ranks = setup.strategy.numbered(setup.values)
         strategy = Structure(ranks).symbolic if self.by in _degrees() else ranks
         model = on_every_rank(setup.running.model, strategy)
         training = setup.trained
@@ -123,14 +122,3 @@ class Timed:
 def _degrees() -> set[str]:
     """Return the names of the symbols of degrees."""
     return {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
-
-
-def _numbered(strategy: Strategy, values: Mapping[str, int]) -> Strategy:
-    """Return a strategy with a number for every degree that has one."""
-    degrees = {
-        name: tuple(
-            exact(values.get(symbol.name, symbol)) for symbol in STRATEGIES[name].meshes.values()
-        )
-        for name in strategy.degrees
-    }
-    return replace(strategy, degrees=degrees)

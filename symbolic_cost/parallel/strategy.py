@@ -132,6 +132,21 @@ class Strategy:
         symbols = {name: tuple(STRATEGIES[name].meshes.values()) for name in self.degrees}
         return replace(self, degrees=symbols)
 
+    def numbered(self, numbers: Mapping[str, int]) -> Strategy:
+        """Return the same strategy with a number for every degree whose symbol has one.
+
+        Args:
+            numbers: by symbol name.
+        """
+        degrees = {
+            name: tuple(
+                exact(numbers.get(symbol.name, degree)) if degree == symbol else degree
+                for symbol, degree in zip(STRATEGIES[name].meshes.values(), ranks, strict=True)
+            )
+            for name, ranks in self.degrees.items()
+        }
+        return replace(self, degrees=degrees)
+
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""
         return {

@@ -197,3 +197,19 @@ def test_saved_bytes_that_were_not_checked_say_so():
     said = "not checked against PyTorch"
     assert said not in str(sc.job("llama-3-8b").table("saved"))
     assert said in str(sc.job("falcon-7b").table("saved"))
+
+
+@pytest.mark.parametrize("name", ["tp", "tp,sp", "cp", "ulysses", "ring", "dp", "pp"])
+def test_one_rank_bound_later_is_no_strategy(name):
+    """A degree of one is no degree, whether it is known first or last."""
+    degree, numbers = name.split(",")[0], {"l": 4096, "b": 1, "M": 4}
+    late = sc.job("llama-3-8b", name, numbers, system="h100").bind(**{degree: 1})
+    alone = sc.job("llama-3-8b", "", numbers, system="h100")
+    for cost in ("flops", "params", "saved", "bytes", "comm"):
+        assert late.total(cost) == alone.total(cost)
+    assert late.memory().peak == alone.memory().peak
+    assert late.time().step == alone.time().step
+
+
+def test_headers_say_what_is_assumed_of_symbols():
+    assert "m1 >= 2, pp >= 3" in str(sc.job("llama", "tp,pp").table("params"))
