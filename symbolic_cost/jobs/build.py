@@ -171,9 +171,9 @@ def _machine(given: str | Machine | None) -> Machine | None:
 
 
 def _training(options: Options) -> Training:
-    problems = Problems()
+    problems, precise = Problems(), options.get("precision")
     names = {
-        "precision": options.get("precision") or DEFAULT_PRECISION,
+        "precision": DEFAULT_PRECISION if precise is None else precise,
         "optimizer": options.get("optimizer", "adam"),
         "schedule": options.get("schedule", "1f1b"),
     }

@@ -4,15 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from symbolic_cost.models.symbolic import symbolic
 from sympy import Integer
 
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.layers.pool import AdaptiveMean
 from symbolic_cost.layers.recurrent import Cell
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.decoder_families import symbolic
 from symbolic_cost.models.inference import touched
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.numeric.binding import bind, value
@@ -25,7 +26,7 @@ def blocks(name, **changes):
     """Layers by kind, of a configuration that does not list them."""
     config = next(entry["config"] for entry in TRUTH if entry["id"] == name)
     unlisted = {key: value for key, value in config.items() if key != "layer_types"}
-    model = from_config(unlisted | changes)
+    model = bound(from_config(unlisted | changes))
     return {part.path: int(part.repeat) for part in model.parts if part.path.endswith("block")}
 
 
