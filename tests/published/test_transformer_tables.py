@@ -420,11 +420,11 @@ def test_formulas_of_an_unknown_variant():
 
 
 def test_every_slip_changes_something():
-    for variant, slips in SLIPS.items():
-        rows = implied(variant).rows
-        for slip in slips:
-            changed = tuple(slip.change(row) for row in rows)
-            assert changed != rows, slip.name
+    for slip in SLIPS:
+        for variant in slip.where:
+            rows = implied(variant).rows
+            changed = [slip.change(row, variant) for row in rows]
+            assert changed != [(row,) for row in rows], slip.name
             assert slip.meaning
 
 
