@@ -19,9 +19,9 @@ from typing import Any
 from symbolic_cost.published.contract import Comparison, rounded_like
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
+from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
 from symbolic_cost.published.ulysses_prefill.run import Run
 from symbolic_cost.published.ulysses_prefill.volumes import flop, volumes
-from symbolic_cost.systems.liveness import Moment, moments
 from symbolic_cost.units import SI
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
@@ -53,7 +53,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
-    memory = {moment.step: moment for moment in _memory(run)}
+    memory = _memory(run)
     found: dict[str, Any] = {
         "header.heads_per_gpu": run.h // run.P,
         "header.tokens_per_gpu": run.N // run.P,
@@ -110,7 +110,7 @@ def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
     }
 
 
-def _memory(run: Run) -> list[Moment]:
+def _memory(run: Run) -> dict[str, Moment]:
     """Follow the allocations of the program."""
     steps = LOGS[run.log]
     sizes = {

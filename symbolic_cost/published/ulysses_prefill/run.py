@@ -9,7 +9,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.published.inputs import Count, Index, Inputs, indivisible
-from symbolic_cost.systems.liveness import WORKSPACE
+from symbolic_cost.published.ulysses_prefill.memory import WORKSPACE
 
 
 class Run(Inputs):
