@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
@@ -152,6 +153,18 @@ def compared(key: str, published: str, value: float | Fraction) -> Comparison:
     """
     computed = rounded_like(published, value)
     return Comparison(key, published, computed, Decimal(computed) == Decimal(published))
+
+
+def equal(printed: Mapping[str, object], found: Mapping[str, object]) -> list[Comparison]:
+    """Compare values that were printed to the letter, by key; what is no text is JSON."""
+    return [
+        Comparison(key, _json(value), _json(found[key]), value == found[key])
+        for key, value in printed.items()
+    ]
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def rounded_like(printed: str, value: float | Fraction) -> str:

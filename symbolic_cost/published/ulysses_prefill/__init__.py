@@ -10,13 +10,12 @@ Source: pycomm-prefill.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
 from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
@@ -78,10 +77,7 @@ def reproduce() -> list[Comparison]:
 def reproduce_log(log: str) -> list[Comparison]:
     """Compare every value of a log, named by its commit, with its computed value."""
     found = evaluate({**PUBLISHED_INPUTS, "log": log})
-    return [
-        Comparison(key, _text(printed), _text(found[key]), printed == found[key])
-        for key, printed in printed_data("ulysses_prefill")[log].items()
-    ]
+    return equal(printed_data("ulysses_prefill")[log], found)
 
 
 def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
@@ -125,7 +121,3 @@ def _memory(run: Run) -> dict[str, Moment]:
 
 def _printed(value: Fraction, unit: str) -> str:
     return f"{rounded_like('0.00', value / _SCALES[unit])} {unit}"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
