@@ -73,8 +73,13 @@ class Reproduction:
 
     @property
     def total(self) -> int:
-        """How many were printed."""
+        """How many printed numbers are compared."""
         return sum(row.match is not None for row in self.rows)
+
+    @property
+    def uncompared(self) -> int:
+        """How many printed numbers are listed without being compared."""
+        return sum(row.match is None and row.published is not None for row in self.rows)
 
 
 class Publication(Protocol):

@@ -1,5 +1,7 @@
 """GPipe: the speed-up of a pipeline, as its schedule bounds it.
 
+The paper prints measured speed-ups alone, which no bound gives: they are listed, none is compared.
+
 Source: huang-2019, section 2 and Table 2.
 """
 
