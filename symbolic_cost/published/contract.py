@@ -20,8 +20,8 @@ MODULES = {
     "narayanan-2021": "narayanan_2021",
     "megatron-report": "megatron_report",
     "ulysses-prefill": "ulysses_prefill",
-    "ulysses-prefill-later": "ulysses_prefill.later",
-    "ulysses-prefill-earlier": "ulysses_prefill.earlier",
+    "ulysses-prefill-later": "ulysses_prefill:later",
+    "ulysses-prefill-earlier": "ulysses_prefill:earlier",
     "module-profile": "module_profile",
     "gpipe-2019": "gpipe_2019",
     "zero-2019": "zero_2019",
@@ -33,7 +33,7 @@ MODULES = {
     "vtrain-2024": "vtrain_2024",
     "nersc-2024": "nersc_2024",
 }
-"""Module by the name of the publication."""
+"""Module by the name of the publication; "module:name" is one of several in it."""
 
 
 _FLOAT_DIGITS = 17
@@ -106,7 +106,9 @@ def publication(name: str) -> Publication:
     """
     if name not in MODULES:
         raise UnknownNameError(unknown("publication", name, MODULES))
-    return cast("Publication", import_module(f"symbolic_cost.published.{MODULES[name]}"))
+    module, _, attribute = MODULES[name].partition(":")
+    found = import_module(f"symbolic_cost.published.{module}")
+    return cast("Publication", getattr(found, attribute) if attribute else found)
 
 
 def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:

@@ -11,9 +11,9 @@ from sympy import Rational
 from symbolic_cost.errors import DivisibilityError, InputError, UnknownNameError
 from symbolic_cost.published import transformer_tables
 from symbolic_cost.published.contract import reproduce
+from symbolic_cost.published.transformer_tables import comparisons
 from symbolic_cost.published.transformer_tables.blocks import LAYOUT
 from symbolic_cost.published.transformer_tables.columns import implied
-from symbolic_cost.published.transformer_tables.printed import comparisons
 from symbolic_cost.published.transformer_tables.slips import SLIPS
 from symbolic_cost.symbols import exact
 

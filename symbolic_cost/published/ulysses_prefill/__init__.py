@@ -17,10 +17,10 @@ from typing import Any
 
 from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
 from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
 from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
 from symbolic_cost.published.ulysses_prefill.run import Run
-from symbolic_cost.published.ulysses_prefill.volumes import flop, volumes
 from symbolic_cost.units import SI
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
@@ -71,13 +71,39 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def reproduce() -> list[Comparison]:
     """Compare every value of the published log with its computed value."""
-    return reproduce_log("3b1a699")
+    return _compared(PUBLISHED_INPUTS)
 
 
-def reproduce_log(log: str) -> list[Comparison]:
-    """Compare every value of a log, named by its commit, with its computed value."""
-    found = evaluate({**PUBLISHED_INPUTS, "log": log})
-    return equal(printed_data("ulysses_prefill")[log], found)
+class OtherLog:
+    """Another log of the step.
+
+    Args:
+        commit: of the log.
+        meaning: one line.
+    """
+
+    def __init__(self, commit: str, meaning: str) -> None:
+        self.PUBLISHED_INPUTS: Mapping[str, Any] = {**PUBLISHED_INPUTS, "log": commit}
+        self.__doc__ = meaning
+
+    evaluate = staticmethod(evaluate)
+
+    def reproduce(self) -> list[Comparison]:
+        """Compare every value of this log with its computed value."""
+        return _compared(self.PUBLISHED_INPUTS)
+
+
+later = OtherLog(
+    "d7a62c8", "The prefill step as logged later, with the FLOP of the perceptron's first product."
+)
+earlier = OtherLog(
+    "5e270bf", "The attention of the prefill step as logged earlier, its result not contiguous."
+)
+
+
+def _compared(inputs: Mapping[str, Any]) -> list[Comparison]:
+    printed = printed_data("ulysses_prefill")[Run.accepted(inputs).log]
+    return equal(printed, evaluate(inputs))
 
 
 def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
