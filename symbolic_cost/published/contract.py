@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
@@ -19,8 +20,8 @@ MODULES = {
     "narayanan-2021": "narayanan_2021",
     "megatron-report": "megatron_report",
     "ulysses-prefill": "ulysses_prefill",
-    "ulysses-prefill-later": "ulysses_prefill.later",
-    "ulysses-prefill-earlier": "ulysses_prefill.earlier",
+    "ulysses-prefill-later": "ulysses_prefill:later",
+    "ulysses-prefill-earlier": "ulysses_prefill:earlier",
     "module-profile": "module_profile",
     "gpipe-2019": "gpipe_2019",
     "zero-2019": "zero_2019",
@@ -32,7 +33,7 @@ MODULES = {
     "vtrain-2024": "vtrain_2024",
     "nersc-2024": "nersc_2024",
 }
-"""Module by the name of the publication."""
+"""Module by the name of the publication; "module:name" is one of several in it."""
 
 
 _FLOAT_DIGITS = 17
@@ -72,8 +73,13 @@ class Reproduction:
 
     @property
     def total(self) -> int:
-        """How many were printed."""
+        """How many printed numbers are compared."""
         return sum(row.match is not None for row in self.rows)
+
+    @property
+    def uncompared(self) -> int:
+        """How many printed numbers are listed without being compared."""
+        return sum(row.match is None and row.published is not None for row in self.rows)
 
 
 class Publication(Protocol):
@@ -100,7 +106,9 @@ def publication(name: str) -> Publication:
     """
     if name not in MODULES:
         raise UnknownNameError(unknown("publication", name, MODULES))
-    return cast("Publication", import_module(f"symbolic_cost.published.{MODULES[name]}"))
+    module, _, attribute = MODULES[name].partition(":")
+    found = import_module(f"symbolic_cost.published.{module}")
+    return cast("Publication", getattr(found, attribute) if attribute else found)
 
 
 def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:
@@ -152,6 +160,18 @@ def compared(key: str, published: str, value: float | Fraction) -> Comparison:
     """
     computed = rounded_like(published, value)
     return Comparison(key, published, computed, Decimal(computed) == Decimal(published))
+
+
+def equal(printed: Mapping[str, object], found: Mapping[str, object]) -> list[Comparison]:
+    """Compare values that were printed to the letter, by key; what is no text is JSON."""
+    return [
+        Comparison(key, _json(value), _json(found[key]), value == found[key])
+        for key, value in printed.items()
+    ]
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def rounded_like(printed: str, value: float | Fraction) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sympy import Expr
 
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.reading import json_value, read_text
+from symbolic_cost.symbols import exact, symbol
 
 LARGEST = 10**15
 """No size or degree of a model is larger; what is, was mistyped."""
@@ -50,6 +52,17 @@ class Inputs(BaseModel):
     def contradictions(self) -> list[str]:
         """Say which inputs do not go together."""
         return []
+
+    def bound(self, fields: str) -> dict[Expr, Expr]:
+        """Return the exact number of every symbol that is given.
+
+        Args:
+            fields: names of fields, which are those of their symbols; with another symbol's name
+                as "symbol=field".
+        """
+        pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in fields.split()]
+        numbers = {symbol(name): getattr(self, field) for name, field in pairs}
+        return {name: exact(number) for name, number in numbers.items() if number is not None}
 
     @classmethod
     def _said(cls, problem: Any) -> str:  # noqa: ANN401 - pydantic's record of a problem

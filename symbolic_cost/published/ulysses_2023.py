@@ -126,7 +126,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
         InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
-    numbers = {l: run.l, e: run.e, h: run.h, k: run.k or run.h, s1: run.s1}
+    numbers = {k: Integer(run.h)} | run.bound("l e h s1 k")
     values = {
         "aggregate_qkv": aggregate("q", "k", "v"),
         "aggregate_out": aggregate("context"),
@@ -135,8 +135,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
         "buffer_bytes": run.beta * aggregate("q") / s1,
         "sent_bytes": run.beta * sent(),
     }
-    bound = {symbol: Integer(number) for symbol, number in numbers.items()}
-    return {name: float(value(form.xreplace(bound))) for name, form in values.items()}
+    return {name: float(value(form.xreplace(numbers))) for name, form in values.items()}
 
 
 def reproduce() -> list[Comparison]:

@@ -1,9 +1,9 @@
 """Step times of Megatron-DeepSpeed runs on A100 clusters, predicted from declared costs.
 
 FLOP, bytes and collectives are derived from the declared GPT under the run's placement, times from
-the machine's rates, links and fitted efficiencies, the bubble from the schedule. The measured runs
-are not part of this library; its efficiencies were fitted to one half of them (see
-`systems.calibration`), and `reports/accuracy` says how well they do.
+the machine's rates, links and fitted efficiencies, the bubble from the schedule. No measured time
+is printed in the paper, so none is compared; the efficiencies were fitted to one half of the runs
+published beside it (see `systems.calibration`), and `reports/accuracy` says how well they do.
 
 Source: vtrain-2024, tables of measured step times; full recomputation, 1F1B, fp16, f = 4 e.
 """

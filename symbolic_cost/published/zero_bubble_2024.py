@@ -22,7 +22,7 @@ from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
 from symbolic_cost.published.printed import not_recomputed, printed_rows
-from symbolic_cost.symbols import T_B, T_F, T_W, M, alpha, exact, pp
+from symbolic_cost.symbols import T_B, T_F, T_W, M, alpha, pp
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
     "p": 8,
@@ -118,9 +118,7 @@ def reproduce() -> list[Comparison]:
 
 def _rates(inputs: Mapping[str, Any]) -> dict[str, Fraction]:
     run = Run.accepted(inputs)
-    times = {T_F: run.T_F, T_B: run.T_B, T_W: run.T_W, alpha: run.T_comm}
-    bound = {pp: run.p, M: run.m} | times
-    numbers = {symbol: exact(number) for symbol, number in bound.items()}
+    numbers = run.bound("pp=p M=m T_F T_B T_W alpha=T_comm")
     return {
         column: Fraction(value(bubble_rate(name).xreplace(numbers)))
         for column, name in _SCHEDULES.items()

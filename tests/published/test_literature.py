@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symbolic_cost.cli.sheets.reproduce import summary
 from symbolic_cost.errors import InputError
 from symbolic_cost.parallel.orders import Pass
 from symbolic_cost.parallel.schedules import schedule
@@ -36,6 +37,15 @@ def test_every_printed_number_is_matched_or_explained(name, matched, listed):
     assert (found.matched, found.total, len(found.rows)) == (matched, matched, listed)
     assert all(row.note for row in found.rows if row.match is None)
     assert all(row.published for row in found.rows)
+
+
+def test_numbers_that_are_not_compared_are_no_matches():
+    found = contract.reproduce("llama3-2024")
+    text = "6 of 6 compared numbers match; 3 published numbers are not compared"
+    assert summary(found) == text
+    assert summary(contract.reproduce("ulysses-2023")) == "5 of 5 published numbers match"
+    other = contract.reproduce("llama3-2024", llama3_2024.PUBLISHED_INPUTS)
+    assert summary(other) == "nothing here was published to be compared"
 
 
 def test_zero_cells_are_rounded_or_truncated():

@@ -57,7 +57,7 @@ def test_every_printed_number(module, counts):
 
 
 def test_a_wrong_shape_is_noticed():
-    found = bert.evaluate({**bert.PUBLISHED_INPUTS, "b": 1})
+    found = bert.evaluate({**bert.inputs, "b": 1})
     published = {row.key: row.published for row in bert.reproduce()}
     key = "detailed||BertModel|macs"
     assert (found[key], published[key]) == ("11.17 GMACs", "44.7 GMACs")
@@ -98,7 +98,7 @@ def test_report_is_the_approved_text():
     """The approved text; rates differ from the print in digits that hang on unrounded latencies."""
     for name, module in (("bert", bert), ("gpt2", gpt2)):
         lines = (GOLDEN / f"{name}_profile.txt").read_text("utf-8")
-        assert module.report(module.PUBLISHED_INPUTS) + "\n" == lines
+        assert module.report(module.inputs) + "\n" == lines
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_printed_number_stands_for_a_span():
 @pytest.mark.parametrize(
     ("inputs", "texts"),
     [
-        ({"bert": {**bert.PUBLISHED_INPUTS, "n": 7}}, ["e = 768 is not divisible by n = 7"]),
+        ({"bert": {**bert.inputs, "n": 7}}, ["e = 768 is not divisible by n = 7"]),
         ({"brt": {}}, ["unknown profile 'brt': did you mean bert?"]),
         (
             {"bert": {"b": 0, "x": 1}},
@@ -144,7 +144,7 @@ def test_a_printed_number_stands_for_a_span():
         (
             {
                 "bert": {
-                    **bert.PUBLISHED_INPUTS,
+                    **bert.inputs,
                     "latencies": {
                         "detailed|encodr|BertEncoder|latency": "1 ms",
                         "detailed|pooler|BertPooler|latency": "-1 ms",
@@ -154,7 +154,7 @@ def test_a_printed_number_stands_for_a_span():
             ["unknown module 'encodr': did you mean encoder", "latency of module 'pooler'"],
         ),
         (
-            {"gpt2": {**gpt2.PUBLISHED_INPUTS, "latencies": {"embedding": "1 ms"}}},
+            {"gpt2": {**gpt2.inputs, "latencies": {"embedding": "1 ms"}}},
             ["latency 'embedding': write for example"],
         ),
     ],
@@ -168,9 +168,9 @@ def test_refuses(inputs, texts):
 
 def test_inputs_of_one_profile_are_enough():
     words = {"tensor": "BertModel(add_pooling_layer=True), eval mode, fp32"}
-    found = module_profile.evaluate({**bert.PUBLISHED_INPUTS, **words})
-    assert found == bert.evaluate(bert.PUBLISHED_INPUTS)
-    assert module_profile.evaluate(gpt2.PUBLISHED_INPUTS) == gpt2.evaluate(gpt2.PUBLISHED_INPUTS)
+    found = module_profile.evaluate({**bert.inputs, **words})
+    assert found == bert.evaluate(bert.inputs)
+    assert module_profile.evaluate(gpt2.inputs) == gpt2.evaluate(gpt2.inputs)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_both_are_one_publication():
     result = reproduce("module-profile")
     assert (result.matched, result.total) == (177 + 63 + 109 + 43, 392)
     assert set(publication("module-profile").PUBLISHED_INPUTS) == {"bert", "gpt2"}
-    assert json.dumps(module_profile.evaluate({"bert": bert.PUBLISHED_INPUTS}))
+    assert json.dumps(module_profile.evaluate({"bert": bert.inputs}))
 
 
 def symbols_of(names):

@@ -75,7 +75,7 @@ def test_every_departure_is_named_and_changes_something():
     names = [departure.name for departure in BOOKS + SLIPS]
     assert len(names) == len(set(names))
     for departure in BOOKS + SLIPS:
-        for strategy in departure.strategies:
+        for strategy in departure.where:
             changed = [
                 departure.change(row, scheme) != (row,)
                 for scheme in SCHEMES

@@ -42,10 +42,16 @@ def _verdict(row: Comparison, notes: list[str]) -> str:
 
 
 def summary(result: Reproduction) -> str:
-    """Say how many numbers match."""
+    """Say how many numbers match, and how many are not compared.
+
+    Six matches beside three measured numbers are not six of nine, nor six of six published ones.
+    """
     if not result.total:
         return "nothing here was published to be compared"
-    return f"{result.matched} of {result.total} published numbers match"
+    if not result.uncompared:
+        return f"{result.matched} of {result.total} published numbers match"
+    matched = f"{result.matched} of {result.total} compared numbers match"
+    return f"{matched}; {result.uncompared} published numbers are not compared"
 
 
 def reproduction_json(result: Reproduction, formulas: Mapping[str, Expr]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Expr
 
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.symbols import F_m, T_step, exact, symbol
+from symbolic_cost.symbols import F_m, exact
 
 NAMES = {
     "a": "h",
@@ -58,9 +58,5 @@ class Training(Inputs):
 
     def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol that is given."""
-        given = {symbol(name): getattr(self, name) for name in _SIZES}
-        given |= {F_m: exact(self.peak_tflops) * 10**12, T_step: self.iter_s_present}
-        return {key: exact(size) for key, size in given.items() if size is not None}
-
-
-_SIZES = ("b", "l", "e", "h", "m1", "n_layers", "V", "pp", "R", "B")
+        found = self.bound("b l e h m1 n_layers V pp R B T_step=iter_s_present")
+        return found | {F_m: exact(self.peak_tflops) * 10**12}

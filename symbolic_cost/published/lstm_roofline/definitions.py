@@ -8,9 +8,9 @@ from sympy import Expr, Integer, Piecewise, ceiling
 
 from symbolic_cost.extrema import Min
 from symbolic_cost.published.lstm_roofline.inputs import Structure, term
+from symbolic_cost.published.lstm_roofline.tiles import reloads
 from symbolic_cost.symbols import alpha, alpha_m, named, s, t_k
 from symbolic_cost.systems.rooflines import ROOFLINES
-from symbolic_cost.systems.tiles import square
 
 ZERO = Integer(0)
 ROOFLINE = ROOFLINES["ridge"]
@@ -134,15 +134,13 @@ class Definitions(dict[str, Expr]):
 
     def _traffic(self, name: str, level: str, sizes: Sizes) -> Expr:
         side = ZERO if self.structure.algorithmic else TILES[level]
-        reloads = square(side).reloads(*sizes)
-        for label, times in (
-            ("AB", reloads.left),
-            ("AC", reloads.result),
-            ("BC", reloads.right),
-        ):
-            self.define(f"{name}.reload_{label}", times)
-        read = type(reloads)(named(f"{name}.reload_AB"), named(f"{name}.reload_BC"))
-        return self.define(f"{name}_bytes", read.traffic(*sizes, s))
+        left, right = reloads(side, *sizes)
+        left, _, right = (
+            self.define(f"{name}.reload_{matrices}", times)
+            for matrices, times in (("AB", left), ("AC", Integer(1)), ("BC", right))
+        )
+        m, k, n = sizes
+        return self.define(f"{name}_bytes", s * (m * k * left + k * n * right + m * n))
 
     # ------------------------------------------------------------------ exchanges
 

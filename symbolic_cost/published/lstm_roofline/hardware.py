@@ -6,8 +6,8 @@ from sympy import Add, Expr, Integer, Mul, Piecewise
 
 from symbolic_cost.published.lstm_roofline.definitions import IB, TILES, ZERO, Definitions, F, W
 from symbolic_cost.published.lstm_roofline.inputs import PARTS, term
+from symbolic_cost.published.lstm_roofline.tiles import largest_square
 from symbolic_cost.symbols import dp, s
-from symbolic_cost.systems.tiles import largest_square
 
 BITS = Integer(8)
 GIB = Integer(2**30)

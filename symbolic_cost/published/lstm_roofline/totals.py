@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from sympy import And, Expr, Integer, Piecewise, floor
 
-from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions
+from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions, Sizes
 from symbolic_cost.published.lstm_roofline.hardware import GIB
 from symbolic_cost.published.lstm_roofline.inputs import CR, RC, term
 from symbolic_cost.published.lstm_roofline.parts import HIDDEN, PROJECTION, SOFTMAX, WIDTH, P, b
@@ -78,76 +78,67 @@ def step_limit(found: Definitions) -> None:
 # ---------------------------------------------------------------------- memory
 
 
-@dataclass(frozen=True)
-class _Shard:
-    """Sizes that one shard holds; the whole ones unless given."""
-
-    layers: Expr
-    hidden: tuple[Expr, Expr, Expr] = (b, 2 * e, WIDTH)
-    softmax: tuple[Expr, Expr, Expr] = (b, P, V)
-    projection: tuple[Expr, Expr, Expr] = (b, e, P)
-    lookup: tuple[Expr, Expr] = (b, V * e)
-
-    def elements(self) -> dict[str, tuple[Expr, Expr, Expr]]:
-        """Return weights, activations and elementwise memory of each part [element]."""
-        rows, inputs, width = self.hidden
-        steps = l * self.layers
-        cell = rows * inputs * steps
-        words, summed, vocabulary = self.softmax
-        lines, wide, narrow = self.projection
-        looked_up, table = self.lookup
-        return {
-            "embedding": (table, looked_up * l * e, ZERO),
-            "hidden": ((inputs + 1) * width * self.layers, cell, cell / 2 * 9),
-            "softmax": (
-                (summed + 1) * vocabulary,
-                words * l * vocabulary,
-                2 * words * l * vocabulary + words * l,
-            ),
-            "projection": ((wide + 1) * narrow, lines * l * narrow, lines * l * narrow),
-        }
-
-
 def memory(found: Definitions) -> None:
     """Define what a data shard and a model shard of it need [GiB], and how much is too much."""
     summed = P if found.keeps("width of the softmax weight") else e
-    _needs(found, "data_shard", _Shard(n_layers, softmax=(b, summed, V)))
-    _needs(found, "model_shard", _model_shard(found, summed))
+    whole = {"hidden": (b, 2 * e, WIDTH), "softmax": (b, summed, V), "projection": (b, e, P)}
+    _needs(found, "data_shard", n_layers, whole, (b, V * e))
+    first, second = (term("schedule", f"kp_embedding_dim{place}") for place in (1, 2))
+    nodes = first if found.structure.kind("embedding") == CR else first * second
+    table = V * e if found.keeps("whole embedding") else V * e / nodes
+    spread = {part: _spread(found, part, sizes) for part, sizes in whole.items()}
+    _needs(found, "model_shard", named("layers_per_stage"), spread, (b / nodes, table))
     if found.keeps("memory of a model shard"):
-        for kind in ("weight", "activation", "pointwise"):
+        for kind in _KINDS:
             found[f"mem.model_shard.{kind}"] = named(f"mem.data_shard.{kind}")
 
 
-def _needs(found: Definitions, shard: str, held: _Shard) -> None:
-    elements = held.elements()
+_KINDS = ("weight", "activation", "pointwise")
+
+
+def _needs(
+    found: Definitions,
+    shard: str,
+    layers: Expr,
+    held: Mapping[str, Sizes],
+    lookup: tuple[Expr, Expr],
+) -> None:
+    """Define what one shard needs, by part and by kind.
+
+    Args:
+        found: the definitions.
+        shard: its name.
+        layers: that it holds.
+        held: rows, inner width and columns of its products by part.
+        lookup: rows that it looks up per token, and elements of its table.
+    """
+    elements = _elements(layers, held, lookup)
     for part, sizes in elements.items():
         found.define(f"mem.{shard}.{part}", s * sum(sizes, ZERO) / GIB)
     total = sum((named(f"mem.{shard}.{part}") for part in elements), ZERO)
     total = found.define(f"mem.{shard}.total", total)
     found.define(f"mem.{shard}.total_again", total)
-    for kind, sizes in zip(
-        ("weight", "activation", "pointwise"), zip(*elements.values(), strict=True), strict=True
-    ):
+    for kind, sizes in zip(_KINDS, zip(*elements.values(), strict=True), strict=True):
         found.define(f"mem.{shard}.{kind}", s * sum(sizes, ZERO) / GIB)
     found.define(f"mem.{shard}.overflow_rate", total * GIB / named("capacity.memory"))
 
 
-def _model_shard(found: Definitions, summed: Expr) -> _Shard:
-    first, second = (term("schedule", f"kp_embedding_dim{place}") for place in (1, 2))
-    nodes = first if found.structure.kind("embedding") == CR else first * second
-    table = V * e if found.keeps("whole embedding") else V * e / nodes
-    return _Shard(
-        named("layers_per_stage"),
-        hidden=_spread(found, "hidden", (b, 2 * e, WIDTH)),
-        softmax=_spread(found, "softmax", (b, summed, V)),
-        projection=_spread(found, "projection", (b, e, P)),
-        lookup=(b / nodes, table),
-    )
+def _elements(
+    layers: Expr, held: Mapping[str, Sizes], lookup: tuple[Expr, Expr]
+) -> dict[str, Sizes]:
+    """Return weights, activations and elementwise memory of each part [element]."""
+    (rows, inputs, width), (words, summed, vocabulary), (lines, wide, narrow) = held.values()
+    cell, scores, projected = rows * inputs * l * layers, words * l * vocabulary, lines * l * narrow
+    looked_up, table = lookup
+    return {
+        "embedding": (table, looked_up * l * e, ZERO),
+        "hidden": ((inputs + 1) * width * layers, cell, cell / 2 * 9),
+        "softmax": ((summed + 1) * vocabulary, scores, 2 * scores + words * l),
+        "projection": ((wide + 1) * narrow, projected, projected),
+    }
 
 
-def _spread(
-    found: Definitions, part: str, sizes: tuple[Expr, Expr, Expr]
-) -> tuple[Expr, Expr, Expr]:
+def _spread(found: Definitions, part: str, sizes: Sizes) -> Sizes:
     """Return rows, inner width and columns of one node; only RC leaves the inner width whole."""
     rows, inner, columns = sizes
     first, second = (term("schedule", f"kp_{part}_dim{place}") for place in (1, 2))

@@ -9,11 +9,10 @@ Source: megatron-report.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.megatron_report.amounts import CORRECTED, Amounts, Slip
 from symbolic_cost.published.megatron_report.figures import figures, peaks
 from symbolic_cost.published.megatron_report.run import Run
@@ -75,11 +74,7 @@ def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
 
 def reproduce() -> list[Comparison]:
     """Compare every printed figure with its computed value."""
-    found = evaluate(PUBLISHED_INPUTS)
-    return [
-        Comparison(key, _text(printed), _text(found[key]), printed == found[key])
-        for key, printed in printed_data("megatron_report")["values"].items()
-    ]
+    return equal(printed_data("megatron_report")["values"], evaluate(PUBLISHED_INPUTS))
 
 
 def _derived(amounts: Amounts) -> dict[str, Any]:
@@ -108,7 +103,3 @@ def _causes(run: Run, true: Figures) -> dict[str, list[Slip]]:
             if alone[name] != true[name]:
                 slips.append(slip)
     return causes
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sympy import Expr, Integer
 
@@ -12,8 +11,7 @@ from symbolic_cost.parallel.groups import MOST_RANKS
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
+class Precision(NamedTuple):
     """Words per parameter and per logit.
 
     Args:
@@ -123,15 +121,6 @@ class Run(Inputs):
     @property
     def bindings(self) -> dict[Expr, Expr]:
         """Number by symbol."""
-        numbers = {
-            symbols.b: self.micro_batch,
-            symbols.l: self.seq,
-            symbols.e: self.hidden,
-            symbols.h: self.heads,
-            symbols.f: self.mlp_width,
-            symbols.V: self.padded_vocab,
-            symbols.n_layers: self.layers,
-            symbols.m1: self.tp,
-            symbols.s: self.words.word,
-        }
-        return {symbol: Integer(number) for symbol, number in numbers.items()}
+        return self.bound(
+            "b=micro_batch l=seq e=hidden h=heads f=mlp_width V=padded_vocab n_layers=layers m1=tp"
+        ) | {symbols.s: Integer(self.words.word)}

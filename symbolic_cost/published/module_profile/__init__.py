@@ -16,13 +16,11 @@ from sympy import Expr
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.module_profile import bert, gpt2
+from symbolic_cost.published.module_profile.printed import PRINTED
 
-_PROFILES = {"bert": bert, "gpt2": gpt2}
+bert, gpt2 = PRINTED["bert"], PRINTED["gpt2"]
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    name: module.PUBLISHED_INPUTS for name, module in _PROFILES.items()
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = {name: one.inputs for name, one in PRINTED.items()}
 """Inputs of both profiles."""
 
 
@@ -30,7 +28,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Compute every number of one profile or both, as printed.
 
     Args:
-        inputs: "bert" and "gpt2", each as the module of that name takes them; or those of one
+        inputs: "bert" and "gpt2", each as the shape of that name takes them; or those of one
             alone, a BERT if there are token types T.
 
     Raises:
@@ -38,18 +36,18 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if {"b", "l", "e"} <= set(inputs):
         return (bert if "T" in inputs else gpt2).evaluate(inputs)
-    lost = [unknown("profile", name, _PROFILES) for name in inputs if name not in _PROFILES]
+    lost = [unknown("profile", name, PRINTED) for name in inputs if name not in PRINTED]
     if lost:
         raise InputError(lost)
-    return {name: _PROFILES[name].evaluate(given) for name, given in inputs.items()}
+    return {name: PRINTED[name].evaluate(given) for name, given in inputs.items()}
 
 
 def reproduce() -> list[Comparison]:
     """Compare every printed number of both profiles with its computed value."""
     return [
         replace(row, key=f"{name}|{row.key}")
-        for name, module in _PROFILES.items()
-        for row in module.reproduce()
+        for name, one in PRINTED.items()
+        for row in one.reproduce()
     ]
 
 
@@ -57,6 +55,6 @@ def formulas() -> dict[str, Expr]:
     """Return the formula of every count of a module by the key of its number."""
     return {
         f"{name}|{key}": expr
-        for name, module in _PROFILES.items()
-        for key, expr in module.formulas().items()
+        for name, one in PRINTED.items()
+        for key, expr in one.formulas().items()
     }

@@ -7,17 +7,12 @@ module matches. What no module names, the top module runs itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer
 
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
-
-DROPOUT = "p=0.1, inplace=False"
-_LINEAR = "in_features={%s}, out_features={%s}, bias=True"
-_NORM = "({e},), eps=1e-12, elementwise_affine=True"
-_FUSED_NORM = "torch.Size([{e}]), eps=1e-05, elementwise_affine=True"
 
 
 @dataclass(frozen=True)
@@ -46,149 +41,85 @@ class Module:
         return (*self.ops, *inner)
 
 
-def _list(name: str, repeat: Expr, *children: Module) -> Module:
-    return Module(name, "ModuleList", children=children, repeat=repeat)
+BERT = """
+: BertModel
+  embeddings: BertEmbeddings <- embedding
+    word_embeddings: Embedding <- embedding.token | {v}, {e}, padding_idx=0
+    position_embeddings: Embedding <- embedding.position | {p}, {e}
+    token_type_embeddings: Embedding <- embedding.type | {types}, {e}
+    LayerNorm: LayerNorm <- embedding.norm | NORM
+    dropout: Dropout <- embedding.dropout | p=0.1, inplace=False
+  encoder: BertEncoder
+    layer: ModuleList *
+      : BertLayer
+        attention: BertAttention
+          self: BertSelfAttention <- block.attention.core
+            query: Linear <- block.attention.q | in_features={e}, out_features={e}, bias=True
+            key: Linear <- block.attention.k | in_features={e}, out_features={e}, bias=True
+            value: Linear <- block.attention.v | in_features={e}, out_features={e}, bias=True
+            dropout: Dropout <- block.attention.core.dropout | p=0.1, inplace=False
+          output: BertSelfOutput <- block.attention.residual
+            dense: Linear <- block.attention.proj | in_features={e}, out_features={e}, bias=True
+            LayerNorm: LayerNorm <- block.attention.norm | NORM
+            dropout: Dropout <- block.attention.dropout | p=0.1, inplace=False
+        intermediate: BertIntermediate
+          dense: Linear <- block.mlp.fc1 | in_features={e}, out_features={f}, bias=True
+          intermediate_act_fn: GELUActivation <- block.mlp.act
+        output: BertOutput <- block.mlp.residual
+          dense: Linear <- block.mlp.fc2 | in_features={f}, out_features={e}, bias=True
+          LayerNorm: LayerNorm <- block.mlp.norm | NORM
+          dropout: Dropout <- block.mlp.dropout | p=0.1, inplace=False
+  pooler: BertPooler <- pooler
+    dense: Linear <- pooler.dense | in_features={e}, out_features={w}, bias=True
+    activation: Tanh <- pooler.activation
+""".replace("NORM", "({e},), eps=1e-12, elementwise_affine=True")
+"""The modules of a bare BERT, by the names of Hugging Face."""
+
+MEGATRON = """
+: GPT2Model <- head.output
+  language_model: TransformerLanguageModel
+    embedding: Embedding <- embedding
+      word_embeddings: VocabParallelEmbedding <- embedding.token
+      position_embeddings: Embedding <- embedding.position | {p}, {e}
+      embedding_dropout: Dropout <- embedding.dropout | p=0.1, inplace=False
+    transformer: ParallelTransformer
+      layers: ModuleList *
+        : ParallelTransformerLayerPart1 <- block.attention
+          input_layernorm: FusedLayerNorm <- block.attention.norm | NORM
+          attention: ParallelSelfAttention <- block.attention.core
+            query_key_value: ColumnParallelLinear <- block.attention.qkv
+            scale_mask_softmax: FusedScaleMaskSoftmax <- block.attention.core.softmax
+            attention_dropout: Dropout <- block.attention.core.dropout | p=0.1, inplace=False
+            dense: RowParallelLinear <- block.attention.proj
+        : ParallelTransformerLayerPart2 <- block.mlp
+          post_attention_layernorm: FusedLayerNorm <- block.mlp.norm | NORM
+          mlp: ParallelMLP <- block.mlp.act
+            dense_h_to_4h: ColumnParallelLinear <- block.mlp.fc1
+            dense_4h_to_h: RowParallelLinear <- block.mlp.fc2
+      final_layernorm: FusedLayerNorm <- head.norm | NORM
+""".replace("NORM", "torch.Size([{e}]), eps=1e-05, elementwise_affine=True")
+"""The modules of a Megatron-LM GPT-2, whose layers are split in two."""
 
 
-def _linear(name: str, op: str, inner: str, outer: str) -> Module:
-    return Module(name, "Linear", (op,), _LINEAR % (inner, outer))
+def tree(text: str, repeat: Expr) -> Module:
+    """Return the modules of indented lines `name: class * <- op op | description`.
 
-
-def bert_modules(n_layers: Expr) -> Module:
-    """Return the modules of a bare BERT, by the names of Hugging Face."""
-    return Module(
-        "",
-        "BertModel",
-        children=(
-            Module(
-                "embeddings",
-                "BertEmbeddings",
-                ("embedding",),
-                children=(
-                    Module(
-                        "word_embeddings",
-                        "Embedding",
-                        ("embedding.token",),
-                        "{v}, {e}, padding_idx=0",
-                    ),
-                    Module("position_embeddings", "Embedding", ("embedding.position",), "{p}, {e}"),
-                    Module(
-                        "token_type_embeddings", "Embedding", ("embedding.type",), "{types}, {e}"
-                    ),
-                    Module("LayerNorm", "LayerNorm", ("embedding.norm",), _NORM),
-                    Module("dropout", "Dropout", ("embedding.dropout",), DROPOUT),
-                ),
-            ),
-            Module("encoder", "BertEncoder", children=(_list("layer", n_layers, _bert_layer()),)),
-            Module(
-                "pooler",
-                "BertPooler",
-                ("pooler",),
-                children=(
-                    _linear("dense", "pooler.dense", "e", "w"),
-                    Module("activation", "Tanh", ("pooler.activation",)),
-                ),
-            ),
-        ),
-    )
-
-
-def _bert_layer() -> Module:
-    attention = "block.attention"
-    projections = {"query": "q", "key": "k", "value": "v"}
-    own = Module(
-        "self",
-        "BertSelfAttention",
-        (f"{attention}.core",),
-        children=(
-            *(_linear(name, f"{attention}.{op}", "e", "e") for name, op in projections.items()),
-            Module("dropout", "Dropout", (f"{attention}.core.dropout",), DROPOUT),
-        ),
-    )
-    wide = Module(
-        "intermediate",
-        "BertIntermediate",
-        children=(
-            _linear("dense", "block.mlp.fc1", "e", "f"),
-            Module("intermediate_act_fn", "GELUActivation", ("block.mlp.act",)),
-        ),
-    )
-    attended = _bert_output("BertSelfOutput", attention, f"{attention}.proj", "e")
-    return Module(
-        "",
-        "BertLayer",
-        children=(
-            Module("attention", "BertAttention", children=(own, attended)),
-            wide,
-            _bert_output("BertOutput", "block.mlp", "block.mlp.fc2", "f"),
-        ),
-    )
-
-
-def _bert_output(cls: str, branch: str, dense: str, inner: str) -> Module:
-    return Module(
-        "output",
-        cls,
-        (f"{branch}.residual",),
-        children=(
-            _linear("dense", dense, inner, "e"),
-            Module("LayerNorm", "LayerNorm", (f"{branch}.norm",), _NORM),
-            Module("dropout", "Dropout", (f"{branch}.dropout",), DROPOUT),
-        ),
-    )
-
-
-def megatron_modules(n_layers: Expr) -> Module:
-    """Return the modules of a Megatron-LM GPT-2, whose layers are split in two."""
-    embedding = Module(
-        "embedding",
-        "Embedding",
-        ("embedding",),
-        children=(
-            Module("word_embeddings", "VocabParallelEmbedding", ("embedding.token",)),
-            Module("position_embeddings", "Embedding", ("embedding.position",), "{p}, {e}"),
-            Module("embedding_dropout", "Dropout", ("embedding.dropout",), DROPOUT),
-        ),
-    )
-    layers = _list("layers", n_layers, _megatron_attention(), _megatron_mlp())
-    last = Module("final_layernorm", "FusedLayerNorm", ("head.norm",), _FUSED_NORM)
-    transformer = Module("transformer", "ParallelTransformer", children=(layers, last))
-    language = Module(
-        "language_model", "TransformerLanguageModel", children=(embedding, transformer)
-    )
-    return Module("", "GPT2Model", ("head.output",), children=(language,))
-
-
-def _megatron_attention() -> Module:
-    path = "block.attention"
-    attention = Module(
-        "attention",
-        "ParallelSelfAttention",
-        (f"{path}.core",),
-        children=(
-            Module("query_key_value", "ColumnParallelLinear", (f"{path}.qkv",)),
-            Module("scale_mask_softmax", "FusedScaleMaskSoftmax", (f"{path}.core.softmax",)),
-            Module("attention_dropout", "Dropout", (f"{path}.core.dropout",), DROPOUT),
-            Module("dense", "RowParallelLinear", (f"{path}.proj",)),
-        ),
-    )
-    norm = Module("input_layernorm", "FusedLayerNorm", (f"{path}.norm",), _FUSED_NORM)
-    return Module("", "ParallelTransformerLayerPart1", (path,), children=(norm, attention))
-
-
-def _megatron_mlp() -> Module:
-    path = "block.mlp"
-    mlp = Module(
-        "mlp",
-        "ParallelMLP",
-        (f"{path}.act",),
-        children=(
-            Module("dense_h_to_4h", "ColumnParallelLinear", (f"{path}.fc1",)),
-            Module("dense_4h_to_h", "RowParallelLinear", (f"{path}.fc2",)),
-        ),
-    )
-    norm = Module("post_attention_layernorm", "FusedLayerNorm", (f"{path}.norm",), _FUSED_NORM)
-    return Module("", "ParallelTransformerLayerPart2", (path,), children=(norm, mlp))
+    Args:
+        text: of the lines; what stands inside a module marked * is repeated.
+        repeat: how often.
+    """
+    waiting: list[tuple[int, Module]] = []
+    for line in reversed(text.strip().splitlines()):  # what is inside comes first
+        depth = len(line) - len(line.lstrip())
+        inside = [module for at, module in reversed(waiting) if at > depth]
+        waiting = [(at, module) for at, module in waiting if at <= depth]
+        head, _, extra = line.strip().partition(" | ")
+        head, _, ops = head.partition(" <- ")
+        name, _, cls = head.partition(": ")
+        cls, *mark = cls.split()
+        module = Module(name, cls, tuple(ops.split()), extra, tuple(inside))
+        waiting.append((depth, replace(module, repeat=repeat) if mark else module))
+    return waiting[0][1]
 
 
 _CLASSES = {

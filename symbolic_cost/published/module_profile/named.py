@@ -12,7 +12,7 @@ from symbolic_cost.models.fields import is_size
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.published.inputs import read_inputs
 from symbolic_cost.published.module_profile.counted import VERSION_2021, VERSION_2023
-from symbolic_cost.published.module_profile.modules import Module, bert_modules
+from symbolic_cost.published.module_profile.modules import BERT, Module, tree
 from symbolic_cost.published.module_profile.profile import Profile, profile
 
 VERSIONS = {"2023": VERSION_2023, "2021": VERSION_2021}
@@ -61,5 +61,5 @@ def _modules(model: Model) -> Module | None:
     """Return the tree of a model whose modules are known by the names of Hugging Face."""
     paths = tuple(part.path for part in model.parts)
     if paths == ("embedding", "block", "pooler") and model.source == "devlin-2018":
-        return bert_modules(model.parts[1].repeat)
+        return tree(BERT, model.parts[1].repeat)
     return None

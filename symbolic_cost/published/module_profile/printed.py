@@ -1,48 +1,192 @@
-"""The printed numbers of a profile, and their comparison with computed ones."""
+"""Two profiles as the profiler's document printed them, and their comparison with computed ones.
+
+BERT-base: the document says one sequence; four of 128 tokens are the only batch and length that
+give its numbers. GPT-2: the batch of 1024 that it says is the one of a whole step, of four
+sequences each; its parameters are partitioned over ranks, so that every table or factor of a
+product shows one element.
+
+Source: flops-profiler, README.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from pydantic import Field
+from sympy import Expr, Integer
+
 from symbolic_cost.errors import InputError
+from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.module_profile.figures import Figure
+from symbolic_cost.published.inputs import Count, Inputs, indivisible
+from symbolic_cost.published.module_profile.counted import (
+    VERSION_2021,
+    VERSION_2023,
+    Version,
+    counted,
+)
+from symbolic_cost.published.module_profile.figures import Figure, figures, formulas
+from symbolic_cost.published.module_profile.latencies import Run
+from symbolic_cost.published.module_profile.modules import BERT as BERT_MODULES
+from symbolic_cost.published.module_profile.modules import MEGATRON, tree
 from symbolic_cost.published.module_profile.numbers import printed
+from symbolic_cost.published.module_profile.profile import Profile, profile
+from symbolic_cost.published.module_profile.text import profile_text
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.symbols import n_layers
 
 _BARS = 3
 _PASSES = {"fwd latency": "fwd", "bwd latency": "bwd", "step latency": "step"}
 _NOTES = {"measured": "a measured latency, an input", "given": "a fact of the run, an input"}
 
 
+class Shape(Inputs):
+    """Sizes of a model (n heads, L layers), and latencies by the key of the printed number."""
+
+    b: Count
+    l: Count
+    e: Count
+    f: Count
+    n: Count
+    L: Count
+    V: Count
+    latencies: dict[str, str | float] = Field(default_factory=dict)
+
+    def contradictions(self) -> list[str]:
+        """Say that the heads do not divide the width."""
+        return indivisible("e", self.e, "n", self.n)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes by the names of the declared models."""
+        names = {"n": "h", "L": "n_layers"}
+        return {names.get(name, name): getattr(self, name) for name in "blefnLV"}
+
+    @property
+    def run(self) -> Run:
+        """Facts of the run."""
+        return Run()
+
+
+class BertShape(Shape):
+    """Sizes of a BERT; `tensor` says in words what was profiled."""
+
+    P: Count
+    T: Count
+    tensor: str = ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes by the names of the declared models."""
+        return super().sizes | {"P": self.P, "T": self.T}
+
+
+class GPTShape(Shape):
+    """Sizes of a GPT-2 and its run; `params` says in words how parameters are kept."""
+
+    train_batch: Count
+    world: Count = 1
+    mp: Count = 1
+    params: str = ""
+
+    def contradictions(self) -> list[str]:
+        """Say that heads do not divide the width, or devices the world."""
+        return [*super().contradictions(), *indivisible("world", self.world, "mp", self.mp)]
+
+    @property
+    def run(self) -> Run:
+        """Facts of the run."""
+        return Run(world=self.world, mp=self.mp, batch=self.train_batch)
+
+
 @dataclass(frozen=True)
 class Printed:
-    """What was printed.
+    """A profile that was printed.
 
     Args:
-        inputs: sizes and facts of the run.
-        numbers: text by key; "section|place|class|field".
-        checks: by key: "closed" follows from the shape, "derived" from latencies as well,
-            "measured" and "given" are inputs.
+        name: of its data, whose numbers have the key "section|place|class|field" and a check:
+            "closed" follows from the shape, "derived" from latencies as well, "measured" and
+            "given" are inputs.
+        shape: its inputs.
+        declared: makes the model of sizes.
+        modules: of the model.
+        version: of the profiler.
+        step: at which the text says that it was taken.
+        partitioned: whether parameters are partitioned over ranks.
     """
 
-    inputs: Mapping[str, int]
-    numbers: Mapping[str, str]
-    checks: Mapping[str, str]
+    name: str
+    shape: type[Shape]
+    declared: Callable[..., Any]
+    modules: str
+    version: Version
+    step: int
+    partitioned: bool = False
 
-    def latencies(self) -> dict[str, str]:
-        """Return the measured latencies by key."""
-        return {key: text for key, text in self.numbers.items() if self.checks[key] == "measured"}
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Sizes, facts of the run, and the latency of every module by the key of its number."""
+        data = printed_data(self.name)
+        measured = {key: text for key, text, check in data["numbers"] if check == "measured"}
+        return {**data["inputs"], "latencies": measured}
 
-    def compared(self, found: Iterable[Figure]) -> list[Comparison]:
+    def profile(self, inputs: Mapping[str, Any]) -> Profile:
+        """Profile a model of any sizes.
+
+        Args:
+            inputs: of the shape.
+
+        Raises:
+            InputError: every problem of the inputs.
+        """
+        shape = self.shape.accepted(inputs)
+        return profile(
+            self.declared(**shape.sizes).model(),
+            modules=tree(self.modules, Integer(shape.L)),
+            version=self.version,
+            latencies=grouped(shape.latencies),
+            run=shape.run,
+            partitioned=self.partitioned,
+        )
+
+    def evaluate(self, inputs: Mapping[str, Any]) -> dict[str, str]:
+        """Compute every number of the profile as printed, by key; see `profile`."""
+        return {figure.key: figure.text for figure in figures(self.profile(inputs))}
+
+    def report(self, inputs: Mapping[str, Any]) -> str:
+        """Write the profile as text; see `profile`."""
+        return profile_text(self.profile(inputs), self.step)
+
+    def reproduce(self) -> Iterator[Comparison]:
         """Compare every printed number: to the letter, or the spans of what was measured."""
-        computed = {figure.key: figure for figure in found}
-        return [
-            _compared(key, text, self.checks[key], computed[key])
-            for key, text in self.numbers.items()
-        ]
+        computed = {figure.key: figure for figure in figures(self.profile(self.inputs))}
+        for key, text, check in printed_data(self.name)["numbers"]:
+            yield _compared(key, text, check, computed[key])
+
+    def formulas(self) -> dict[str, Expr]:
+        """Return the formula of every count of a module by the key of its number."""
+        modules, model = tree(self.modules, n_layers), self.declared().model()
+        return formulas(counted(model, modules, self.version, partitioned=self.partitioned))
+
+
+PRINTED = {
+    "bert": Printed(
+        "bert_profile",
+        BertShape,
+        partial(BERT, heads=Heads.POOLER),
+        BERT_MODULES,
+        VERSION_2023,
+        step=3,
+    ),
+    "gpt2": Printed(
+        "gpt2_profile", GPTShape, GPT, MEGATRON, VERSION_2021, step=10, partitioned=True
+    ),
+}
+"""The profiles by name."""
 
 
 def _compared(key: str, text: str, check: str, figure: Figure) -> Comparison:
@@ -57,14 +201,6 @@ def _compared(key: str, text: str, check: str, figure: Figure) -> Comparison:
         figure.span.meets(printed(text)),
         "within the rounding of the printed latencies",
     )
-
-
-def read_printed(name: str) -> Printed:
-    """Read the printed numbers of a profile."""
-    data = printed_data(f"{name}_profile")
-    numbers = {key: text for key, text, _ in data["numbers"]}
-    checks = {key: check for key, _, check in data["numbers"]}
-    return Printed(data["inputs"], numbers, checks)
 
 
 def grouped(latencies: Mapping[str, str | float]) -> dict[str, Any]:

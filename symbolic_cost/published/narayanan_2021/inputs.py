@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Expr, Integer
 
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.symbols import F_m, P, R, X, exact, symbol, tokens
+from symbolic_cost.symbols import F_m, X, exact
 
 TERA = Integer(10**12)
 
@@ -56,16 +56,9 @@ class Run(Inputs):
 
     def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol that is given."""
-        given = {
-            **{symbol(name): getattr(self, name) for name in _SIZES},
-            F_m: exact(self.peak_tflops) * TERA,
-        }
-        if self.tflops_per_gpu is not None:
-            given[X] = exact(self.tflops_per_gpu) * TERA
-        return {key: exact(size) for key, size in given.items() if size is not None}
-
-
-_SIZES = ("e", "n_layers", "B", "R", "V", "l", "tokens")
+        rates = {F_m: self.peak_tflops, X: self.tflops_per_gpu}
+        found = {key: exact(rate) * TERA for key, rate in rates.items() if rate is not None}
+        return self.bound("e n_layers B R V l tokens") | found
 
 
 class Budget(Inputs):
@@ -78,4 +71,4 @@ class Budget(Inputs):
 
     def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol."""
-        return {P: exact(self.P), tokens: exact(self.T), R: exact(self.n), X: exact(self.X)}
+        return self.bound("P tokens=T R=n X")

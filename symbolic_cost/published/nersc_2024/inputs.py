@@ -11,7 +11,7 @@ from symbolic_cost.errors import unknown
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
 from symbolic_cost.published.nersc_2024.books import ALL_SLIPS
 from symbolic_cost.published.nersc_2024.declaration import Scheme
-from symbolic_cost.symbols import exact
+from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.systems.network import Hop, Hops, Link
 
 Latency = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -127,21 +127,13 @@ class StepInputs(Inputs):
         """Microbatches of one pipeline and step."""
         return self.global_batch_size // self.dp // self.micro_batch_size
 
-    def numbers(self) -> dict[str, Expr | int]:
+    def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol of the layers."""
-        degrees = self.degrees
-        return {
-            "b": self.micro_batch_size,
-            "l": self.l,
-            "e": self.e,
-            "f": self.width,
-            "h": self.h,
-            "m1": degrees["m1"],
-            "m2": degrees["m2"],
-            "panels": self.system.summa_nb,
-            "s": exact(self.system.element_size),
-            "mu": exact(self.system.mask_element_size),
-        }
+        degrees = {symbol(name): Integer(self.degrees[name]) for name in ("m1", "m2")}
+        own = self.bound("b=micro_batch_size l e f=width h")
+        return (
+            own | degrees | self.system.bound("panels=summa_nb s=element_size mu=mask_element_size")
+        )
 
     def contradictions(self) -> list[str]:
         """Say which degrees do not divide what they split, and which do not fit the domain."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from sympy import Add, Expr
 
@@ -27,8 +27,7 @@ PASSES: Mapping[str, tuple[Phase, ...]] = {
 """Phases of the two passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """One collective of a row.
 
     Args:
@@ -42,8 +41,7 @@ class Moved:
     message: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """Costs of one pass of a row.
 
     Args:
@@ -59,8 +57,7 @@ class Pass:
     moves: tuple[Moved, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One row.
 
     Args:
@@ -86,12 +83,12 @@ class Layer:
                 change(one.matrix),
                 change(one.vector),
                 change(one.traffic),
-                tuple(Moved(m.kind, m.mesh, change(m.message)) for m in one.moves),
+                tuple(move._replace(message=change(move.message)) for move in one.moves),
             )
             for name, one in self.passes.items()
         }
         activation, weights = change(self.activation), change(self.weights)
-        return Layer(self.name, self.block, self.on_matrix_units, passes, activation, weights)
+        return self._replace(passes=passes, activation=activation, weights=weights)
 
 
 @cache

@@ -12,7 +12,7 @@ from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Pass, handed_on, layers
-from symbolic_cost.symbols import exact, symbol
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.collectives import two_tier_rings
 from symbolic_cost.systems.network import Hops
 from symbolic_cost.systems.overlap import FULL, NONE, Overlap, pipelined
@@ -59,8 +59,7 @@ class Timed:
         self._repaired = given.repaired
         self.stages_layers = Integer(given.depth) / given.pp
         self.microbatches = Integer(given.microbatches)
-        numbers = {symbol(name): exact(number) for name, number in given.numbers().items()}
-        self._numbers = numbers
+        self._numbers = numbers = given.numbers()
         self.layers = tuple(
             layer.map(lambda expr: expr.xreplace(numbers))
             for layer in layers(given.scheme, given.repaired)

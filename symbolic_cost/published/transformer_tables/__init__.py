@@ -9,8 +9,11 @@ Source: subramanian-2024; tables of commit cf96a49, code of 917b558, corrections
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from importlib.resources import files
+from math import ulp
 from typing import Any
 
 from sympy import Add, Expr, Rational
@@ -18,13 +21,26 @@ from sympy import Add, Expr, Rational
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
 from symbolic_cost.published.transformer_tables.inputs import TableInputs
-from symbolic_cost.published.transformer_tables.printed import comparisons, configuration
 from symbolic_cost.published.transformer_tables.times import Cell, symbolic, table_row
+
+_DATA = files("symbolic_cost.published") / "data"
+_TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
+_TOTALS = "transformer_totals"
+_BLANK = "NaN"
+_DIGITS_OF_A_DOUBLE = 16
+
+
+def configuration() -> dict[str, Any]:
+    """Return the inputs for which the tables were printed."""
+    record = printed_data(_TOTALS)
+    return {**record["config"], "system": record["system"], "variant": "A"}
+
 
 PUBLISHED_INPUTS: Mapping[str, Any] = configuration()
 """The configuration that was printed: one block of GPT-3 175B on four A100."""
@@ -133,3 +149,37 @@ def _number(name: str, cell: Cell) -> float | int | str | None:
     # Only a latency times a logarithm is irrational.
     number = cell if cell.is_Rational else Rational(str(cell.evalf(_DIGITS)))
     return nearest(Fraction(value(number)))
+
+
+def comparisons(values: Mapping[str, Any]) -> Iterator[Comparison]:
+    """Compare every printed cell and total with the values of `evaluate`."""
+    for block, name in _TABLES.items():
+        for printed, computed in zip(_rows(name), values[block], strict=True):
+            for column, text in printed.items():
+                yield _compared(f"{block}.{printed['layer']}.{column}", text, computed[column])
+    for block, totals in printed_data(_TOTALS)["depth_summed_totals"].items():
+        for column, text in totals.items():
+            yield _compared(f"totals.{block}.{column}", text, values["totals"][block][column])
+
+
+def _rows(name: str) -> Sequence[dict[str, str]]:
+    with (_DATA / name).open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    return [{key: cell for key, cell in row.items() if key != "Unnamed: 0"} for row in rows]
+
+
+def _compared(key: str, printed: str, computed: float | str | None) -> Comparison:
+    if printed == _BLANK or computed is None or isinstance(computed, str):
+        found = "" if computed is None else str(computed)
+        published = "" if printed == _BLANK else printed
+        return Comparison(key, published, found, found == published)
+    if len(printed.lstrip("0.")) >= _DIGITS_OF_A_DOUBLE:
+        return _double(key, printed, computed)
+    return compared(key, printed, computed)
+
+
+def _double(key: str, printed: str, computed: float) -> Comparison:
+    """Compare with a double printed in full, whose last bit depends on the order of a sum."""
+    match = abs(float(printed) - computed) <= ulp(computed)
+    note = "printed with every digit of a double; compared to the last bit"
+    return Comparison(key, printed, repr(computed), match, note)

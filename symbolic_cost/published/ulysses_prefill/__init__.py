@@ -10,18 +10,17 @@ Source: pycomm-prefill.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, rounded_like
+from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
 from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
+from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
 from symbolic_cost.published.ulysses_prefill.run import Run
-from symbolic_cost.published.ulysses_prefill.volumes import flop, volumes
-from symbolic_cost.systems.liveness import Moment, moments
 from symbolic_cost.units import SI
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
@@ -53,7 +52,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
-    memory = {moment.step: moment for moment in _memory(run)}
+    memory = _memory(run)
     found: dict[str, Any] = {
         "header.heads_per_gpu": run.h // run.P,
         "header.tokens_per_gpu": run.N // run.P,
@@ -72,16 +71,39 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def reproduce() -> list[Comparison]:
     """Compare every value of the published log with its computed value."""
-    return reproduce_log("3b1a699")
+    return _compared(PUBLISHED_INPUTS)
 
 
-def reproduce_log(log: str) -> list[Comparison]:
-    """Compare every value of a log, named by its commit, with its computed value."""
-    found = evaluate({**PUBLISHED_INPUTS, "log": log})
-    return [
-        Comparison(key, _text(printed), _text(found[key]), printed == found[key])
-        for key, printed in printed_data("ulysses_prefill")[log].items()
-    ]
+class OtherLog:
+    """Another log of the step.
+
+    Args:
+        commit: of the log.
+        meaning: one line.
+    """
+
+    def __init__(self, commit: str, meaning: str) -> None:
+        self.PUBLISHED_INPUTS: Mapping[str, Any] = {**PUBLISHED_INPUTS, "log": commit}
+        self.__doc__ = meaning
+
+    evaluate = staticmethod(evaluate)
+
+    def reproduce(self) -> list[Comparison]:
+        """Compare every value of this log with its computed value."""
+        return _compared(self.PUBLISHED_INPUTS)
+
+
+later = OtherLog(
+    "d7a62c8", "The prefill step as logged later, with the FLOP of the perceptron's first product."
+)
+earlier = OtherLog(
+    "5e270bf", "The attention of the prefill step as logged earlier, its result not contiguous."
+)
+
+
+def _compared(inputs: Mapping[str, Any]) -> list[Comparison]:
+    printed = printed_data("ulysses_prefill")[Run.accepted(inputs).log]
+    return equal(printed, evaluate(inputs))
 
 
 def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
@@ -110,7 +132,7 @@ def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
     }
 
 
-def _memory(run: Run) -> list[Moment]:
+def _memory(run: Run) -> dict[str, Moment]:
     """Follow the allocations of the program."""
     steps = LOGS[run.log]
     sizes = {
@@ -125,7 +147,3 @@ def _memory(run: Run) -> list[Moment]:
 
 def _printed(value: Fraction, unit: str) -> str:
     return f"{rounded_like('0.00', value / _SCALES[unit])} {unit}"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

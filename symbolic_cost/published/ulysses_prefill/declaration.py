@@ -1,4 +1,4 @@
-"""The prefill step, declared: attention between two exchanges, then a perceptron.
+"""The prefill step, declared, and what follows: attention between two exchanges, a perceptron.
 
 Axes of the attention: r tokens in shards, l query and t key tokens together, e embedding, h all
 heads, g heads in shards, d head width. Axes of the perceptron: r tokens in shards, l tokens of
@@ -7,19 +7,27 @@ one data-parallel group, e embedding, f width.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
+from typing import Any
+
+from sympy import Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.conventions.answers import MULTIPLY_ACCUMULATE
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.conventions.questions import ElementSizes
-from symbolic_cost.ledger import CostTable
+from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
+from symbolic_cost.published.ulysses_prefill.log import LOGS
+from symbolic_cost.published.ulysses_prefill.run import Run
 
 CONVENTIONS = replace(
     MODEL_FLOP,
@@ -77,3 +85,75 @@ def perceptron(*, as_printed: bool = False) -> CostTable:
     parts = (fragment("gather", gather), fragment("mlp", layer, symbols.n_layers))
     model = Model("perceptron", parts, sizes, source="pycomm-prefill")
     return cost(model, AS_PRINTED if as_printed else CONVENTIONS, _TENSOR_DATA)
+
+
+def flop(run: Run, paths: Iterable[str], *, as_printed: bool = False) -> Fraction:
+    """Return the FLOP of ops on one GPU.
+
+    Args:
+        run: the inputs.
+        paths: of ops of the attention or of the perceptron.
+        as_printed: whether the perceptron's multiply-accumulate is one FLOP.
+    """
+    tables = (attention(), perceptron(as_printed=as_printed))
+    totals = (
+        table.below(path).total(Quantity.FLOP, phase=Phase.FORWARD)
+        for path in paths
+        for table in tables
+    )
+    return sum((_number(run, total) for total in totals), Fraction(0))
+
+
+def volumes(run: Run) -> dict[str, Any]:
+    """Return true FLOP [FLOP] and what the collectives move [byte]."""
+    exchanges = list(_moves(run, attention()).values())
+    moves = _moves(run, perceptron())
+    gather, reduction = moves["gather.gather"], moves["mlp.out"]
+    message = exchanges[0].message
+    mlp = flop(run, ["mlp"])
+    return {
+        "flops_per_gpu": {
+            step.name: _exact(flop(run, step.flops)) for step in LOGS["5e270bf"] if step.flops
+        },
+        "mlp_flops_true_total": _exact(run.P * mlp),
+        "mlp_flops_true_per_gpu": _exact(mlp),
+        "a2a_buffer_bytes_per_gpu": _exact(message),
+        "a2a_calls": len(exchanges),
+        "a2a_total_buffer_bytes_per_gpu": _exact(len(exchanges) * message),
+        "a2a_wire_bytes_sent_per_gpu": _exact(Fraction(sum(move.wire for move in exchanges))),
+        "a2a_message_bytes_per_pair_per_call": _exact(message / run.P),
+        "mlp_allgather_recv_bytes_per_gpu": _exact(gather.wire),
+        "mlp_allgather_output_bytes": _exact(gather.message),
+        "mlp_allreduce_calls": reduction.calls,
+        "mlp_allreduce_buffer_bytes": _exact(reduction.message),
+        "mlp_allreduce_ring_wire_bytes_per_gpu_total": _exact(reduction.wire),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A collective: full message [byte], calls, and bytes sent by one GPU in all of them."""
+
+    message: Fraction
+    calls: int
+    wire: Fraction
+
+
+def _moves(run: Run, table: CostTable) -> dict[str, _Move]:
+    return {
+        row.path: _Move(
+            _number(run, row.collective.message),
+            int(_number(run, row.count)),
+            _number(run, row.total),
+        )
+        for row in table.select(Quantity.COMMUNICATION, phase=Phase.FORWARD)
+        if row.collective is not None
+    }
+
+
+def _number(run: Run, expr: Expr) -> Fraction:
+    return Fraction(value(expr.xreplace(run.bindings)))
+
+
+def _exact(number: Fraction) -> int | Fraction:
+    return int(number) if number.denominator == 1 else number

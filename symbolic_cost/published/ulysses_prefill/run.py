@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from sympy import Expr, Integer
+from sympy import Expr
 
-from symbolic_cost import symbols
 from symbolic_cost.published.inputs import Count, Index, Inputs, indivisible
-from symbolic_cost.systems.liveness import WORKSPACE
+from symbolic_cost.published.ulysses_prefill.memory import WORKSPACE
 
 
 class Run(Inputs):
@@ -75,15 +74,4 @@ class Run(Inputs):
     @property
     def bindings(self) -> dict[Expr, Expr]:
         """Number by symbol."""
-        numbers = {
-            symbols.l: self.N,
-            symbols.e: self.d,
-            symbols.h: self.h,
-            symbols.f: self.d_ff,
-            symbols.n_layers: self.L,
-            symbols.s1: self.P,
-            symbols.m1: self.TP,
-            symbols.dp: self.DP,
-            symbols.s: self.nbytes,
-        }
-        return {symbol: Integer(number) for symbol, number in numbers.items()}
+        return self.bound("l=N e=d h f=d_ff n_layers=L s1=P m1=TP dp=DP s=nbytes")
