@@ -54,7 +54,7 @@ def touched(model: Model) -> Model:
     return replace(model, sizes={**model.sizes, experts[0].name: chosen, queue[0].name: per_expert})
 
 
-def cache(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
+def cached_bytes(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
     """Return the bytes that the cache takes after the tokens of a shape [byte]."""
     return cost(declare(shape), conventions).total(Quantity.CACHE)
 

@@ -105,11 +105,6 @@ class Strategy:
         """Return the ranks of a mesh axis, one where the strategy has none [rank]."""
         return self.mesh.get(mesh, Integer(1))
 
-    def symbolic(self) -> Strategy:
-        """Return the same strategy with the symbol of every degree in its place."""
-        symbols = {name: tuple(STRATEGIES[name].meshes.values()) for name in self.degrees}
-        return Strategy(symbols, self.zero, self.panels)
-
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""
         return {

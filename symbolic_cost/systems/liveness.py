@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, looked_up
 
 BLOCK = 512
 """Requests are rounded up to blocks [byte]."""
@@ -86,8 +86,7 @@ def moments(
     >>> [m.peak for m in moments([("a", "+x"), ("b", "+y -x")], {"x": 5, "y": 7}, "payload")]
     [5, 12]
     """
-    if allocator not in ALLOCATORS:
-        raise UnknownNameError(unknown("allocator", allocator, ALLOCATORS))
+    counted_as = looked_up("allocator", allocator, ALLOCATORS)
     listed = [(step, events.split()) for step, events in steps]
     problems = _problems(listed, sizes)
     if problems:
@@ -95,7 +94,7 @@ def moments(
     found, current, peak = [], 0, 0
     for step, events in listed:
         for event in events:
-            counted = ALLOCATORS[allocator](sizes[event[1:]])
+            counted = counted_as(sizes[event[1:]])
             current += counted if event.startswith("+") else -counted
             peak = max(peak, current)
         found.append(Moment(step, current, peak))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer, ceiling, floor, log
 
-from symbolic_cost.extrema import AtLeast, Choice, Max
+from symbolic_cost.extrema import AtLeast, Choice
 
 ONE = Integer(1)
 TWO = Integer(2)
@@ -64,10 +64,6 @@ class Tile:
     def reloads(self, m: Expr, k: Expr, n: Expr) -> Reloads:
         """Return the reloads of a product m k by k n: whole numbers."""
         return self._reloads(k, ceiling(m / self.m), ceiling(n / self.n))
-
-    def fewest(self, m: Expr, k: Expr, n: Expr) -> Reloads:
-        """Return a lower bound of the reloads without ceilings."""
-        return self._reloads(k, Max(ONE, m / self.m), Max(ONE, n / self.n))
 
     def most(self, m: Expr, k: Expr, n: Expr) -> Reloads:
         """Return an upper bound of the reloads without ceilings."""
