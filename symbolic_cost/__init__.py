@@ -28,6 +28,15 @@ _HOMES = {
     "symbolic_cost.models.config": ("from_config",),
     "symbolic_cost.models.count": ("count",),
     "symbolic_cost.models.gpt": ("GPT",),
+    "symbolic_cost.models.inference": (
+        "batch_that_fits",
+        "cached_bytes",
+        "decode",
+        "intensity",
+        "prefill",
+        "weight_only",
+    ),
+    "symbolic_cost.models.shape": ("Shape",),
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
     "symbolic_cost.jobs.registry": (

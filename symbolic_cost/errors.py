@@ -129,6 +129,28 @@ def unknown(
     return f"{refused}: accepted are {', '.join(listed) or 'none'}"
 
 
+def looked_up(
+    kind: str,
+    name: object,
+    table: Mapping[str, ResultT],
+    words: Mapping[str, str] = _NO_WORDS,
+) -> ResultT:
+    """Return what a name stands for.
+
+    Args:
+        kind: what it names.
+        name: as given.
+        table: everything by name.
+        words: as for `unknown`.
+
+    Raises:
+        UnknownNameError: the table has no such name; the closest are offered.
+    """
+    if not isinstance(name, str) or name not in table:
+        raise UnknownNameError(unknown(kind, name, table, words))
+    return table[name]
+
+
 def shown(value: object, most: int = 60) -> str:
     r"""Show a refused value on at most `most` characters, control characters escaped.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 
-from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,7 @@ def symbol(name: object) -> Symbol:
         UnknownNameError: the glossary has no such name; the closest are offered.
     """
     known = name.name if isinstance(name, Symbol) else name
-    if not isinstance(known, str) or known not in GLOSSARY:
-        raise UnknownNameError(unknown("symbol", known, GLOSSARY, WORDS))
-    return GLOSSARY[known].symbol
+    return looked_up("symbol", known, GLOSSARY, WORDS).symbol
 
 
 def of_glossary(expr: Expr) -> Expr:

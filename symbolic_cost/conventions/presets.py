@@ -33,7 +33,7 @@ from symbolic_cost.conventions.questions import (
     Reread,
     Saved,
 )
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.symbols import mu, s
 
 EXACT = Conventions(
@@ -166,6 +166,4 @@ def preset(name: str) -> Conventions:
     Raises:
         UnknownNameError: no such preset; the closest are offered.
     """
-    if name not in PRESETS:
-        raise UnknownNameError(unknown("conventions", name, PRESETS))
-    return PRESETS[name]
+    return looked_up("conventions", name, PRESETS)

@@ -153,13 +153,6 @@ WITHIN_GROUPS = Lambda(n, Integer(1))
 """The weight gradient of a convolution of n groups is counted once."""
 
 
-class Uneven(StrEnum):
-    """The local size of an axis that its degree does not divide."""
-
-    QUOTIENT = "exact quotient"
-    CEILING = "ceiling"
-
-
 @dataclass(frozen=True)
 class Conventions:
     """One answer per counting question.
@@ -179,7 +172,6 @@ class Conventions:
         saved: what is kept of a gathered input.
         backward_traffic: what backward moves.
         reread: which weights backward reads, by op kind; "needed" where not named.
-        uneven: local sizes that do not divide.
         grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
         unmasked_pairs: the same without a mask.
         window_pairs: the same where a query sees no more keys than a window W; as without a window
@@ -206,7 +198,6 @@ class Conventions:
     saved: Saved = Saved.SHARD
     backward_traffic: BackwardTraffic = BackwardTraffic.PER_PRODUCT
     reread: Mapping[str, Reread] = field(default_factory=dict)
-    uneven: Uneven = Uneven.QUOTIENT
     grouped_gradient: Lambda = WITHIN_GROUPS
     unmasked_pairs: Lambda = FULL_SQUARE
     window_pairs: Lambda | None = None

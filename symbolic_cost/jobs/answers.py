@@ -113,7 +113,7 @@ class TimeAnswer(Answer):
         return float(self.timed.known["mfu"])
 
     def number(self, name: str) -> Fraction | int | Expr:
-        """Return the number of a definition, such as "bubble" [s] or "tokens per second"."""
+        """Return the number of a definition, such as "bubble" [s] or "mfu"."""
         number = self.timed.known[name]
         return value(number) if number.is_Rational else number
 

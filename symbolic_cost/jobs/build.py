@@ -10,7 +10,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, Problems, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, unknown
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.kernels import kernel
@@ -153,9 +153,7 @@ def stage_of(name: str) -> Stage:
     Raises:
         UnknownNameError: no such stage.
     """
-    if name not in set(Stage):
-        raise UnknownNameError(unknown("stage", name, Stage))
-    return Stage(name)
+    return looked_up("stage", name, {stage.value: stage for stage in Stage})
 
 
 def _strategy(given: str | Strategy) -> Strategy:

@@ -25,8 +25,8 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
 
 AXES = axes(
-    "b batch, r token residual, l token query, t key-token, near key-token, m key-token kept, "
-    "m_near key-token kept, e hidden, c whole, h head, k head, g group, d width"
+    "b batch, r token residual, l token query, t key-token, near key-token sliding, "
+    "m key-token kept, m_near key-token kept, e hidden, c whole, h head, k head, g group, d width"
 )
 
 

@@ -18,8 +18,8 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 
 AXES = axes(
-    "b batch, l token query, t key-token, near key-token, window whole, h head, k head, g group, "
-    "d width, d_v width, r_kv latent"
+    "b batch, l token query, t key-token, near key-token sliding, window whole, h head, k head, "
+    "g group, d width, d_v width, r_kv latent"
 )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from sympy import Expr
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.models.cnn import CNN, NETWORKS
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
@@ -89,6 +89,4 @@ def model(name: str) -> Model:
     """
     if name.endswith(".json"):
         return replace(from_config(name), name=name)
-    if name not in CATALOG:
-        raise UnknownNameError(unknown("model", name, CATALOG))
-    return CATALOG[name].model()
+    return looked_up("model", name, CATALOG).model()

@@ -92,10 +92,9 @@ def _note(source: str | Path | Mapping[str, Any], made: Imported) -> str | None:
     if _named(source) is not None:
         return saved_note(made.model_type) or None
     origin = made.origins.get("attn_implementation")
-    sliding = any(part.path.startswith("sliding") for part in made.model.parts)
-    windowed = sliding or any("window" in op.axes for part in made.model.parts for op in part.ops)
+    sliding = bool(made.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
-    return saved_note(made.model_type, attention, sliding=windowed) or None
+    return saved_note(made.model_type, attention, sliding=sliding) or None
 
 
 def _declared(source: str | Path | Mapping[str, Any], shape: Shape) -> Imported:

@@ -22,7 +22,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection, Rotated
 from symbolic_cost.layers.core import PLAIN, Step
 from symbolic_cost.layers.gated import GatedMLP
@@ -269,9 +269,7 @@ def symbolic(
     Raises:
         UnknownNameError: no such family; the closest are offered.
     """
-    if decoder is None and name not in DECODERS:
-        raise UnknownNameError(unknown("decoder family", name, DECODERS))
-    family = decoder or DECODERS[name]
+    family = decoder or looked_up("decoder family", name, DECODERS)
     family = replace(family, sizes=sizes or family.sizes)
     layers = family.sizes.n_layers
     return family.declare(name, symbolic_kinds(family.windows, family.sparse, layers), shape)

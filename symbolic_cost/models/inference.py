@@ -12,10 +12,12 @@ from dataclasses import replace
 
 from sympy import Add, Expr, Integer, Rational, floor
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.ops.derive import cost
@@ -43,15 +45,16 @@ def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) ->
 
 def touched(model: Model) -> Model:
     """Return a model whose experts are at most those that its tokens choose."""
-    if not {"x", "u", "z"} <= model.sizes.keys():
+    experts, queue = model.placed(ROUTED), model.placed(At(Role.TOKEN, ("routed",)))
+    if not experts or not queue:
         return model
-    copies = model.sizes["b"] * model.sizes["l"] * model.sizes["a"]
-    experts = Min(model.sizes["x"], copies)
-    per_expert = copies / (model.sizes["u"] * experts)
-    return replace(model, sizes={**model.sizes, "x": experts, "z": per_expert})
+    copies = model.work[1] * model.size(At(Role.SLOT))
+    chosen = Min(model.size(ROUTED), copies)
+    per_expert = copies / (model.size(At(Role.BATCH, ("routed",))) * chosen)
+    return replace(model, sizes={**model.sizes, experts[0].name: chosen, queue[0].name: per_expert})
 
 
-def cache(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
+def cached_bytes(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
     """Return the bytes that the cache takes after the tokens of a shape [byte]."""
     return cost(declare(shape), conventions).total(Quantity.CACHE)
 

@@ -19,7 +19,7 @@ from enum import StrEnum
 
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Role
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.fused import Fused
@@ -80,9 +80,7 @@ def kernel(name: str) -> Attention:
     Raises:
         UnknownNameError: no such kernel.
     """
-    if name not in set(Attention):
-        raise UnknownNameError(unknown("attention", name, Attention))
-    return Attention(name)
+    return looked_up("attention", name, {one.value: one for one in Attention})
 
 
 def running(model: Model, wanted: Attention | None) -> Running:

@@ -10,7 +10,6 @@ from typing import overload
 from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.conditions import bound_split, check
-from symbolic_cost.conventions.questions import Uneven
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, symbol
@@ -61,8 +60,7 @@ def bind(
 
     Raises:
         InputError: as for `check_values`.
-        DivisibilityError: every axis of a table that its mesh axes do not divide, unless the
-            table's conventions round uneven sizes up.
+        DivisibilityError: every axis of a table that its mesh axes do not divide.
         InputError: also every size that is too small for the table's rows.
     """
     numbers = check_values(values)
@@ -70,8 +68,7 @@ def bind(
         return {name: expr.xreplace(numbers) for name, expr in target.items()}
     if isinstance(target, Expr):
         return target.xreplace(numbers)
-    rounded = target.conventions.uneven is Uneven.CEILING
-    check(target.bounds if rounded else target.conditions, numbers)
+    check(target.conditions, numbers)
     bound = target.map(lambda expr: expr.xreplace(numbers))
     return replace(bound, splits=tuple(bound_split(split, numbers) for split in target.splits))
 

@@ -7,7 +7,7 @@ from functools import singledispatchmethod
 
 from sympy import Expr, Integer, Mul, ceiling
 
-from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Uneven
+from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Split
 from symbolic_cost.ops.op import Addition, Contraction, Correlation, RowWork, Summation
@@ -60,7 +60,7 @@ class Counter:
                 self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)
             if meshes:
                 size = size / self._placement.degree(meshes)
-                if padded or self._conventions.uneven is Uneven.CEILING:
+                if padded:
                     size = ceiling(size)
             self._local[axis] = size
         return self._local[axis]

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from symbolic_cost.conventions.questions import Role
-from symbolic_cost.errors import PatternError, UnknownNameError, unknown
+from symbolic_cost.errors import PatternError, looked_up
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import Kernel, Op, RowWork
@@ -345,8 +345,7 @@ def cross_entropy(name: str, pattern: str, row: str, *, single: bool = True) -> 
 def _elementwise(
     name: str, pattern: str, function: str, row: str = "", *, sums: str = "", laid: str = ""
 ) -> Elementwise:
-    if function not in KINDS:
-        raise UnknownNameError(unknown("elementwise function", function, KINDS))
+    looked_up("elementwise function", function, KINDS)
     parsed = own_weights(name, parse(pattern))
     made = Elementwise(
         name, parsed, function, tuple(row.split()), tuple(sums.split()), tuple(laid.split())

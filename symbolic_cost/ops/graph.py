@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer, Mul
 
-from symbolic_cost.axes import At, Axis, Glossary
+from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -157,6 +157,26 @@ class Model:
         """Return the axes that some places mean, in the order of the places."""
         known = [self.axes[name] for name in self.axis_names if name in self.axes]
         return tuple(axis for place in places for axis in known if axis in place)
+
+    def size(self, *places: At) -> Expr:
+        """Return the product of the sizes of the axes that some places mean; one without any."""
+        return Mul(*(self.sizes[axis.name] for axis in self.placed(*places)))
+
+    @property
+    def work(self) -> tuple[str, Expr]:
+        """What is worked off, and how much: tokens of every sequence, or samples where none are.
+
+        Tokens are positions of the residual stream, those of a source and of a target together;
+        patches of images are none. For example T5 takes b (l + l_t) tokens, ResNet b samples.
+        """
+        samples = self.size(At(Role.BATCH, ("",)))
+        residual, query, patch = (
+            self.placed(At(Role.TOKEN, (copy,))) for copy in ("residual", "query", "patch")
+        )
+        stream = residual or query
+        if patch or not stream:
+            return "samples", samples
+        return "tokens", samples * Add(*(self.sizes[axis.name] for axis in stream))
 
     def _unlinked(self) -> Iterator[str]:
         """Say which ports get what they do not take."""

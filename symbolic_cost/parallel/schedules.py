@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.parallel import orders
 from symbolic_cost.parallel.order_dual import dual_pipe
@@ -174,6 +174,4 @@ def schedule(name: str) -> Schedule:
     Raises:
         UnknownNameError: no such schedule; the closest are offered.
     """
-    if name not in SCHEDULES:
-        raise UnknownNameError(unknown("schedule", name, SCHEDULES))
-    return SCHEDULES[name]
+    return looked_up("schedule", name, SCHEDULES)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sympy import Expr, Integer, Mul
 
+from symbolic_cost.axes import Role, of_role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.extrema import Min
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
@@ -136,7 +137,7 @@ class States:
             Mul(chosen.flop, elements),
             source=chosen.source,
         )
-        if chosen.products and _is_matrix(op, weight):
+        if chosen.products and self._is_matrix(op, weight):
             flop = self._orthogonalised(op, weight)
             yield Update(OPTIMIZER, (), (), flop, Units.MATRIX, chosen.source)
 
@@ -177,23 +178,23 @@ class States:
         """Return the moments of a weight on all ranks that keep shards of them together [byte]."""
         chosen = self.optimizer
         size = self.precision.moment if chosen.moment is None else chosen.moment
-        matrix = _is_matrix(op, weight)
+        matrix = self._is_matrix(op, weight)
         if matrix and chosen.factored:
             rows, columns = map(self._elements, _sides(op, weight))
             return Mul(size, rows + columns)
         moments = chosen.matrix if matrix else chosen.moments
         return Mul(moments, size, self._elements(weight.axes))
 
+    def _is_matrix(self, op: Op, weight: Operand) -> bool:
+        """Tell whether a weight is a hidden matrix: no bias, norm, table or output head."""
+        words = of_role(self.model.axes, weight.axes, Role.VOCABULARY)
+        return isinstance(op, Einsum) and weight in op.pattern.inputs and not any(words)
+
     def _elements(self, axes: tuple[str, ...]) -> Expr:
         return self._counter.elements(axes)
 
     def _sharded(self, weight: Operand, size: Expr) -> Expr:
         return size / self.placement.degree(self.placement.stored_over("optimizer", weight.axes))
-
-
-def _is_matrix(op: Op, weight: Operand) -> bool:
-    """Tell whether a weight is a hidden matrix: not a bias, a norm, a table or an output head."""
-    return isinstance(op, Einsum) and weight in op.pattern.inputs and "v" not in weight.axes
 
 
 def _sides(op: Op, weight: Operand) -> tuple[tuple[str, ...], tuple[str, ...]]:

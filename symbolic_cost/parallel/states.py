@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sympy import Expr, Integer, Rational
 
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,7 @@ def precision(name: str) -> Precision:
     Raises:
         UnknownNameError: no such policy; the closest are offered.
     """
-    if name not in PRECISIONS:
-        raise UnknownNameError(unknown("precision", name, PRECISIONS))
-    return PRECISIONS[name]
+    return looked_up("precision", name, PRECISIONS)
 
 
 def optimizer(name: str) -> Optimizer:
@@ -158,6 +156,4 @@ def optimizer(name: str) -> Optimizer:
     Raises:
         UnknownNameError: no such optimizer; the closest are offered.
     """
-    if name not in OPTIMIZERS:
-        raise UnknownNameError(unknown("optimizer", name, OPTIMIZERS))
-    return OPTIMIZERS[name]
+    return looked_up("optimizer", name, OPTIMIZERS)

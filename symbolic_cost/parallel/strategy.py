@@ -127,11 +127,6 @@ class Strategy:
         """Return the ranks of a mesh axis, one where the strategy has none [rank]."""
         return self.mesh.get(mesh, Integer(1))
 
-    def symbolic(self) -> Strategy:
-        """Return the same strategy with the symbol of every degree in its place."""
-        symbols = {name: tuple(STRATEGIES[name].meshes.values()) for name in self.degrees}
-        return replace(self, degrees=symbols)
-
     def numbered(self, numbers: Mapping[str, int]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one.
 

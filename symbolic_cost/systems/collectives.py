@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Lambda, Mul, ceiling, log
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import Choice, Max
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.symbols import Active, message, p
@@ -290,6 +290,4 @@ def collectives(name: str) -> Collectives:
     Raises:
         UnknownNameError: no such answer; the closest are offered.
     """
-    if name not in COLLECTIVES:
-        raise UnknownNameError(unknown("collective algorithm", name, COLLECTIVES))
-    return COLLECTIVES[name]
+    return looked_up("collective algorithm", name, COLLECTIVES)

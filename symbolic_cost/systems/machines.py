@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from sympy import Expr, Integer, oo
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import looked_up
 from symbolic_cost.systems.network import Link, Network, Tier
 from symbolic_cost.systems.rooflines import Curve, Device, Efficiency, Table
 
@@ -137,9 +137,7 @@ class Machine:
         Raises:
             UnknownNameError: the machine has no such precision.
         """
-        if precision not in self.matrix:
-            raise UnknownNameError(unknown(f"precision of {self.name}", precision, self.matrix))
-        return self.matrix[precision].value
+        return looked_up(f"precision of {self.name}", precision, self.matrix).value
 
     def device(self, precision: str = "bf16") -> Device:
         """Return the rates that are reached in a precision.

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, UnknownNameError, brief, shown, unknown, visible
+from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
 from symbolic_cost.reading import read_text
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import exact
@@ -207,13 +207,12 @@ def machine(name: str) -> Machine:
     Raises:
         UnknownNameError: no such machine; the closest are offered.
     """
-    if name == SYMBOLIC.name:
-        return SYMBOLIC
-    if name in REGISTERED:
-        return REGISTERED[name]
-    if name not in machine_names():
-        raise UnknownNameError(unknown("machine", name, [*machine_names(), SYMBOLIC.name]))
-    return _record(name)
+    known: dict[str, Machine | None] = {
+        SYMBOLIC.name: SYMBOLIC,
+        **dict.fromkeys(machine_names()),
+        **REGISTERED,
+    }
+    return looked_up("machine", name, known) or _record(name)
 
 
 @cache

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from sympy import Add, Expr, Integer
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import AtLeast, Choice, Max, Min
 from symbolic_cost.ledger import Units
 
@@ -209,6 +209,4 @@ def roofline(name: str) -> Roofline:
     Raises:
         UnknownNameError: no such answer; the closest are offered.
     """
-    if name not in ROOFLINES:
-        raise UnknownNameError(unknown("roofline", name, ROOFLINES))
-    return ROOFLINES[name]
+    return looked_up("roofline", name, ROOFLINES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Max
@@ -31,7 +31,10 @@ __all__ = ["RESULTS", "STEP_PARTS", "Methods", "StageTimes", "StepTime", "step_t
 STEP_PARTS = ("microbatches", "bubble", *ENDS)
 """Definitions that add up to the step."""
 
-RESULTS = ("step", "bubble fraction", "exposed", "tokens per second", "achieved", "mfu", "hfu")
+THROUGHPUTS = ("tokens per second", "samples per second")
+"""Definitions of which a model has the one that suits it."""
+
+RESULTS = ("step", "bubble fraction", "exposed", *THROUGHPUTS, "achieved", "mfu", "hfu")
 """Definitions that say how good the step is."""
 
 
@@ -161,9 +164,8 @@ def _results(given: Setting, to: Definitions) -> None:
         "exposed",
         named("microbatches.exposed") + named("gradients") + named("weights"),
     )
-    sizes = given.model.sizes
-    tokens = sizes["b"] * sizes.get("l", Integer(1)) * given.training.microbatches
-    to.keep("tokens per second", tokens / step)
+    unit, amount = given.model.work
+    to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)
     counted = given.methods.counted
     once = cost(given.model, counted, recompute=KEEP_ALL)

@@ -10,13 +10,15 @@ from symbolic_cost.emit.document import formula_sheet
 from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.recompute import SELECTIVE
 from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 
 MOST_OVERFULL = 10  # points
 
 
 def sheet(name="gpt", strategy="tp,sp", conventions=STANDARD, **options):
-    table = strategy_table(model(name), parse_strategy(strategy).symbolic(), conventions, **options)
+    ranks = Structure(parse_strategy(strategy)).symbolic
+    table = strategy_table(model(name), ranks, conventions, **options)
     return formula_sheet(table, strategy)
 
 

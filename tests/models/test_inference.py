@@ -16,7 +16,7 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.inference import (
     batch_that_fits,
-    cache,
+    cached_bytes,
     decode,
     intensity,
     prefill,
@@ -77,8 +77,8 @@ def test_prefill_token_by_token_does_the_same_products_of_weights():
 
 
 def test_cache_of_grouped_heads():
-    assert expand(cache(models.llama, RULES) - 2 * 2 * b * l * k * q * n_layers) == 0
-    assert cache(llama, RULES, Shape(Integer(1), Integer(8192))) == GIB
+    assert expand(cached_bytes(models.llama, RULES) - 2 * 2 * b * l * k * q * n_layers) == 0
+    assert cached_bytes(llama, RULES, Shape(Integer(1), Integer(8192))) == GIB
 
 
 def test_batch_that_fits():
@@ -93,7 +93,7 @@ def test_quantised_weights():
     expected = 8030261248 * (Rational(1, 2) + Rational(2, 128))
     assert decode(llama, int4, step(1, 1)).total("weight") == expected
     assert intensity(llama, int4, step(1, 1)) > 3 * intensity(llama, RULES, step(1, 1))
-    assert cache(llama, int4) == cache(llama, RULES)
+    assert cached_bytes(llama, int4) == cached_bytes(llama, RULES)
 
 
 def test_intensity_of_decode_grows_with_the_batch_to_that_of_the_cache():

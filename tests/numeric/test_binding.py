@@ -9,7 +9,6 @@ import pytest
 from sympy import Integer, Rational, log, oo, sqrt
 
 from symbolic_cost.conventions.presets import STANDARD, TRANSFORMER_TABLES_AS_PRINTED
-from symbolic_cost.conventions.questions import Uneven
 from symbolic_cost.errors import DivisibilityError, InputError
 from symbolic_cost.numeric.binding import LARGEST_COUNT, bind, check_values, value
 from symbolic_cost.ops.derive import cost
@@ -202,10 +201,3 @@ def test_a_numeric_table_is_checked_too():
         DivisibilityError, match=r"axis f \(10\) is not divisible by mesh axis tp \(4\)"
     ):
         bind(concrete, {})
-
-
-def test_uneven_sizes_round_up_where_the_conventions_say_so():
-    rounding = replace(STANDARD, uneven=Uneven.CEILING)
-    bound = bind(small(rounding), {**SIZES, "f": 49153, "m1": 4})
-    weight = bound.select("weight", path="block.fc").rows[0]
-    assert value(weight.expr) == 2 * 12288 * 12289

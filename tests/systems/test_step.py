@@ -64,7 +64,28 @@ def test_parts_add_up_to_the_step():
     found = numbers(made())
     assert found["step"] == sum(found[name] for name in STEP_PARTS)
     assert found["microbatches"] == 8 * max(found[f"{stage}.microbatch"] for stage in Stage)
-    assert all(found[name].is_Rational and found[name] > 0 for name in RESULTS)
+    results = set(RESULTS) - {"samples per second"}
+    assert all(found[name].is_Rational and found[name] > 0 for name in results)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "throughput", "amount"),
+    [
+        ("gpt3-13b", {"b": 4, "l": 2048}, "tokens per second", 4 * 2048),
+        # a source and a target
+        ("t5-small", {"b": 4, "l": 512, "l_t": 128}, "tokens per second", 4 * (512 + 128)),
+        ("lstm-medium", {"b": 4, "l": 35}, "tokens per second", 4 * 35),
+        # patches of an image are no tokens
+        ("vit-b-16", {"b": 4}, "samples per second", 4),
+        ("resnet-50", {"b": 4}, "samples per second", 4),
+    ],
+)
+def test_throughput_is_of_what_a_model_takes(name, sizes, throughput, amount):
+    declared = model(name)
+    chain = step_time(declared, parse_strategy(""), machine("h100")).chain
+    known = chain.evaluate({**declared.bindings, **sizes, "M": 8})
+    assert known[throughput] * known["step"] == 8 * amount
+    assert sum(name.endswith("per second") for name in chain.definitions) == 1
 
 
 def test_one_rank_by_hand():

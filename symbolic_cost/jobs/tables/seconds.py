@@ -21,12 +21,13 @@ _RATES = {"achieved": Unit.FLOP_PER_SECOND}
 def step_sheet(timed: Timed) -> Sheet:
     """Tabulate the parts of the step and its figures, each with its definition."""
     rows = []
-    for name in (*STEP_PARTS, *RESULTS):
+    definitions = timed.step.chain.definitions
+    for name in (name for name in (*STEP_PARTS, *RESULTS) if name in definitions):
         number = float(timed.known[name])
         is_time = name in STEP_PARTS or name in {"step", "exposed"}
         unit = Unit.SECOND if is_time else _RATES.get(name)
         shown = f"{number:.6g}" if unit is None else human(number, unit)
-        rows.append((name, shown, timed.step.chain.definitions[name]))
+        rows.append((name, shown, definitions[name]))
     columns = (Column("part"), Column("value", "right"), Column("definition"))
     return Sheet(f"{timed.title}: parts", columns, tuple(rows), _notes(timed))
 
