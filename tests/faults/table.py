@@ -60,7 +60,12 @@ FAULTS = (
         (KERNELS,),
     ),
     Fault("ops/lookup.py", "(*ids, result.gradient())", "(result.gradient(),)", (KERNELS,)),
-    Fault("ops/flow.py", "if self.book.region(user)", "if self.book.region(source)", (KERNELS,)),
+    Fault(
+        "ops/flow.py",
+        "region = self.book.region(user)",
+        "region = self.book.region(source)",
+        (KERNELS,),
+    ),
     Fault("ops/lookup.py", "return self.inputs", "return ()", (GPT,)),
     Fault(
         "ops/elementwise.py",
@@ -133,8 +138,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "once = not set(kept) & set(move.meshes)",
-        "once = True",
+        "weight.gradient(), meshes is once",
+        "weight.gradient(), True",
         (STRATEGY, "tests/parallel"),
     ),
     Fault(
@@ -178,9 +183,17 @@ FAULTS = (
     Fault("ops/counting.py", "if set(work.pairs) <= set(work.result)", "if False", (COUNT,)),
     Fault("ops/counting.py", "Mul(operand.copies, size,", "Mul(size,", (GPT, SAVED)),
     Fault(
-        "ops/einsum.py", "*(Addition(self.result.axes) for _ in self.pattern.biases),", "", (COUNT,)
+        "ops/einsum.py",
+        "                for bias in self.pattern.biases\n            ),",
+        "                for bias in ()\n            ),",
+        (COUNT,),
     ),
-    Fault("ops/book.py", "size = size / self.recompute.every", "pass", (MEMORY,)),
+    Fault(
+        "ops/book.py",
+        "kept = ceiling(self.part.repeat / self.recompute.every)",
+        "kept = self.part.repeat",
+        (MEMORY,),
+    ),
     Fault(
         "ops/book.py",
         "return replace(self, part=replace(self.part, repeat=Integer(1)))",
@@ -195,7 +208,7 @@ FAULTS = (
     ),
     Fault(
         "ops/conv.py",
-        "(Correlation(weight.axes, self.space, self.groups),)",
+        "(Correlation(weight.axes, self.space, self.among or self.groups),)",
         "(Correlation(weight.axes, self.space),)",
         ("tests/models/test_cnn.py",),
     ),
@@ -257,8 +270,8 @@ FAULTS = (
     ),
     Fault(
         "parallel/strategy.py",
-        "(mesh, *outer) if inmost else (*outer, mesh)",
-        "(*outer, mesh)",
+        "(*inner, *outer) if inmost else (*outer, *inner)",
+        "(*outer, *inner)",
         ("tests/parallel/test_pair.py", STRATEGY, "tests/parallel"),
     ),
     Fault(
@@ -268,11 +281,19 @@ FAULTS = (
         (MODELS, COVERAGE),
     ),
     # Models and layers.
-    Fault("models/decoder_plan.py", "nth and (layer + 1) % nth", "nth and layer % nth", (KINDS,)),
     Fault(
-        "models/decoder_plan.py",
-        "Window.UPPER: range(upper, layers)",
-        "Window.UPPER: range(upper + 1, layers)",
+        "models/kinds.py",
+        "(layer + 1) % self.period != 0",
+        "layer % self.period != 0",
+        (KINDS, "tests/models"),
+    ),
+    Fault(
+        "models/plan.py", "(layer + 1) % step == 0", "layer % step == 0", (KINDS, "tests/models")
+    ),
+    Fault(
+        "models/plan.py",
+        "layer >= first and",
+        "layer > first and",
         (KINDS,),
     ),
     Fault(
@@ -285,8 +306,8 @@ FAULTS = (
     Fault("layers/pool.py", "-(-length // self.side)", "length // self.side", (KINDS,)),
     Fault(
         "layers/latent.py",
-        'cache("cache_k", "turned[b l d_r]',
-        'cache("cache_k", "plain[b l d_r]',
+        'cache("cache_k", f"turned[b l d_r]',
+        'cache("cache_k", f"plain[b l d_r]',
         (KINDS,),
     ),
     Fault(
@@ -298,8 +319,8 @@ FAULTS = (
     Fault("layers/ssm.py", 'along="l")', 'along="s")', (KINDS,)),
     Fault(
         "layers/tokens.py",
-        "places[r]:index, *table[p e] -> positions[r e]",
-        "places[r]:index, *table[r e] -> positions[r e]",
+        "places[{rows}]:index, *table[p e] ->",
+        "places[{rows}]:index, *table[r e] ->",
         (TORCH, "tests/models"),
     ),
     Fault(
@@ -346,16 +367,28 @@ FAULTS = (
         (SYSTEMS,),
     ),
     Fault(
-        "systems/times.py",
-        "if r.quantity is Quantity.FLOP and r.collective is None",
-        "if r.quantity is Quantity.FLOP",
+        "ops/book.py",
+        "units=op.units if quantity is Quantity.FLOP and collective is None else None",
+        "units=op.units if quantity is Quantity.FLOP else None",
         (SYSTEMS,),
     ),
-    Fault("systems/rooflines.py", '{"einsum", "fused", "conv"}', '{"einsum", "fused"}', (SYSTEMS,)),
+    Fault("ops/conv.py", "return Units.MATRIX", "return Units.VECTOR", (SYSTEMS,)),
+    Fault(
+        "systems/times.py",
+        "if r.quantity is Quantity.FLOP and r.units is units",
+        "if r.quantity is Quantity.FLOP",
+        ("tests/systems/test_step_work.py", SYSTEMS),
+    ),
+    Fault(
+        "systems/times.py",
+        'names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)',
+        "names = (outermost,)",
+        ("tests/systems/test_overlap.py", "tests/systems/test_step_work.py", SYSTEMS),
+    ),
     Fault(
         "systems/step.py",
-        "for stage in stages)) / given.pp",
-        "for stage in stages)) / (given.pp + 1)",
+        "            / given.pp\n",
+        "            / (given.pp + 1)\n",
         (SYSTEMS,),
     ),
 )

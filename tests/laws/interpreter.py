@@ -20,6 +20,7 @@ from symbolic_cost.ops.scan import Recurrent, Scan
 
 LINEAR = {"add", "copy", "sum", "scale", "choice", "rotary"}
 SQUARES = {"silu", "gelu", "gelu_tanh", "softplus", "gathered_sum", "activation"}
+NORMS = {"layer_norm", "rms_norm", "rms_norm_wide", "rms_norm_shifted", "ratio"}
 TANHS = {"relu", "tanh", "exp", "sigmoid", "softcap"}
 
 
@@ -185,6 +186,11 @@ def length(op, at):
     return np.prod([int(at.sizes[axis]) for axis in op.row])
 
 
+def shift(op):
+    """What is added to the scale of a norm."""
+    return 1 if op.function == "rms_norm_shifted" else 0
+
+
 def normed(op, at, values):
     """Subtract the mean (but for root mean squares), divide by the root, scale and shift."""
     x, rows = values[op.inputs[0].tensor], along(op)
@@ -200,7 +206,7 @@ def normed(op, at, values):
     result = (x - mean) * root
     weights = [at.mapped(values[w.tensor], w.axes, axes) for w in op.weights]
     for place, weight in enumerate(weights):
-        result = result + weight if place else result * weight
+        result = result + weight if place else result * (weight + shift(op))
     return {op.outputs[0].tensor: result}
 
 
@@ -215,7 +221,9 @@ def normed_back(op, at, kept, gradients):
         return [(operand, dy / total - (dy * x).sum(axis=rows, keepdims=True) / total**2)]
     mean, root = kept.made["mean"], kept.made["root"]
     plain = (x - mean) * root
-    scaled = dy * at.mapped(kept[op.weights[0]], op.weights[0].axes, axes) if op.weights else dy
+    scaled = dy
+    if op.weights:
+        scaled = dy * (at.mapped(kept[op.weights[0]], op.weights[0].axes, axes) + shift(op))
     inner = (scaled * plain).sum(axis=rows, keepdims=True)
     outer = [(np.add, scaled.sum(axis=rows, keepdims=True))] * (copies == 2)
     sums = yield [*outer, (np.add, inner)]
@@ -438,7 +446,7 @@ def _is(kind, *functions):
 
 RULES = (
     (_is(Einsum), product, product_back),
-    (_is(Elementwise, {"layer_norm", "rms_norm", "ratio"}), normed, normed_back),
+    (_is(Elementwise, NORMS), normed, normed_back),
     (
         _is(Elementwise, {"softmax", "softmax_single", "cross_entropy", "cross_entropy_values"}),
         softmax,

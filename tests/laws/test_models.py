@@ -60,14 +60,14 @@ KINDS = {
     "gpt": 16,
     "llama": 19,
     "gemma2": 16,
-    "mixtral": 14,
-    "deepseek_v3": 9,
+    "mixtral": 20,
+    "deepseek_v3": 20,
     "bert": 18,
     "bert-pretraining": 11,
     "t5": 16,
     "vit": 9,
     "mamba": 8,
-    "mamba2": 5,
+    "mamba2": 8,
     "lstm": 5,
 }
 """Families, and how many of the strategies at least can be acted out."""
@@ -80,7 +80,7 @@ STRATEGIES = (
     *("ep=2,dp=4", "ep=2,dp=4,zero=3", "ep=2,dp=2,cp=2,zero=1", "ep=2,dp=2,tp=2,sp"),
 )
 
-TIED = ("gpt", "gemma2", "t5", "mamba")
+TIED = ("gpt", "gemma2", "t5", "mamba", "mamba2")
 """Families whose output head is the token table."""
 
 GRIDS = ("2d=2x2", "2.5d=2x2x2", "3d=2x2x2")
