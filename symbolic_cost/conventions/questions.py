@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from sympy import Expr, Integer, Lambda
 
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import ConventionError
 from symbolic_cost.symbols import Active, l, n, t
 
@@ -160,6 +161,7 @@ class Uneven(StrEnum):
     CEILING = "ceiling"
 
 
+@checked
 @dataclass(frozen=True)
 class Conventions:
     """One answer per counting question.

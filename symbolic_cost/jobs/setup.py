@@ -14,9 +14,10 @@ from types import MappingProxyType
 
 from sympy import Expr
 
+from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.jobs.numbers import checked_numbers
+from symbolic_cost.jobs.numbers import check_count, checked_numbers
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.numeric.binding import bind
@@ -36,6 +37,7 @@ from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.setting import Methods
 
 
+@checked
 @dataclass(frozen=True)
 class Setup:
     """What is run, and how.
@@ -77,6 +79,8 @@ class Setup:
             self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
         )
         self.structure.checked(self.stage)
+        if self.global_batch is not None:
+            check_count("global batch", self.global_batch)
 
     @cached_property
     def values(self) -> Mapping[str, int]:
