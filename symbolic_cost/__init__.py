@@ -75,7 +75,11 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
         return import_module(f"symbolic_cost.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'symbolic_cost' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    public = getattr(import_module(_HOME[name]), name)
+    if not isinstance(public, type):  # public classes check their own arguments
+        public = import_module("symbolic_cost.checking").checked(public)
+    globals()[name] = public
+    return public
 
 
 def __dir__() -> list[str]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 
+from symbolic_cost.checking import Names, checked
 from symbolic_cost.errors import PatternError, unknown
 
 
-class Role(StrEnum):
+class Role(Names):
     """What an axis counts."""
 
     BATCH = "batch"
@@ -57,6 +57,7 @@ MEANINGS: Mapping[Role, str] = MappingProxyType(
 """One line for every role."""
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Axis:
     """A named axis.
@@ -76,6 +77,7 @@ class Axis:
         return " ".join(filter(None, (self.name, self.role, self.copy)))
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class At:
     """Axes of one role, of all copies or of the given ones; a strategy places these.

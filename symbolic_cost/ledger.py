@@ -9,12 +9,13 @@ from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul
 
+from symbolic_cost.checking import Names, checked
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import ConventionError, UnknownNameError, unknown
 from symbolic_cost.units import Unit
 
 
-class Phase(StrEnum):
+class Phase(Names):
     """When in a training step a cost arises."""
 
     FORWARD = "forward"
@@ -32,7 +33,7 @@ TRAINING = (Phase.FORWARD, *BACKWARD, Phase.RECOMPUTE)
 """All that is computed per microbatch."""
 
 
-class Quantity(StrEnum):
+class Quantity(Names):
     """What a row is about."""
 
     FLOP = "flop"
@@ -117,6 +118,7 @@ class Collective:
         return "+".join(self.meshes)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Row:
     """One cost of one rank.
@@ -199,6 +201,7 @@ Condition = Split | Least
 """What numbers must meet."""
 
 
+@checked
 @dataclass(frozen=True)
 class CostTable:
     """Rows counted under one set of conventions.
@@ -319,7 +322,7 @@ class CostTable:
         kind: str | None,
     ) -> None:
         """Refuse names that select nothing because they are no names."""
-        problems = []
+        problems = ["no phase is named: one or more are accepted"] if phases == () else []
         if quantity is not None and quantity not in _QUANTITIES:
             problems.append(unknown("quantity", quantity, _QUANTITIES))
         problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]

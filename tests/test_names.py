@@ -23,7 +23,7 @@ GPT = sc.cost(sc.GPT().model(), sc.preset("standard"))
         ({"path": "block.mpl"}, "did you mean block.mlp"),
         ({"path": "block.ml"}, "block.mlp"),
         ({"kind": "einsums"}, "unknown kind 'einsums': did you mean einsum?"),
-        ({"quantity": 3}, "unknown quantity 3"),
+        ({"quantity": "3"}, "unknown quantity '3'"),
     ],
 )
 def test_a_selection_by_an_unknown_name_raises(chosen, said):

@@ -27,7 +27,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import Active, exact, in_glossary_order, of_glossary
 from symbolic_cost.symbols import symbol as named
 
-Scale: TypeAlias = Symbol | str | Mapping[Symbol, int]
+Scale: TypeAlias = Symbol | str | Mapping[Symbol | str, int]
 """The symbol that grows, or the symbols that grow together, each with its power."""
 
 

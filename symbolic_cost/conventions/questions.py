@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from sympy import Expr, Integer, Lambda
 
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import ConventionError
 from symbolic_cost.symbols import Active, l, n, t
 
@@ -153,6 +154,7 @@ WITHIN_GROUPS = Lambda(n, Integer(1))
 """The weight gradient of a convolution of n groups is counted once."""
 
 
+@checked
 @dataclass(frozen=True)
 class Conventions:
     """One answer per counting question.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr
 
+from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Sheet, render
 from symbolic_cost.jobs.fit import Fit, fit
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked
 @dataclass(frozen=True)
 class Answer:
     """One answer.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol, TypeAlias, TypedDict, Unpack
+from typing import Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, Problems, looked_up, unknown
+from symbolic_cost.jobs.numbers import check_count
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.kernels import kernel
@@ -31,6 +32,7 @@ from symbolic_cost.systems.rooflines import Roofline, roofline
 from symbolic_cost.systems.setting import Methods
 
 
+@runtime_checkable
 class Family(Protocol):
     """What declares a model, as GPT() does."""
 
@@ -227,13 +229,11 @@ def _with_batch(made: Setup, batch: int | None, times: int | None) -> Setup:
         InputError: the microbatches of all ranks do not divide the global batch, or it
             contradicts their number.
     """
-    problems = [
-        f"{name} {number!r}: a positive integer is accepted"
-        for name, number in (("global batch", batch), ("microbatches", times))
-        if number is not None and not _is_count(number)
-    ]
-    if problems:
-        raise InputError(problems)
+    problems = Problems()
+    for name, number in (("global batch", batch), ("microbatches", times)):
+        if number is not None:
+            problems.attempt(check_count, name, number)
+    problems.refuse()
     stated = made.values.get("M", times)
     if times is not None and stated != times:
         raise InputError(f"{times} microbatches and M={stated}: give one")
@@ -246,10 +246,6 @@ def _with_batch(made: Setup, batch: int | None, times: int | None) -> Setup:
         )
     training = replace(made.training, microbatches=count)
     return replace(made, training=training, global_batch=batch)
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
 def _microbatches(made: Setup, batch: int) -> Expr:

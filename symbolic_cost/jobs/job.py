@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Unpack
 
+from symbolic_cost.checking import checked
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
@@ -25,6 +26,7 @@ from symbolic_cost.parallel.strategy import Strategy
 _COLUMNS = ("flops_fwd", "flops_bwd", "params", "saved", "comm")
 
 
+@checked
 class Job(Setup):
     """A model, run this way; frozen, and each of its parts can be replaced.
 
@@ -96,6 +98,7 @@ class Job(Setup):
         return replace(self, numbers=joined)
 
 
+@checked
 def job(
     model: Modelled,
     strategy: str | Strategy = "",

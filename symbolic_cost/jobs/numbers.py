@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from symbolic_cost.errors import InputError, unknown
-from symbolic_cost.numeric.binding import check_values
+from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
@@ -21,6 +21,18 @@ def degree_names() -> dict[str, str]:
         for name, entry in STRATEGIES.items()
         if len(entry.meshes) == 1
     }
+
+
+def check_count(what: str, number: int) -> None:
+    """Refuse a number of sequences or microbatches that no run has.
+
+    Raises:
+        InputError: it is not from 1 to LARGEST_COUNT.
+    """
+    if not 0 < number <= LARGEST_COUNT:
+        raise InputError(
+            f"{what} {shown(number)}: a positive integer up to {LARGEST_COUNT:.0e} is accepted"
+        )
 
 
 def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) -> dict[str, int]:

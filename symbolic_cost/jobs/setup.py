@@ -15,9 +15,10 @@ from types import MappingProxyType
 from sympy import Expr
 
 from symbolic_cost.axes import At, Role
+from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.jobs.numbers import checked_numbers
+from symbolic_cost.jobs.numbers import check_count, checked_numbers
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.numeric.binding import bind
@@ -38,6 +39,7 @@ from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.setting import Methods
 
 
+@checked
 @dataclass(frozen=True)
 class Setup:
     """What is run, and how.
@@ -81,6 +83,8 @@ class Setup:
         object.__setattr__(self, "strategy", self.strategy.numbered(self.numbers))
         object.__setattr__(self, "strategy", self._sharing_heads())
         self.structure.checked(self.stage)
+        if self.global_batch is not None:
+            check_count("global batch", self.global_batch)
 
     def _sharing_heads(self) -> Strategy:
         """Return the strategy; ranks beyond the key/value heads share these, where both are known.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from sympy import Expr
 
 from symbolic_cost import symbols
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import Problems
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.mlp import MLP
@@ -24,6 +25,7 @@ _DERIVED = ("q", "P")
 """Sizes that follow from others unless they are given."""
 
 
+@checked
 @dataclass(frozen=True)
 class GPT:
     """Sizes and variants of a GPT; every size is a symbol unless given.

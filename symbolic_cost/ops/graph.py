@@ -14,6 +14,7 @@ from types import MappingProxyType
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.axes import At, Axis, Glossary, Role
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -24,6 +25,7 @@ OUTSIDE = "outside"
 _BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
 
 
+@checked
 @dataclass(frozen=True)
 class Part:
     """Ops that run one after the other, `repeat` times.
@@ -95,6 +97,7 @@ class Part:
             raise PatternError(problems)
 
 
+@checked
 @dataclass(frozen=True)
 class Model:
     """Parts and the sizes of their axes.

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from sympy import Expr, Integer, Mul
 
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import PlacementError, unknown
 from symbolic_cost.symbols import exact
 
@@ -43,6 +45,7 @@ STORED = ("weight", "weight_gradient", "optimizer")
 _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
+@checked
 @dataclass(frozen=True)
 class Placement:
     """Axes over mesh axes.
@@ -57,7 +60,7 @@ class Placement:
         PlacementError: every contradiction found.
     """
 
-    degrees: Mapping[str, Expr | int] = field(default_factory=dict)
+    degrees: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stored: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
 
@@ -70,12 +73,6 @@ class Placement:
         ]
         uses = [(f"axis {axis!r}", meshes) for axis, meshes in self.axes.items()]
         uses += [(f"stored {what!r}", meshes) for what, meshes in self.stored.items()]
-        texts = [(user, meshes) for user, meshes in uses if _is_text(meshes)]
-        problems += [
-            f"{user} names its mesh axes as text {meshes!r}: a tuple of names is accepted"
-            for user, meshes in texts
-        ]
-        uses = [use for use in uses if use not in texts]
         for user, meshes in uses:
             problems += [
                 unknown("mesh axis", mesh, self.degrees)
@@ -150,10 +147,6 @@ class Placement:
 
 WHOLE = Placement()
 """One rank."""
-
-
-def _is_text(meshes: object) -> bool:
-    return isinstance(meshes, str)
 
 
 def _is_degree(degree: object) -> bool:

@@ -26,6 +26,7 @@ from sympy import Symbol
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
+from symbolic_cost.checking import checked
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.coverage import BATCH_FREE, LATENTS, POOLED, RESIDUAL, Exempt
 from symbolic_cost.parallel.rules import (
@@ -37,6 +38,7 @@ from symbolic_cost.parallel.rules import (
 from symbolic_cost.parallel.steps import Step, broadcast_panels, send_round
 
 
+@checked
 @dataclass(frozen=True)
 class Entry:
     """One strategy.

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from symbolic_cost.axes import At, Axis, Role
+from symbolic_cost.checking import checked
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Exempt:
     """Work that the ranks of a mesh axis repeat on purpose.

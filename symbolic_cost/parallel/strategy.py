@@ -10,7 +10,8 @@ from typing import Any
 from sympy import Expr, Integer, Mul
 
 from symbolic_cost.axes import At, Axis, Role
-from symbolic_cost.errors import InputError, PlacementError, shown, unknown
+from symbolic_cost.checking import checked
+from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, shown, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
@@ -44,6 +45,7 @@ _LEVELS = {0: (), 1: ("optimizer",), 2: ("weight_gradient", "optimizer"), 3: STO
 _EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
 
 
+@checked
 @dataclass(frozen=True)
 class Strategy:
     """Degrees by strategy name; see `STRATEGIES`.
@@ -124,7 +126,14 @@ class Strategy:
         return Mul(*self.mesh.values())
 
     def degree(self, mesh: str) -> Expr:
-        """Return the ranks of a mesh axis, one where the strategy has none [rank]."""
+        """Return the ranks of a mesh axis, one where the strategy has none [rank].
+
+        Raises:
+            UnknownNameError: no strategy has such a mesh axis.
+        """
+        meshes = {one for entry in STRATEGIES.values() for one in entry.meshes}
+        if mesh not in meshes:
+            raise UnknownNameError(unknown("mesh axis", mesh, meshes))
         return self.mesh.get(mesh, Integer(1))
 
     def numbered(self, numbers: Mapping[str, int]) -> Strategy:

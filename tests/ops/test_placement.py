@@ -36,11 +36,6 @@ def test_a_degree_is_a_positive_integer_or_a_symbol_of_one(degree):
 REFUSED = [
     ({"f": ("tq",)}, {}, "unknown mesh axis 'tq': did you mean tp?"),
     ({"f": ("tp", "tp")}, {}, "axis 'f' names mesh axis 'tp' twice"),
-    (
-        {"f": "tp"},
-        {},
-        "axis 'f' names its mesh axes as text 'tp': a tuple of names is accepted",
-    ),
     ({}, {"weight": ("zz",)}, "unknown mesh axis 'zz': accepted are dp, tp"),
     ({}, {"weight": ("dp", "dp")}, "stored 'weight' names mesh axis 'dp' twice"),
     ({}, {"weights": ("dp",)}, "unknown stored quantity 'weights': did you mean weight"),
@@ -122,9 +117,9 @@ def test_mesh_axes_of_one_rank_are_left_out():
 
 def test_states():
     placement = Placement({"tp": 2, "dp": m1}, {"f": ("tp",), "b": ("dp",)})
-    assert placement.states("be", "bef") == {"tp": Partial(), "dp": Shard("b")}
-    assert placement.states("e", "e") == {"tp": Replicate(), "dp": Replicate()}
-    assert placement.needs("bf") == {"tp": Shard("f"), "dp": Shard("b")}
+    assert placement.states(("b", "e"), ("b", "e", "f")) == {"tp": Partial(), "dp": Shard("b")}
+    assert placement.states(("e",), ("e",)) == {"tp": Replicate(), "dp": Replicate()}
+    assert placement.needs(("b", "f")) == {"tp": Shard("f"), "dp": Shard("b")}
 
 
 # What moves: (have, need) -> collective, axis, elements of the message; 12 are on a rank, 3 ranks.

@@ -1,0 +1,228 @@
+"""Arguments checked against annotations, at the door of the library and at its public classes.
+
+`checked` wraps a function, or the constructor and the public methods of a class: an argument that
+its annotation does not accept is refused with the parameter's name, what was passed and what is
+accepted. Types are looked at, values are not: whether -1 is a size, the function says itself.
+
+>>> @checked
+... def square(side: int) -> int:
+...     return side * side
+>>> square(3)
+9
+>>> square("3")
+Traceback (most recent call last):
+symbolic_cost.errors.InputError: square: side = '3': an integer is accepted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property, wraps
+from inspect import Parameter, isclass, isfunction, signature
+from itertools import starmap
+from math import isfinite
+from types import NoneType, SimpleNamespace, UnionType
+from typing import (
+    Any,
+    TypeVar,
+    Union,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
+
+CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
+
+_NUMBERS: Mapping[object, tuple[type, ...]] = {int: (int,), float: (int, float)}
+_WORDS: Mapping[object, str] = {
+    str: "text",
+    int: "an integer",
+    float: "a finite number",
+    bool: "True or False",
+    NoneType: "None",
+    Mapping: "a mapping",
+    Iterable: "a list or tuple",
+    tuple: "a tuple",
+    frozenset: "a frozenset",
+}
+_GENERAL = frozenset({"Expr", "Symbol", "Number"})
+
+
+def checked(item: CheckedT) -> CheckedT:
+    """Return a function that checks its arguments, or a class whose methods do.
+
+    Raises:
+        InputError: by what is returned, for every argument that its annotation does not accept.
+    """
+    if not isclass(item):
+        return item if hasattr(item, _MARK) else _function(item)
+    for name, member in list(vars(item).items()):
+        if isfunction(member) and (name == "__init__" or not name.startswith("_")):
+            setattr(item, name, _function(member))
+    return cast("CheckedT", item)
+
+
+def _function(function: Any) -> Any:  # noqa: ANN401 - as it is wrapped
+    """Wrap a function; that arguments are missing or too many is a refusal as well."""
+    rules = _Rules(function)
+
+    @wraps(function)
+    def checked_function(*args: object, **named: object) -> object:
+        rules.check(args, named)
+        try:
+            return function(*args, **named)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # from inside the function
+            raise InputError(str(error)) from None
+
+    setattr(checked_function, _MARK, True)
+    return checked_function
+
+
+_MARK = "_checks_arguments"
+
+
+class _Rules:
+    """What a function accepts, read from its annotations when it is first called.
+
+    Args:
+        function: of which.
+    """
+
+    def __init__(self, function: Any) -> None:  # noqa: ANN401 - any function
+        self._function = function
+
+    @cached_property
+    def _hints(self) -> tuple[list[str], dict[str, Any], str, str]:
+        """Return names by position, hints by name, and the names of *args and **kwargs."""
+        parameters = signature(self._function).parameters.values()
+        named = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        rest = [p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL]
+        options = [p.name for p in parameters if p.kind is Parameter.VAR_KEYWORD]
+        annotations = {p.name: p.annotation for p in parameters if p.annotation is not p.empty}
+        place = SimpleNamespace(__annotations__=annotations, __globals__=self._function.__globals__)
+        hints = get_type_hints(place)
+        for name in options:
+            if get_origin(hints.get(name)) is Unpack:
+                hints |= get_type_hints(get_args(hints.pop(name))[0])
+        return named, hints, "".join(rest), "".join(options)
+
+    @cached_property
+    def _known(self) -> dict[str, set[type]]:
+        """Return types of arguments that were accepted before, by name."""
+        return {name: set() for name in self._hints[1]}
+
+    def check(self, args: tuple[object, ...], named: Mapping[str, object]) -> None:
+        """Refuse arguments.
+
+        Raises:
+            InputError: every argument that is not accepted.
+        """
+        names, _, rest, options = self._hints
+        problems = [self._problem(name, given) for name, given in zip(names, args, strict=False)]
+        problems += [self._problem(rest, given) for given in args[len(names) :]]
+        problems += [self._problem(name, given, options) for name, given in named.items()]
+        told = [text for text in problems if text]
+        if told:
+            raise InputError(told)
+
+    def _problem(self, name: str, value: object, general: str = "") -> str:
+        """Say why an argument is refused; nothing if it is not."""
+        key = name if name in self._known else general
+        known = self._known.get(key)
+        if known is None or type(value) in known:
+            return ""
+        hint = self._hints[1][key]
+        if not accepts(hint, value):
+            title = self._function.__qualname__.removesuffix(".__init__")
+            return f"{title}: {name} = {shown(value)}: {described(hint)} is accepted"
+        if _by_type(hint, value):
+            known.add(type(value))
+        return ""
+
+
+class Names(StrEnum):
+    """Names of which a value is one; another is refused with the closest."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        """Refuse a value that is none of the names.
+
+        Raises:
+            UnknownNameError: with the closest.
+        """
+        raise UnknownNameError(unknown(cls.__name__.lower(), value, cls))
+
+
+def accepts(hint: Any, value: object) -> bool:  # noqa: ANN401 - any annotation
+    """Tell whether an annotation accepts a value.
+
+    A truth value is no integer, a number that is not finite is none, and text is no list.
+
+    >>> accepts(int | None, True), accepts(tuple[str, ...], ("e", "f")), accepts(float, 2)
+    (False, True, True)
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(accepts(one, value) for one in inner)
+    if origin is not None and isclass(origin):
+        return _accepts_all(origin, inner, value)
+    if hint in _NUMBERS:
+        number = isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
+        return number and (isinstance(value, int) or isfinite(cast("float", value)))
+    if isclass(hint) and hint not in (Any, object) and not is_typeddict(hint):
+        return isinstance(value, hint)
+    return True
+
+
+def _accepts_all(origin: Any, inner: tuple[Any, ...], value: object) -> bool:  # noqa: ANN401
+    """Tell whether a container is of its type, and each of its items of theirs."""
+    if origin is Callable:
+        return callable(value)
+    foreign = (str, bytes) if issubclass(origin, Mapping) else (str, bytes, Mapping)
+    if not isinstance(value, origin) or isinstance(value, foreign):
+        return False
+    if isinstance(value, Mapping):
+        return all(accepts(inner[0], k) and accepts(inner[1], v) for k, v in value.items())
+    if isinstance(value, tuple) and inner[-1] is not Ellipsis and origin is tuple:
+        return len(value) == len(inner) and all(starmap(accepts, zip(inner, value, strict=True)))
+    # A generator is read once, by the function; of items whose type decides, one of each will do.
+    items = value if isinstance(value, Collection) else ()
+    alike = {type(item): item for item in items if _by_type(inner[0], item)}
+    others = (item for item in items if type(item) not in alike)
+    return all(accepts(inner[0], item) for item in (*alike.values(), *others))
+
+
+def _by_type(hint: Any, value: object) -> bool:  # noqa: ANN401 - any annotation
+    """Tell whether what decides over a value is its type alone."""
+    general = get_origin(hint) in (None, Union, UnionType)
+    return general and (isinstance(value, str) or not isinstance(value, float | Iterable))
+
+
+def described(hint: Any) -> str:  # noqa: ANN401 - any annotation
+    """Say what an annotation accepts.
+
+    >>> described(str | None), described(tuple[int, ...])
+    ('text or None', 'a tuple of an integer')
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(described(one) for one in inner))
+    key = hint if origin is None else origin
+    if key is Callable:
+        return "a function"
+    if key in _WORDS:
+        items = [described(one) for one in inner if one is not Ellipsis]
+        words = _WORDS[key]
+        if origin is Mapping:
+            return f"{words} of {items[0]} to {items[1]}" if inner[1] is not Any else words
+        return f"{words} of {items[0]}" if inner else words
+    name = getattr(hint, "__name__", str(hint))
+    return f"a SymPy {name}" if name in _GENERAL else name

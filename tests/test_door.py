@@ -1,0 +1,260 @@
+"""Whatever is passed to a public name is refused by the library itself, or understood."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import symbolic_cost as sc
+from symbolic_cost.errors import SymbolicCostError
+from symbolic_cost.jobs.build import Options
+from symbolic_cost.symbols import b, e, l
+
+STRANGE = [None, object(), "text", -1, 0, float("nan"), 1j, [], {}, 10**400, True]
+TABLE = sc.cost("gpt")
+OP = sc.einsum("fc", "x[b e], *w[e f] -> y[b f]")
+PART = sc.fragment("block", (OP,))
+PLACEMENT = sc.Placement({"tp": 2}, {"f": ("tp",)})
+STRATEGY = sc.parse_strategy("tp=2")
+GPT = sc.model("gpt")
+JOB = sc.job("gpt", "tp=2", {"l": 128})
+CONFIG = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 16}
+
+
+def fields(value):
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+OPTIONS = {
+    "conventions": "standard",
+    "recompute": "none",
+    "optimizer": "adam",
+    "schedule": "1f1b",
+    "offload": "",
+    "attention": "flash",
+    "overlap": "",
+    "roofline": "maximum",
+    "layout": "even",
+    "scattered": False,
+    "stage": "first",
+    **dict.fromkeys(("system", "precision", "microbatches", "global_batch")),
+}
+POINTWISE = {"name": "act", "pattern": "x[b e] -> y[b e]"}
+# The arguments that are right, by parameter; one after the other is replaced.
+VALID = {
+    "At": {"role": sc.Role.BATCH, "copies": None},
+    "Axis": {"name": "b", "role": sc.Role.BATCH, "copy": ""},
+    "Conventions": fields(sc.preset("standard")),
+    "CostTable": {"rows": (), "conventions": sc.preset("standard")},
+    "Entry": fields(sc.Entry("mine")),
+    "Exempt": {"name": "x", "meaning": "y", "test": lambda _: True},
+    "GPT": fields(sc.GPT()),
+    "Job": fields(JOB),
+    "Model": fields(GPT),
+    "Part": fields(PART),
+    "Phase": {"value": "forward"},
+    "Quantity": {"value": "flop"},
+    "Role": {"value": "batch"},
+    "Placement": {"degrees": {"tp": 2}, "axes": {"f": ("tp",)}, "stored": {}},
+    "Row": fields(TABLE.rows[0]),
+    "Strategy": {"degrees": {"tp": 2}, "zero": 0, "panels": 1},
+    "bind": {"target": b * l, "values": {"l": 4}},
+    "collected": {"expr": b * l},
+    "compiled": {"expressions": {"x": b * l}},
+    "cost": {
+        "model": "gpt",
+        "conventions": "standard",
+        "strategy": "",
+        "recompute": "none",
+        "attention": None,
+        "stage": "first",
+    },
+    "count": {"source": CONFIG, "batch": 1, "seq": 4, "conventions": "standard"},
+    "cross_entropy": {"name": "a", "pattern": "x[b e] -> y[b]", "row": "e", "single": True},
+    "crossover": {"left": b * l, "right": b**2, "symbol": "l"},
+    "derivative": {"expr": b * l, "symbol": "l"},
+    "dropout": POINTWISE,
+    "einsum": {
+        "name": "a",
+        "pattern": "x[b e], *w[e f] -> y[b f]",
+        "pairs": "",
+        "masked": True,
+        "window": "",
+    },
+    "elasticity": {"expr": b * l, "symbol": "l"},
+    "equal": {"left": b, "right": l},
+    "expanded": {"expr": b},
+    "exponent": {"expr": b * l, "scale": "l"},
+    "factored": {"expr": b * l},
+    "fragment": {"path": "p", "ops": (OP,), "repeat": b},
+    "frame": {"table": TABLE, "values": None},
+    "from_config": {"source": CONFIG},
+    "fused": {
+        "name": "f",
+        "pattern": "x[b e], *fc.w[e f] -> y[b f]",
+        "ops": (OP,),
+        "saves": "",
+        "recompute": (),
+        "holds": "",
+    },
+    "glossary": {},
+    "job": {"model": "gpt", "strategy": "", "numbers": None, **OPTIONS},
+    "latex": {"expr": b, "breakable": False},
+    "leading_term": {"expr": b * l, "scale": "l"},
+    "load_plugin": {"path": "x.py"},
+    "lookup": {"name": "a", "pattern": "*w[v e], ids[b l] -> x[b l e]"},
+    "model": {"name": "gpt"},
+    "named_cost": {"name": "flops", "phase": None},
+    "norm": {"name": "a", "pattern": "x[b e] -> y[b e]", "function": "layer_norm", "row": "e"},
+    "parse_strategy": {"text": "tp=2"},
+    "pivot": {"table": TABLE, "costs": (sc.named_cost("flops"),), "values": None},
+    "plain": {"expr": b},
+    "pointwise": {**POINTWISE, "function": "gelu", "row": "", "sums": "", "laid": ""},
+    "preset": {"name": "standard"},
+    "recompute_policy": {"name": "full"},
+    "register_conventions": {"conventions": sc.preset("standard")},
+    "register_machine": {"machine": None},
+    "register_model": {"name": "gpt", "build": lambda: GPT, "bindings": None},
+    "register_strategy": {"name": "tp", "entry": sc.Entry("mine")},
+    "register_symbol": {"name": "b", "meaning": "x", "latex": None, "integer": True},
+    "roles": {"text": "b batch"},
+    "scope": {"path": "p", "ops": (OP,)},
+    "softmax": {**POINTWISE, "row": "e", "single": False},
+    "split": {"name": "a", "pattern": "x[b e] -> y[b f]"},
+    "value": {"expr": b / b * 3},
+    "view": {"name": "a", "pattern": "x[b e] -> y[b f]"},
+    "Job.bind": {"l": 128},
+    "Job.replace": {"model": "gpt", "strategy": "tp=2", "numbers": {}, **OPTIONS},
+    "Job.rows_under": {"strategy": STRATEGY},
+    "Job.total": {"cost": "flops"},
+    "Job.value": {"expr": b},
+    "CostTable.below": {"path": "block"},
+    "CostTable.map": {"change": lambda expr: expr},
+    "CostTable.select": dict.fromkeys(("quantity", "phase", "path", "kind", "tensor", "where")),
+    "CostTable.total": {"quantity": "flop", "phase": None, "path": None, "kind": None},
+    "Placement.degree": {"meshes": ("tp",)},
+    "Placement.meshes": {"axis": "f"},
+    "Placement.needs": {"operand": ("f",)},
+    "Placement.split_axis": {"mesh": "tp", "axes": ("f",), "where": ""},
+    "Placement.states": {"operand": ("f",), "space": ("f", "e")},
+    "Placement.stored_over": {"what": "weight", "axes": ("f",)},
+    "Strategy.degree": {"mesh": "tp"},
+    "Strategy.model": {"model": GPT},
+    "Strategy.placement": {"model": GPT},
+    "Strategy.repeated": {"model": GPT},
+}
+OBJECTS = (JOB, TABLE, PLACEMENT, STRATEGY, GPT, PART)
+MORE = {"collected": 1, "glossary": 0, "Job.table": 0, "Model.placed": 0}  # take *args
+BY_PLACE = ("Phase", "Quantity", "Role")
+REGISTERS = {"register_model", "register_strategy", "register_symbol"}
+
+
+def public():
+    for name in sc.__all__:
+        thing = getattr(sc, name)
+        if not inspect.ismodule(thing):
+            yield name, thing
+    for one in OBJECTS:
+        for name, _ in inspect.getmembers(type(one), inspect.isfunction):
+            if not name.startswith("_"):
+                yield f"{type(one).__name__}.{name}", getattr(one, name)
+
+
+def calls(name, thing):
+    """Every call with one strange argument: what is strange of it, and the call."""
+    valid = VALID.get(name, {})
+    for strange in STRANGE:
+        for parameter in valid:
+            if name in REGISTERS and parameter == "name" and isinstance(strange, str):
+                continue  # would be registered
+            changed = {**valid, parameter: strange}
+            if name in BY_PLACE:
+                yield parameter, strange, lambda s=strange: thing(s)
+            else:
+                yield parameter, strange, lambda c=changed: thing(**c)
+        if name in MORE:
+            yield "*", strange, lambda s=strange: thing(*valid.values(), s)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in public()])
+def test_strange_arguments_are_refused_or_understood(name):
+    """Any exception but the library's own fails the test."""
+    for parameter, strange, call in calls(name, dict(public())[name]):
+        try:
+            call()
+        except SymbolicCostError as refused:
+            said = str(refused)
+            assert said, (parameter, strange)
+
+
+def test_every_parameter_of_every_public_name_is_tried():
+    for name, thing in public():
+        if name in BY_PLACE:
+            continue
+        accepted = [
+            one.name
+            for one in inspect.signature(thing).parameters.values()
+            if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        ]
+        missing = set(accepted) - set(VALID.get(name, ()))
+        assert missing <= {"splits", "name", "bounds", "whole", "shape", "call"}, name
+    assert set(Options.__annotations__) <= set(VALID["job"])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sc.job(5), "job: model = 5: text or Model or Family is accepted"),
+        (lambda: sc.plain("l"), "plain: expr = 'l': a SymPy Expr is accepted"),
+        (lambda: sc.parse_strategy(8), "parse_strategy: text = 8: text is accepted"),
+        (
+            lambda: sc.cost("gpt", recompute=["full"]),
+            "cost: recompute = ['full']: text or Recompute is accepted",
+        ),
+        (lambda: JOB.bind(l=True), "Job.bind: l = True: an integer is accepted"),
+        (
+            lambda: sc.Model("m", [PART], {}),
+            "...: a tuple of Part is accepted",
+        ),
+        (sc.plain, "plain() missing 1 required positional argument: 'expr'"),
+        (lambda: sc.plain(e, wide=3), "plain() got an unexpected keyword argument 'wide'"),
+        (lambda: sc.Phase("fwd"), "unknown phase 'fwd': did you mean forward?"),
+        (lambda: STRATEGY.degree("tq"), "unknown mesh axis 'tq': did you mean tp?"),
+        (lambda: TABLE.total("flop", phase=[]), "no phase is named: one or more are accepted"),
+    ],
+)
+def test_a_refusal_names_parameter_value_and_what_is_accepted(call, said):
+    with pytest.raises(SymbolicCostError) as refused:
+        call()
+    assert said in str(refused.value)
+
+
+def test_all_wrong_arguments_are_told_at_once():
+    with pytest.raises(SymbolicCostError) as refused:
+        sc.count(5, batch="1", seq=None)
+    assert len(refused.value.problems) == 3
+
+
+def test_an_error_inside_a_function_is_not_mistaken_for_wrong_arguments():
+    def broken():
+        raise TypeError("inside")
+
+    with pytest.raises(TypeError, match="inside"):
+        TABLE.map(lambda _: broken())
+
+
+def test_the_door_is_checked_and_the_kernel_is_not():
+    from symbolic_cost.numeric import binding
+    from symbolic_cost.ops import derive
+
+    assert sc.bind is not binding.bind
+    assert sc.bind is sc.bind
+    assert sc.bind.__wrapped__ is binding.bind
+    assert not hasattr(derive.cost, "__wrapped__")
+
+
+def test_importing_the_package_imports_no_sympy():
+    code = "import sys, symbolic_cost; print([m for m in ('sympy', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
