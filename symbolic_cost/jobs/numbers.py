@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
@@ -33,6 +34,15 @@ def check_count(what: str, number: int) -> None:
         raise InputError(
             f"{what} {shown(number)}: a positive integer up to {LARGEST_COUNT:.0e} is accepted"
         )
+
+
+def twice(what: str, names: Sequence[str]) -> list[str]:
+    """Say which names of a list are given more than once."""
+    return [
+        f"{what}: {shown(name)} is given more than once"
+        for name, times in Counter(names).items()
+        if times > 1
+    ]
 
 
 def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) -> dict[str, int]:
