@@ -28,7 +28,7 @@ def recipe_sheet(found: Recipe) -> Sheet:
         params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))
     notes = (
-        f"strategy: {found.strategy or 'one rank'}",
+        f"strategy: {found.strategy or 'none, on one rank'}",
         *(f"not read: {entry.where}" for entry in found.unread),
     )
     columns = (Column("value"), Column("is", "right"), Column("from"))
