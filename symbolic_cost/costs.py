@@ -64,7 +64,9 @@ _COSTS = (
     NamedCost(
         "flops_recompute", "recomputed FLOP", Unit.FLOP, (Quantity.FLOP,), PHASES["recompute"]
     ),
-    NamedCost("flops_train", "the same as flops", Unit.FLOP, (Quantity.FLOP,), TRAINING),
+    NamedCost(
+        "flops_train", "training FLOP of one microbatch", Unit.FLOP, (Quantity.FLOP,), TRAINING
+    ),
     NamedCost("params", "parameters of one rank", Unit.ELEMENT, (Quantity.PARAMETER,)),
     NamedCost("weights", "bytes of the weights", Unit.BYTE, (Quantity.WEIGHT,)),
     NamedCost(

@@ -16,7 +16,7 @@ FLOORS = (
     ("models",),
     ("parallel",),
     ("systems",),
-    ("analysis",),
+    ("analysis", "importers"),
     ("numeric", "emit"),
     ("jobs",),
     ("published",),

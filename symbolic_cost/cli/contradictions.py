@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
 from symbolic_cost.errors import InputError, shown
-
-if TYPE_CHECKING:
-    from symbolic_cost.parallel.strategy import Strategy
 
 ENDINGS = {
     ".txt": "table",
@@ -63,7 +60,7 @@ def checked_form(line: Line) -> str:
     Raises:
         InputError: every contradiction, and every option that would not be read.
     """
-    problems = [*_unread(line), *_of_strategy(line), *_twice(line)]
+    problems = [*_unread(line), *_of_schedule(line), *_twice(line)]
     form: str = line.values["form"]
     try:
         form = _form(line)
@@ -139,85 +136,27 @@ def _unread(line: Line) -> Iterator[str]:
             said = "" if isinstance(value, bool) else f" {shown(value)}"
             option = shown(value) if name == "model" else f"--{_NAMES.get(name, name)}{said}"
             yield f"{option} is not read: {why}"
-    settings = _settings(line)
-    if line.values.get("global_batch") is not None and "M" in settings:
-        yield (
-            f"--global-batch {line.values['global_batch']} and --set M={settings['M']} contradict: "
-            "the batch gives the microbatches"
-        )
-
-
-def _settings(line: Line) -> dict[str, int]:
-    """Return what --set binds; nothing where it is refused anyway."""
-    if not line.values.get("settings"):
-        return {}
-    from symbolic_cost.numeric.assignments import parse_assignments
-
-    try:
-        return parse_assignments(line.values["settings"])
-    except InputError:
-        return {}
 
 
 # ---------------------------------------------------------------------- strategies
 
 
-def _strategy(line: Line) -> Strategy | None:
-    if not isinstance(line.values.get("strategy"), str):
-        return None
+def _of_schedule(line: Line) -> Iterator[str]:
+    """Say what of a strategy a schedule would not read."""
+    if line.command != "schedule" or not line.has("strategy"):
+        return
     from symbolic_cost.parallel.strategy import parse_strategy
 
     try:
-        return parse_strategy(line.values["strategy"])
+        degrees = parse_strategy(line.values["strategy"]).degrees
     except InputError:
-        return None
-
-
-def _of_strategy(line: Line) -> Iterator[str]:
-    """Say what does not go with the strategy."""
-    if not {"strategy", "stage", "overlap", "scattered"} & line.typed:
-        return
-    strategy = _strategy(line)
-    if strategy is None:
-        return
-    yield from _of_stage(line, strategy)
-    yield from _of_degrees(line, strategy)
-    if line.values.get("scattered") and not {"tp", "pp"} <= set(strategy.degrees):
-        yield "--scattered is not read: it is about tensor-parallel ranks (tp) of stages (pp)"
-    for part in str(line.values.get("overlap") or "").split(","):
-        mesh, equals, _ = part.strip().partition("=")
-        if equals and mesh in _MESHES and mesh not in strategy.mesh:
-            yield f"--overlap {shown(part)} is not read: the strategy has no {mesh}"
-
-
-_MESHES = ("tp", "cp", "ep", "dp", "pp", "ring", "ulysses", "replicas")
-
-
-def _of_degrees(line: Line, strategy: Strategy) -> Iterator[str]:
-    if strategy.panels != 1 and not {"2d", "2.5d"} & set(strategy.degrees):
-        yield f"panels={strategy.panels} is not read: only 2d and 2.5d move operands in panels"
-    if line.command == "schedule" and line.has("strategy"):
-        others = [name for name in strategy.degrees if name != "pp"]
-        if others or "pp" not in strategy.degrees:
-            yield (
-                f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
-                "alone, and pp needs a number, such as pp=4"
-            )
-
-
-def _of_stage(line: Line, strategy: Strategy) -> Iterator[str]:
-    stage = line.values.get("stage")
-    if not line.has("stage") or stage not in ("middle", "last"):
-        return
-    if "pp" not in strategy.degrees:
-        yield f"--stage {stage} is not read: the strategy has no pipeline, such as pp=4"
-        return
-    stages = strategy.degree("pp")
-    if stages.is_Integer and int(stages) < (_WITH_MIDDLE if stage == "middle" else 2):
-        yield f"--stage {stage} and pp={stages} contradict: there is no such stage"
-
-
-_WITH_MIDDLE = 3
+        return  # told by who reads it
+    others = [name for name in degrees if name != "pp"]
+    if others or "pp" not in degrees:
+        yield (
+            f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
+            "alone, and pp needs a number, such as pp=4"
+        )
 
 
 # ---------------------------------------------------------------------- given twice
@@ -225,10 +164,10 @@ _WITH_MIDDLE = 3
 
 def _twice(line: Line) -> Iterator[str]:
     """Say what stands in a list more than once."""
-    lists = {name: str(line.values.get(name) or "").split(",") for name in ("columns", "offload")}
-    overlaps = str(line.values.get("overlap") or "").split(",")
-    lists["overlap"] = [part.partition("=")[0] for part in overlaps]
-    lists["rows"] = [*line.values["files"]] if line.command == "calibrate" else []
+    lists = {
+        "columns": str(line.values.get("columns") or "").split(","),
+        "rows": [*line.values["files"]] if line.command == "calibrate" else [],
+    }
     for option, items in lists.items():
         for item, times in Counter(item.strip() for item in items).items():
             if item and times > 1:

@@ -20,7 +20,7 @@ def command(*, config: str, batch: int, seq: int, conventions: str, out: Output)
 
     For example: symbolic-cost count path/to/config.json --batch 1 --seq 4096
     """
-    from symbolic_cost.models.count import count
+    from symbolic_cost.jobs.launched import count
 
     counts = count(config, batch, seq, conventions)
     if out.form == "json":

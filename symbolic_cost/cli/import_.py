@@ -17,6 +17,6 @@ def command(*, files: tuple[str, ...], out: Output) -> None:
     llm-analysis JSON: symbolic-cost import run.sh ds_config.json
     """
     from symbolic_cost.cli.sheets.import_ import recipe_sheet
-    from symbolic_cost.models.importers.launch import recipe
+    from symbolic_cost.importers.launch import recipe
 
     out.sheet(recipe_sheet(recipe(*files)))

@@ -26,6 +26,7 @@ class Choices:
     settings: tuple[str, ...]
     strategy: str
     options: Mapping[str, Any]
+    typed: frozenset[str] = frozenset()
 
     def job(self, model: str, **options: Any) -> Job:  # noqa: ANN401 - checked by job
         """Return the job of a named model.
@@ -38,13 +39,18 @@ class Choices:
             InputError: every problem of every option.
         """
         from symbolic_cost.errors import Problems
+        from symbolic_cost.importers.launch import is_launch_file
         from symbolic_cost.jobs.job import job
         from symbolic_cost.jobs.numbers import degree_names
         from symbolic_cost.numeric.assignments import parse_assignments
 
         problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings, degree_names())
-        make = partial(job, **self.options, **options)
+        chosen = {**self.options, **options}
+        if is_launch_file(model):  # what the user did not type, the file says
+            for name in {"precision", "recompute", "schedule"} - self.typed:
+                chosen.pop(name, None)
+        make = partial(job, **chosen)
         made = problems.attempt(make, model, self.strategy, numbers)
         problems.refuse()
         return made
@@ -88,7 +94,8 @@ def training(command: Command) -> Command:
 
 
 def _choices(options: dict[str, Any]) -> Choices:
-    return Choices(options.pop("settings"), options.pop("strategy"), options)
+    typed = read_line(click.get_current_context()).typed
+    return Choices(options.pop("settings"), options.pop("strategy"), options, typed)
 
 
 def _bundled(

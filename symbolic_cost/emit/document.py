@@ -96,7 +96,7 @@ def _table(part: _Part) -> list[str]:
     columns = f"L{{{_NAME_WIDTH - _GAP}}}" + f"L{{{width:.1f}}}" * len(costs)
     heads = ["", *(rf"\small {_heading(cost)}" for cost in costs)]
     return [
-        *_section(part.name + ("" if part.count == 1 else f", once of ${latex(part.count)}$")),
+        *_section(part.name + ("" if part.count == 1 else f", one of ${latex(part.count)}$")),
         rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
         r"\toprule",
         _line(heads),

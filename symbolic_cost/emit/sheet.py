@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
@@ -18,7 +18,7 @@ from sympy import Expr
 
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.units import Unit, human
 
@@ -104,6 +104,13 @@ class Sheet:
         rows = tuple(tuple(map(_native, row)) for row in self.rows)
         object.__setattr__(self, "rows", rows)
 
+    @property
+    def visible(self) -> Sheet:
+        """The same for people: what a terminal would obey instead of showing it is escaped."""
+        columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
+        rows = tuple(tuple(map(_visible, row)) for row in self.rows)
+        return Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
         """Return the rows as texts for people.
 
@@ -179,5 +186,15 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
     """
     if format not in FORMATS:
         raise UnknownNameError(unknown("format", format, FORMATS))
-    written: str = import_module(f"symbolic_cost.emit.{format}").write(sheet)
+    shown = sheet if format in _FOR_PROGRAMS else sheet.visible
+    written: str = import_module(f"symbolic_cost.emit.{format}").write(shown)
     return written
+
+
+_FOR_PROGRAMS = ("csv", "json")
+
+
+def _visible(cell: Cell) -> Cell:
+    if isinstance(cell, Nested):
+        return replace(cell, label=visible(cell.label))
+    return visible(cell) if isinstance(cell, str) else cell

@@ -11,7 +11,8 @@ from sympy import Expr, Integer
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, Problems, looked_up, unknown
-from symbolic_cost.jobs.numbers import check_count
+from symbolic_cost.jobs.launched import launched
+from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.kernels import kernel
@@ -108,7 +109,8 @@ def setup(
     """Return a setup.
 
     Args:
-        model: name, path of a config.json, family or model.
+        model: name, path of a config.json or of a launch file, family or model. A launch file
+            says how it is run, too, where the arguments do not.
         strategy: as "tp=8,sp,pp=8,dp=16,zero=1".
         numbers: by symbol name; b is the microbatch of one rank.
         **options: as of `Options`.
@@ -121,6 +123,13 @@ def setup(
     problems.found += [
         unknown("option", name, accepted) for name in options if name not in accepted
     ]
+    problems.refuse()
+    file = launched(model)
+    if file is not None:
+        model = problems.attempt(file.model)
+        numbers = file.numbers(numbers or {})
+        options = file.options(options, numbers)  # type: ignore[assignment]  # keys of Options
+        strategy = strategy or file.recipe.strategy
     problems.refuse()
     declared = problems.attempt(modelled, model)
     mesh = problems.attempt(_strategy, strategy)
@@ -183,7 +192,9 @@ def _training(options: Options) -> Training:
     again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
     offload = options.get("offload", ())
     kept = offload.split(",") if isinstance(offload, str) else offload
-    hosted = frozenset(filter(None, (name.strip() for name in kept)))
+    names_of_host = [name.strip() for name in kept if name.strip()]
+    problems.found += twice("offload", names_of_host)
+    hosted = frozenset(names_of_host)
     problems.attempt(lambda: Training(offload=hosted))
     stages = options.get("layout", AUTO)
     problems.attempt(layout, stages)
@@ -197,8 +208,11 @@ def _methods(options: Options, strategy: Strategy | None) -> Methods:
     roof = problems.attempt(roofline, shape) if isinstance(shape, str) else shape
     hidden = options.get("overlap", "")
     overlaps = problems.attempt(_overlaps, hidden, strategy) if isinstance(hidden, str) else hidden
+    scattered = options.get("scattered", False)
+    if scattered and strategy is not None and not {"tp", "pp"} <= set(strategy.degrees):
+        problems.found.append("scattered is about tensor-parallel ranks (tp) of stages (pp)")
     problems.refuse()
-    return Methods(roof, overlaps=overlaps, scattered=options.get("scattered", False))
+    return Methods(roof, overlaps=overlaps, scattered=scattered)
 
 
 def _overlaps(text: str, strategy: Strategy | None) -> dict[str, Overlap]:

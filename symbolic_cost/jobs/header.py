@@ -33,6 +33,15 @@ def header(setup: Setup) -> tuple[str, ...]:
     )
 
 
+def microbatches(number: Expr) -> str:
+    """Say how many microbatches there are.
+
+    >>> microbatches(Integer(1)), microbatches(Integer(8))
+    ('1 microbatch', '8 microbatches')
+    """
+    return f"{number} microbatch{'' if number == 1 else 'es'}"
+
+
 def _elements(setup: Setup) -> str:
     if setup.precise:
         return f"bytes of precision {setup.training.precision}"

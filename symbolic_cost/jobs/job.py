@@ -108,7 +108,8 @@ def job(
     """Return a job: this model, run this way.
 
     Args:
-        model: name, path of a config.json, family or model.
+        model: name, path of a config.json or of a launch file, family or model. A launch file
+            says how it is run, too, where the arguments do not.
         strategy: as "tp=8,sp,pp=8,dp=16,zero=1"; a name without a number keeps its symbol.
         numbers: by symbol name; b is the microbatch of one rank. What has none stays a symbol.
         **options: system, conventions, recompute, precision, optimizer, schedule, microbatches,

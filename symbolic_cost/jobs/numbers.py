@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
@@ -12,6 +13,13 @@ from symbolic_cost.parallel.strategy import Strategy
 
 RUN = ("M", "B", "v")
 """Symbols of a run: microbatches, global batch, chunks per stage."""
+
+
+RATES = (
+    *("F_m", "F_v", "beta_m", "beta", "alpha", "alpha_m", "beta_d", "alpha_d", "n_d"),
+    *("t_k", "t_h", "n_half"),
+)
+"""Symbols of a machine whose rates are symbols."""
 
 
 def degree_names() -> dict[str, str]:
@@ -35,10 +43,22 @@ def check_count(what: str, number: int) -> None:
         )
 
 
-def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) -> dict[str, int]:
+def twice(what: str, names: Sequence[str]) -> list[str]:
+    """Say which names of a list are given more than once."""
+    return [
+        f"{what}: {shown(name)} is given more than once"
+        for name, times in Counter(names).items()
+        if times > 1
+    ]
+
+
+def checked_numbers(
+    model: Model, strategy: Strategy, given: Mapping[str, int], more: tuple[str, ...] = ()
+) -> dict[str, int]:
     """Return numbers by symbol name.
 
-    A degree may be given by the name of its strategy ("tp") or of its symbol ("m1").
+    A degree may be given by the name of its strategy ("tp") or of its symbol ("m1"); names of
+    `more`, such as RATES, are accepted beside those of the model and the strategy.
 
     Raises:
         InputError: names that neither the model nor the strategy has, numbers that their symbols
@@ -48,7 +68,7 @@ def checked_numbers(model: Model, strategy: Strategy, given: Mapping[str, int]) 
     numbers: dict[str, int] = {}
     names = _names(strategy)
     sizes = _sizes(model)
-    accepted = {*sizes, *names, *names.values(), *RUN}
+    accepted = {*sizes, *names, *names.values(), *RUN, *more}
     for name, number in given.items():
         symbol = names.get(name, name)
         if symbol not in accepted:

@@ -18,7 +18,7 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.jobs.numbers import check_count, checked_numbers
+from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.numeric.binding import bind
@@ -77,10 +77,10 @@ class Setup:
 
     def __post_init__(self) -> None:
         """Check numbers against the model, the strategy and each other."""
-        object.__setattr__(
-            self, "numbers", checked_numbers(self.model, self.strategy, self.numbers)
-        )
-        object.__setattr__(self, "strategy", self.strategy.numbered(self.numbers))
+        rates = RATES if self.machine is not None and self.machine.name == "symbolic" else ()
+        numbers = checked_numbers(self.model, self.strategy, self.numbers, rates)
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "strategy", self.strategy.numbered(numbers))
         object.__setattr__(self, "strategy", self._sharing_heads())
         self.structure.checked(self.stage)
         if self.global_batch is not None:

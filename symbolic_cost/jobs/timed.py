@@ -68,19 +68,29 @@ class Timed:
         return step_time(model, strategy, machine, training, methods)
 
     @cached_property
+    def _values(self) -> Mapping[str, int]:
+        """The numbers of the job, the microbatches among them."""
+        count = self.microbatches
+        return {**self.setup.values, **({"M": int(count)} if count.is_Integer else {})}
+
+    @property
+    def open_symbols(self) -> tuple[str, ...]:
+        """The symbols that have no number: without any, the step is a formula of them."""
+        symbols = self.step.chain.symbols
+        return tuple(symbol.name for symbol in symbols if symbol.name not in self._values)
+
+    @cached_property
     def known(self) -> Mapping[str, Expr]:
         """The number of every definition and symbol.
 
         Raises:
             InputError: a symbol has no number.
         """
-        chain, values = self.step.chain, dict(self.setup.values)
-        if self.microbatches.is_Integer:
-            values["M"] = int(self.microbatches)
-        missing = [symbol.name for symbol in chain.symbols if symbol.name not in values]
-        if missing:
+        chain, values = self.step.chain, self._values
+        if self.open_symbols:
             raise InputError(
-                f"no time without numbers for {', '.join(missing)}: bind them, as in --set M=8"
+                f"no time without numbers for {', '.join(self.open_symbols)}: bind them, as in "
+                "--set M=8"
             )
         sizes = {symbol.name: values[symbol.name] for symbol in chain.symbols}
         return {**chain.evaluate(sizes), **{name: exact(size) for name, size in sizes.items()}}
@@ -102,6 +112,8 @@ class Timed:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the numbers those of no real run."""
+        if self.open_symbols:
+            return (f"a formula of {', '.join(self.open_symbols)}: bind them for a number",)
         lines = []
         if self.fit.known and not self.fit:
             lines.append(f"DOES NOT FIT: {self.fit}")

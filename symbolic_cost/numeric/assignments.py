@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import check_values
+from symbolic_cost.symbols import GLOSSARY
 
 _ASSIGNMENT = re.compile(
-    r"\s*(?P<name>[A-Za-z]\w*)\s*=\s*(?P<number>[+-]?[0-9](?:_?[0-9])*)\s*", re.ASCII
+    r"\s*(?P<name>[A-Za-z]\w*)\s*=\s*(?P<number>[+-]?[0-9](?:_?[0-9])*(?:e[0-9]{1,2})?)\s*",
+    re.ASCII,
 )
 _LONGEST = 60
 _ACCEPTED = "NAME=INTEGER is accepted, as in m1=4 or l=1_000_000"
@@ -30,14 +33,14 @@ def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dic
     problems: list[str] = []
     for text in (piece for whole in texts for piece in whole.split(",")):
         found = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
-        if found is None:
+        if found is None or ("e" in found["number"] and _counts(found["name"])):
             problems.append(f"{_shown(text)} is not an assignment: {_ACCEPTED}")
         elif found["name"] in values:
             problems.append(
                 f"{text.strip()!r} gives {found['name']} a second number: one is accepted"
             )
         else:
-            values[found["name"]] = int(found["number"])
+            values[found["name"]] = int(Decimal(found["number"]))
     try:
         check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:
@@ -45,6 +48,11 @@ def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dic
     if problems:
         raise InputError(problems)
     return values
+
+
+def _counts(name: str) -> bool:
+    """Tell whether a symbol counts something; rates alone may be written as 3e14."""
+    return name not in GLOSSARY or GLOSSARY[name].integer
 
 
 def _shown(text: str) -> str:

@@ -84,6 +84,8 @@ class Strategy:
             problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
         if not _is_degree(self.panels):
             problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
+        if self.panels != 1 and not {"2d", "2.5d"} & set(known):
+            problems.append(f"panels={self.panels}: only 2d and 2.5d move operands in panels")
         problems = problems or [*_expert_problems(given), *self._copy_problems(given)]
         if problems:
             raise InputError(problems)

@@ -299,3 +299,27 @@ def test_html_without_its_package(monkeypatch):
     assert str(caught.value) == (
         "format html needs the package latex2mathml: pip install 'symbolic_cost[html]'"
     )
+
+
+HOSTILE = "gpt\x1b[2J\x07\u202eevil\u200f"
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "html"])
+def test_what_a_terminal_would_obey_is_escaped(form):
+    columns = (Column(HOSTILE), Column("n", "right"))
+    text = render(Sheet(HOSTILE, columns, ((HOSTILE, 3),), (HOSTILE,)), form)
+    for character in ("\x1b", "\x07", "\u202e", "\u200f"):
+        assert character not in text
+    assert text.count("x1b") == 4 + (form == "html")  # the page has its title twice
+
+
+def test_texts_that_a_spreadsheet_would_run_are_defused():
+    texts = ("=1+2", "+cmd", "-cmd", "@sum", "\t=1", "-3", "1e-3", "-", "gpt")
+    columns = (Column("=heading"), Column("n"))
+    rows = tuple((text, -number) for number, text in enumerate(texts))
+    written = list(csv.reader(io.StringIO(render(Sheet("t", columns, rows), "csv"))))
+    assert [row[0] for row in written] == [
+        *("'=heading", "'=1+2", "'+cmd", "'-cmd", "'@sum", "'\t=1"),
+        *("-3", "1e-3", "-", "gpt"),
+    ]
+    assert [row[1] for row in written[1:]] == [str(-number) for number in range(9)]

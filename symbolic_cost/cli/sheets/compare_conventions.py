@@ -9,11 +9,13 @@ from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems
+from symbolic_cost.jobs.numbers import checked_numbers
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
+from symbolic_cost.parallel.strategy import Strategy
 
 
 def difference_sheet(
@@ -30,6 +32,7 @@ def difference_sheet(
     problems.attempt(named_cost, cost)
     given = problems.attempt(parse_assignments, settings)
     problems.refuse()
+    checked_numbers(model, Strategy(), given)
     found = compare_conventions(model, left, right, cost)
     values = {**model.bindings, **given}
     rows: list[tuple[Cell, ...]] = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.models.importers.recipe import Recipe
+from symbolic_cost.importers.recipe import Recipe
 from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 
 
@@ -23,10 +24,11 @@ def recipe_sheet(found: Recipe) -> Sheet:
         for name, value in values.items()
     ]
     if found.config:
-        params = cost(found.model(TRAINING), MODEL_FLOP).total("parameter")
+        model = found.model(TRAINING)
+        params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))
     notes = (
-        f"strategy: {found.strategy or 'one rank'}",
+        f"strategy: {found.strategy or 'none, on one rank'}",
         *(f"not read: {entry.where}" for entry in found.unread),
     )
     columns = (Column("value"), Column("is", "right"), Column("from"))

@@ -9,7 +9,7 @@ from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import header, microbatches
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
@@ -37,11 +37,11 @@ def memory_sheet(setup: Setup) -> Sheet:
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
         rows.append(_row(label, chosen.total(), setup, peak))
     for name, total in held.items():
-        place, _, *numbers_of = _row(f"at {name}", total, setup, peak)
+        place, _, *numbers_of = _row(_at(name), total, setup, peak)
         rows.append((place, _terms(setup, name), *numbers_of))
     if peak is not None:
         at = next(name for name, number in numbers.items() if number == peak)
-        rows.append((f"peak, at {at}", None, peak, 100))
+        rows.append((f"peak, {_at(at)}", None, peak, 100))
     else:
         rows.append(_row("peak", greatest_moment(table), setup, None))
     columns = (
@@ -53,10 +53,15 @@ def memory_sheet(setup: Setup) -> Sheet:
     training = setup.training
     said = (
         f"precision {training.precision}, optimizer {training.optimizer}, "
-        f"schedule {training.schedule}, {training.microbatches} microbatches in a step"
+        f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
     )
     title = f"Memory of one rank of {setup.model.name}"
     return Sheet(title, columns, tuple(rows), (said, *header(setup)))
+
+
+def _at(moment: str) -> str:
+    """Say when: "at" a moment, or "between steps"."""
+    return moment if moment.startswith("between") else f"at {moment}"
 
 
 def _terms(setup: Setup, moment: str) -> str:

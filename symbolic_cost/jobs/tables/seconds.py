@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import header, microbatches
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.parallel.orders import Stage
@@ -19,7 +19,12 @@ _RATES = {"achieved": Unit.FLOP_PER_SECOND}
 
 
 def step_sheet(timed: Timed) -> Sheet:
-    """Tabulate the parts of the step and its figures, each with its definition."""
+    """Tabulate the parts of the step and its figures, each with its definition.
+
+    Where symbols have no number, every definition that these rest on stands below them.
+    """
+    if timed.open_symbols:
+        return _formula_sheet(timed)
     rows = []
     definitions = timed.step.chain.definitions
     for name in (name for name in (*STEP_PARTS, *RESULTS) if name in definitions):
@@ -30,6 +35,16 @@ def step_sheet(timed: Timed) -> Sheet:
         rows.append((name, shown, definitions[name]))
     columns = (Column("part"), Column("value", "right"), Column("definition"))
     return Sheet(f"{timed.title}: parts", columns, tuple(rows), _notes(timed))
+
+
+def _formula_sheet(timed: Timed) -> Sheet:
+    """Tabulate definitions: those of the step first, then all that they name."""
+    shown = (*STEP_PARTS, *RESULTS)
+    needed = timed.step.chain.needed(shown).definitions
+    names = dict.fromkeys((*shown, *reversed(tuple(needed))))
+    rows = tuple((name, timed.setup.value(needed[name])) for name in names)
+    title = f"{timed.title}: formulas"
+    return Sheet(title, (Column("part"), Column("definition")), rows, _notes(timed))
 
 
 def ops_sheet(timed: Timed) -> Sheet:
@@ -73,7 +88,7 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
 def _notes(timed: Timed) -> tuple[str, ...]:
     training = timed.setup.training
     return (
-        f"schedule {training.schedule}, {timed.microbatches} microbatches",
+        f"schedule {training.schedule}, {microbatches(timed.microbatches)}",
         *timed.warnings,
         *header(timed.setup),
     )

@@ -6,8 +6,8 @@ import pytest
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError
+from symbolic_cost.importers.launch import recipe
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.importers.launch import recipe
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import parse_strategy
 

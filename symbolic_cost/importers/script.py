@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from operator import add, floordiv, mod, mul, sub
 from typing import Any
 
-from symbolic_cost.models.importers.recipe import Entry
+from symbolic_cost.importers.recipe import Entry
 
 _ASSIGNMENT = re.compile(
     r"^\s*(?:export\s+|local\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|\$\(\(.*\)\)|[^\s;#(]+)"

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from symbolic_cost.errors import InputError, brief, shown
-from symbolic_cost.models.importers.recipe import Entry
+from symbolic_cost.importers.recipe import Entry
 from symbolic_cost.reading import MOST_DIGITS, json_value
 
 _DEEPEST = 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -86,7 +86,7 @@ class Recipe:
         return ranks // others
 
     def model(self, shape: Shape = TRAINING) -> Model:
-        """Declare the model.
+        """Declare the model; where no vocabulary is named, V stays a symbol.
 
         Raises:
             InputError: the files hold no model, or one that is refused.
@@ -96,7 +96,11 @@ class Recipe:
         places = {
             target.removeprefix("config."): entry.where for target, entry in self.origins.items()
         }
-        return from_config(Document(_NAME, self.config, places=places), shape)
+        known = "vocab_size" in self.config
+        config = self.config if known else {**self.config, "vocab_size": 1}
+        model = from_config(Document(_NAME, config, places=places), shape)
+        bindings = {name: size for name, size in model.bindings.items() if known or name != "V"}
+        return replace(model, bindings=bindings)
 
 
 _NAME = "launch files"

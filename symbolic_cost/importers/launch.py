@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, shown
+from symbolic_cost.importers import script, tree
+from symbolic_cost.importers.formats import MEGATRON, PUBLISHED, TREES, Format
+from symbolic_cost.importers.recipe import Entry, Recipe
 from symbolic_cost.models.configfile import LARGEST_FILE, document
 from symbolic_cost.models.fields import is_size
-from symbolic_cost.models.importers import script, tree
-from symbolic_cost.models.importers.formats import MEGATRON, PUBLISHED, TREES, Format
-from symbolic_cost.models.importers.recipe import Entry, Recipe
 from symbolic_cost.reading import read_text
 
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
@@ -50,6 +50,20 @@ def recipe(*paths: str | Path) -> Recipe:
     if draft.problems:
         raise InputError(draft.problems)
     return draft.recipe()
+
+
+def is_launch_file(path: str | Path) -> bool:
+    """Tell whether a path names a launch file: a script, a YAML file, or JSON of a known format."""
+    file = Path(path)
+    if file.suffix in (*_SCRIPTS, ".yaml", ".yml"):
+        return True
+    if file.suffix != ".json":
+        return False
+    try:
+        known, _ = _read(file)
+    except InputError:
+        return False  # told by who reads it as a config.json
+    return known is not PUBLISHED
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:

@@ -1,0 +1,131 @@
+"""Jobs and counts of launch files: what the file says of a run, where the user says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.errors import InputError, shown
+from symbolic_cost.importers.launch import is_launch_file, recipe
+from symbolic_cost.importers.recipe import Recipe
+from symbolic_cost.models import count as counts
+from symbolic_cost.ops.graph import Model
+
+_PRECISIONS: Mapping[str, tuple[object, ...]] = {
+    "bf16-mixed": ("bf16", "bf16-mixed", "bfloat16"),
+    "fp16-mixed": ("fp16", "16", 16, "16-mixed", "float16"),
+    "fp32": ("fp32", "32", 32, "float32"),
+}
+_POLICIES: Mapping[str, tuple[object, ...]] = {
+    "selective": ("selective", "attn_only"),
+    "full": ("full",),
+    "none": ("none",),
+}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run as a launch file describes it.
+
+    Args:
+        path: of the file.
+    """
+
+    path: str
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """What the file says."""
+        return recipe(self.path)
+
+    def model(self) -> Model:
+        """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
+        return replace(self.recipe.model(), name=self.path)
+
+    def numbers(self, written: Mapping[str, int]) -> dict[str, int]:
+        """Return microbatch, length and chunks of the file, and the numbers of the user."""
+        run = self.recipe.run
+        sizes = {"b": run.get("micro_batch"), "l": run.get("sequence"), "v": self._chunks}
+        return {name: size for name, size in sizes.items() if size is not None} | {**written}
+
+    def options(self, written: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+        """Return options of `job`: those of the user, and of the file where they say nothing.
+
+        Args:
+            written: by the user.
+            numbers: by symbol name; M says the microbatches, so that a batch is not taken.
+
+        Raises:
+            InputError: a precision or a recompute policy that is not known here.
+        """
+        run = self.recipe.run
+        options: dict[str, Any] = {
+            "precision": _named(_PRECISIONS, self._precision, "precision"),
+            "recompute": _named(_POLICIES, run.get("recompute", "none"), "recompute policy"),
+        }
+        if self._chunks is not None:
+            options["schedule"] = "interleaved"
+        batches = {"global_batch", "microbatches"}
+        if "M" not in numbers and not any(written.get(name) is not None for name in batches):
+            options |= {name: run[name] for name in batches if name in run}
+        return options | {name: one for name, one in written.items() if one is not None}
+
+    @property
+    def _precision(self) -> object:
+        """What it computes with: single precision unless it says otherwise."""
+        run = self.recipe.run
+        flags = (name for name in ("bf16", "fp16") if run.get(name))
+        return run.get("precision", next(flags, "fp32"))
+
+    @property
+    def _chunks(self) -> int | None:
+        """Model chunks per stage: 96 layers, 8 stages and 3 layers per chunk make 4."""
+        per_chunk = self.recipe.run.get("layers_per_chunk")
+        if per_chunk is None:
+            return None
+        layers = self.recipe.config.get("num_hidden_layers", 0)
+        stages = self.recipe.degrees.get("pp", 1)
+        if layers % (stages * per_chunk):
+            raise InputError(
+                f"{layers} layers are not a multiple of {stages} stages x {per_chunk} per chunk"
+            )
+        return int(layers // (stages * per_chunk))
+
+
+def launched(model: object) -> Launched | None:
+    """Return the run of a launch file; None for all other models."""
+    return Launched(model) if isinstance(model, str) and is_launch_file(model) else None
+
+
+def count(
+    source: str | Path | Mapping[str, Any],
+    batch: int = 1,
+    seq: int = 1024,
+    conventions: str | Conventions = "torch-flop-counter",
+) -> dict[str, int | str | None]:
+    """Count a model; see `symbolic_cost.models.count.count`.
+
+    Args:
+        source: a config.json, the mapping that it holds, a launch file, or the name of a model.
+        batch: sequences.
+        seq: tokens of each sequence.
+        conventions: of counting, or the name of a preset.
+
+    Raises:
+        InputError: every problem of the configuration, or a batch or length that is no count.
+    """
+    file = launched(str(source) if isinstance(source, Path) else source)
+    return counts.count(source if file is None else file.recipe.config, batch, seq, conventions)
+
+
+def _named(names: Mapping[str, tuple[object, ...]], word: object, what: str) -> str:
+    """Return the name of a policy by the word of a framework."""
+    for name, words in names.items():
+        if word in words:
+            return name
+    accepted = ", ".join(str(one) for words in names.values() for one in words)
+    raise InputError(f"{what} {shown(word)} of a launch file: {accepted} are understood")

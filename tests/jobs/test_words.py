@@ -1,0 +1,47 @@
+"""What tables say: formulas where numbers are missing, and plain English."""
+
+from click.testing import CliRunner
+from sympy import sympify
+
+import symbolic_cost as sc
+from symbolic_cost.cli import main
+from symbolic_cost.costs import named_cost
+
+
+def printed(line):
+    done = CliRunner().invoke(main, line.split())
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_step_without_numbers_is_a_formula_whose_names_are_all_defined():
+    sheet = sc.job("gpt", system="symbolic").time().sheet
+    defined = {row[0] for row in sheet.rows}
+    named = {s.name for row in sheet.rows for s in sympify(row[1]).free_symbols}
+    glossary = set(sc.symbols.GLOSSARY)
+    assert {"step", "mfu"} <= defined
+    assert named - defined <= glossary
+    assert "bind them for a number" in sheet.notes[1]
+
+
+def test_rates_of_a_symbolic_machine_are_bound_by_name():
+    text = printed("time gpt --system symbolic --set F_m=3e14 --global-batch 8 --strategy dp=2")
+    assert "F_m" not in text.split("bind them")[0]
+    sizes = "b=1,l=64,e=64,f=256,h=4,V=128,n_layers=2,M=1"
+    rates = "F_m=3e14,F_v=2e13,beta_m=2e12,t_k=1"
+    assert "symbolic: parts" in printed(f"time gpt --system symbolic --set {sizes},{rates}")
+
+
+def test_one_microbatch_is_one():
+    assert "1 microbatch in a step" in printed("memory gpt2 --set M=1 --global-batch 1")
+    assert "8 microbatches in a step" in printed("memory gpt2 --global-batch 8")
+
+
+def test_states_are_held_between_steps():
+    text = printed("memory gpt2 --global-batch 8")
+    assert "\n between steps" in text
+    assert "at between" not in text
+
+
+def test_no_cost_is_explained_by_another():
+    assert named_cost("flops_train").meaning == "training FLOP of one microbatch"
