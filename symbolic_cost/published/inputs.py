@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sympy import Expr
@@ -21,14 +21,22 @@ Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Index = Annotated[int, Field(ge=0, le=LARGEST)]
 """An integer from zero."""
 
+Latency = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""A number from zero."""
+
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """A positive number."""
 
 
 class Inputs(BaseModel):
-    """Inputs of one publication; a subclass has one field per input."""
+    """Inputs of one publication; a subclass has one field per input.
+
+    Papers use our letters for other things (h is the width, l the layers): NAMES has our name by
+    the paper's, of a subclass that takes both.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    NAMES: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def accepted(cls, inputs: Mapping[str, Any]) -> Self:
@@ -41,13 +49,28 @@ class Inputs(BaseModel):
         try:
             if not isinstance(inputs, Mapping):
                 raise InputError(f"inputs are {shown(inputs)}: a mapping by name is accepted")
-            found = cls.model_validate(dict(inputs))
+            found = cls.model_validate(cls.in_our_names(inputs))
         except ValidationError as error:
             raise InputError([cls._said(problem) for problem in error.errors()]) from None
         contradictions = found.contradictions()
         if contradictions:
             raise InputError(contradictions)
         return found
+
+    @classmethod
+    def in_our_names(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return inputs with a paper's names replaced, if they are given under the paper's names.
+
+        They are taken for the paper's if e, which every one of ours has, is missing and one of its
+        own names is there.
+
+        Args:
+            given: inputs by name.
+        """
+        own = cls.NAMES.keys() - cls.model_fields.keys()
+        if "e" in given or not own & given.keys():
+            return dict(given)
+        return {cls.NAMES.get(name, name): value for name, value in given.items()}
 
     def contradictions(self) -> list[str]:
         """Say which inputs do not go together."""

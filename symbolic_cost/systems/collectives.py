@@ -38,11 +38,6 @@ class Steps:
     count: Expr
     sent: Expr
 
-    @property
-    def per_step(self) -> Expr:
-        """Bytes of one step in the mean; halving and doubling steps differ [byte]."""
-        return self.sent / self.count
-
 
 @dataclass(frozen=True)
 class Algorithm:

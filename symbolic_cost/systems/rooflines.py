@@ -9,7 +9,7 @@ from itertools import pairwise
 from sympy import Add, Expr, Integer
 
 from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.extrema import AtLeast, Choice, Max, Min
+from symbolic_cost.extrema import AtLeast, Choice, Max
 from symbolic_cost.ledger import Units
 
 Efficiency = Callable[[Expr], Expr]
@@ -159,11 +159,6 @@ def _ridge(times: Times) -> Expr:
     return times.launch + Choice(AtLeast(times.compute, times.memory), times.compute, slow)
 
 
-def _least(times: Times) -> Expr:
-    fastest = Min(times.memory, *times.levels)
-    return times.launch + Max(times.compute, fastest)
-
-
 MAXIMUM = Roofline(
     "maximum",
     "computing and memory traffic overlap; the longer one counts; a launch before it",
@@ -184,18 +179,6 @@ _ROOFLINES = (
         "either computing or, left of the ridge point, memory, its latency and all inner levels",
         "lstm-roofline",
         _ridge,
-    ),
-    Roofline(
-        "slowest level",
-        "computing and the traffic of every level overlap; the longest one counts",
-        "williams-2009",
-        lambda times: times.launch + Max(times.compute, times.memory, *times.levels),
-    ),
-    Roofline(
-        "fastest level",
-        "as maximum, all data being where their traffic takes least: a lower bound",
-        "definition",
-        _least,
     ),
 )
 

@@ -1,12 +1,12 @@
 """Intervals of printed numbers, and inputs under the names of a paper."""
 
 from fractions import Fraction
+from typing import ClassVar
 
 import pytest
 from sympy import Integer, Rational
 
 from symbolic_cost.published.inputs import Count, Inputs
-from symbolic_cost.published.naming import in_our_names
 from symbolic_cost.published.rounding import compared_within, interval, number
 
 
@@ -52,12 +52,11 @@ def test_plain():
 
 
 class Sizes(Inputs):
+    NAMES: ClassVar = {"a": "h", "h": "e", "s": "l"}
+
     e: Count
     h: Count
     l: Count = 1
-
-
-NAMES = {"a": "h", "h": "e", "s": "l"}
 
 
 @pytest.mark.parametrize(
@@ -70,4 +69,4 @@ NAMES = {"a": "h", "h": "e", "s": "l"}
     ],
 )
 def test_names_of_a_paper(given, ours):
-    assert in_our_names(given, NAMES, Sizes) == ours
+    assert Sizes.in_our_names(given) == ours

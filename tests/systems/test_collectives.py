@@ -51,7 +51,6 @@ def doubling_all_gather(ranks, size):
 def test_all_gather_as_acted_out(name, acted, ranks):
     steps = ALGORITHMS[name].steps(Kind.ALL_GATHER, Integer(960), Integer(ranks))
     assert (steps.count, steps.sent) == acted(ranks, 960)
-    assert steps.per_step * steps.count == steps.sent
 
 
 def test_every_algorithm_knows_every_collective():

@@ -1,7 +1,7 @@
 """Activation memory, model and hardware FLOP of GPT blocks with recomputation.
 
 All six rows of Table 2 come from the one declared block, by strategy and recompute policy alone.
-Inputs are named as in this library or as in the paper's Table 3; see `inputs.NAMES`.
+Inputs are named as in this library or as in the paper's Table 3; see `Training.NAMES`.
 
 Source: korthikanti-2022, Table 2 (Eq 1 to 6), Eq 7 to 9, Tables 3 and 5, sections 4 and 5,
 appendix B.
@@ -19,7 +19,7 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.korthikanti_2022.inputs import NAMES, Training
+from symbolic_cost.published.korthikanti_2022.inputs import Training
 from symbolic_cost.published.korthikanti_2022.printed import EQUATIONS, INCREASE, TABLE_2, cells
 from symbolic_cost.published.korthikanti_2022.rules import (
     TECHNIQUES,
@@ -29,7 +29,6 @@ from symbolic_cost.published.korthikanti_2022.rules import (
     saved,
     throughput_increase,
 )
-from symbolic_cost.published.naming import in_our_names
 from symbolic_cost.published.rounding import compared_within, number
 
 PUBLISHED_INPUTS: Mapping[str, Any] = {
@@ -65,7 +64,7 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: every problem of the inputs; sizes that a degree does not divide.
     """
-    given = Training.accepted(in_our_names(inputs, NAMES, Training))
+    given = Training.accepted(inputs)
     sizes = {name: getattr(given, name) for name in ("b", "l", "e", "h", "m1")}
     tables = {name: bind(block_table(name), sizes) for name in TECHNIQUES}
     found: dict[str, Any] = {

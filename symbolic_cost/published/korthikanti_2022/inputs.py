@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from sympy import Expr
 
 from symbolic_cost.published.inputs import Count, Inputs, Rate
 from symbolic_cost.symbols import F_m, exact
-
-NAMES = {
-    "a": "h",
-    "s": "l",
-    "h": "e",
-    "L": "n_layers",
-    "v": "V",
-    "t": "m1",
-    "p": "pp",
-    "gpus": "R",
-    "global_batch": "B",
-    "micro_batch": "b",
-}
-"""Our names of the paper's columns."""
 
 
 class Training(Inputs):
@@ -41,6 +30,19 @@ class Training(Inputs):
             recomputation [s].
         iter_s_present: time of one with the techniques of the paper [s].
     """
+
+    NAMES: ClassVar[Mapping[str, str]] = {
+        "a": "h",
+        "s": "l",
+        "h": "e",
+        "L": "n_layers",
+        "v": "V",
+        "t": "m1",
+        "p": "pp",
+        "gpus": "R",
+        "global_batch": "B",
+        "micro_batch": "b",
+    }
 
     b: Count
     l: Count

@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.published.korthikanti_2022.inputs import NAMES, Training
+from symbolic_cost.published.korthikanti_2022.inputs import Training
 from symbolic_cost.published.korthikanti_2022.rules import computed, throughput_increase
-from symbolic_cost.published.naming import in_our_names
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import B, T_step, V, b, e, exact, h, l, m1, n_layers
 
@@ -64,7 +63,7 @@ def cells() -> Iterator[Cell]:
 def _rule(name: str, model: str) -> Callable[..., Fraction | int]:
     """Return a rule for a model of Table 3, as a function of the time of an iteration, if any."""
     given = _PRINTED["inputs"] | _PRINTED["table3"][model]
-    numbers = Training.accepted(in_our_names(given, NAMES, Training)).numbers()
+    numbers = Training.accepted(given).numbers()
 
     def rule(*times: Fraction) -> Fraction | int:
         return value(computed(name, numbers | ({T_step: exact(times[0])} if times else {})))

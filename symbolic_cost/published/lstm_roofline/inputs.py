@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
 from sympy import Expr, Symbol, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import unknown
-from symbolic_cost.published.inputs import Count, Index, Inputs, Rate
+from symbolic_cost.published.inputs import Count, Index, Inputs, Latency, Rate
 from symbolic_cost.published.lstm_roofline.slips import SLIPS
 from symbolic_cost.symbols import exact, named
-
-Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""A number from zero."""
 
 Kind = Literal[-1, 1, 2]
 """Kernel parallelism of a part: none, column-row (CR), row-column (RC)."""
@@ -40,7 +36,7 @@ class Model(Inputs):
 class Arch(Inputs):
     """Launch overhead [s] and size of an element [byte]."""
 
-    kernel_launch_overhead_s: Share = 37e-6
+    kernel_launch_overhead_s: Latency = 37e-6
     precision_bytes: Rate = 4
 
 
@@ -58,7 +54,7 @@ class Tech(Inputs):
     L2_bank_bw_Bps: Rate = 4000 * 2**30
     shared_mem_bank_capacity_B: Rate = 32 * 2**10
     shared_mem_bank_bw_Bps: Rate = 4000 * 2**30
-    line_latency_s: Share = 16e-7
+    line_latency_s: Latency = 16e-7
 
 
 class Power(Inputs):
@@ -67,9 +63,9 @@ class Power(Inputs):
     TDP_W: Rate = 300
     core: Rate = 0.2592
     DRAM: Rate = 0.2592
-    L2: Share = 0.16896000000000005
+    L2: Latency = 0.16896000000000005
     shared_mem: Rate = 0.20275200000000007
-    IB: Share = 0.2
+    IB: Latency = 0.2
 
 
 class CodeConstants(Inputs):
@@ -77,7 +73,7 @@ class CodeConstants(Inputs):
 
     th_scale: Rate = 0.7
     mem_scale: Rate = 0.7
-    mem_latency_s: Share = 50e-9
+    mem_latency_s: Latency = 50e-9
     include_projection_in_time: bool = False
     algorithmic_bytes_only: bool = False
     epilogue_flop: Index = 15

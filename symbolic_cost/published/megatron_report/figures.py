@@ -17,6 +17,9 @@ from symbolic_cost.published.megatron_report.table import (
 )
 from symbolic_cost.units import IEC
 
+Traffic = tuple[int, Fraction]
+"""How often per iteration, and bytes."""
+
 
 def figures(amounts: Amounts) -> Figures:
     """Compute every figure of the sections that the run has."""
@@ -29,6 +32,12 @@ def figures(amounts: Amounts) -> Figures:
 
 def _gigabytes(size: Fraction, digits: str = "0.0") -> str:
     return rounded_like(digits, size / IEC["Gi"])
+
+
+def _moved(name: str, traffic: Traffic) -> Figures:
+    """Return how often something moves, and how much."""
+    count, volume = traffic
+    return {f"{name}.count": str(count), f"{name}.volume_gb": _gigabytes(volume)}
 
 
 def _states(section: str, amounts: Amounts, parameters: Fraction, shards: int) -> Figures:
@@ -74,9 +83,7 @@ def _gpu(amounts: Amounts) -> Figures:
     }
 
 
-# Communication of the cluster: how often per iteration, and bytes.
-
-Traffic = tuple[int, Fraction]
+# Communication of the cluster.
 
 
 def _pipeline_traffic(amounts: Amounts) -> Traffic:
@@ -128,9 +135,8 @@ def _cluster(amounts: Amounts) -> Figures:
     counts, volumes = zip(*traffic.values(), strict=True)
     traffic["all"] = sum(counts), sum(volumes, Fraction(0))
     found: Figures = {}
-    for kind, (count, volume) in traffic.items():
-        found[f"cluster.{kind}.count"] = str(count)
-        found[f"cluster.{kind}.volume_gb"] = _gigabytes(volume)
+    for kind, moved in traffic.items():
+        found |= _moved(f"cluster.{kind}", moved)
     return found
 
 
@@ -146,9 +152,8 @@ def _groups(run: Run, *axes: str) -> list[list[str]]:
 def _pipeline(amounts: Amounts) -> Figures:
     run, message = amounts.run, amounts.message()
     per_gpu = 4 * run.accumulation
-    count, volume = _pipeline_traffic(amounts)
     named = _groups(run, "pp")
-    return {
+    found: Figures = {
         "pp.message_shape": amounts.shape("b,l,e"),
         "pp.message_mb": megabytes(message),
         "pp.gpu.count": str(per_gpu),
@@ -156,30 +161,26 @@ def _pipeline(amounts: Amounts) -> Figures:
         "pp.stages": _groups(run, "tp", "dp"),
         "pp.num_groups": str(len(named)),
         "pp.groups": named,
-        "pp.cluster.count": str(count),
-        "pp.cluster.volume_gb": _gigabytes(volume),
     }
+    return found | _moved("pp.cluster", _pipeline_traffic(amounts))
 
 
 def _data(amounts: Amounts) -> Figures:
-    run = amounts.run
     scattered, gathered = _scattered_gathered(amounts, amounts.stage_parameters(0))
-    count, volume = _data_traffic(amounts)
-    named = _groups(run, "dp")
-    members: Figures = {}
+    named = _groups(amounts.run, "dp")
+    found: Figures = {}
     for kind in ("grad", "param"):
-        members |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
-    return members | {
+        found |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
+    found |= {
         "dp.grad.volume_gb": _gigabytes(scattered),
         "dp.grad.func": "reduce_scatter",
         "dp.grad.count": "1",
-        "dp.grad.microbatches_per_iteration": str(run.accumulation),
+        "dp.grad.microbatches_per_iteration": str(amounts.run.accumulation),
         "dp.param.volume_gb": _gigabytes(gathered),
         "dp.param.func": "all_gather",
         "dp.param.count": "1",
-        "dp.cluster.count": str(count),
-        "dp.cluster.volume_gb": _gigabytes(volume),
     }
+    return found | _moved("dp.cluster", _data_traffic(amounts))
 
 
 def _tensor(amounts: Amounts) -> Figures:
@@ -197,6 +198,5 @@ def _tensor(amounts: Amounts) -> Figures:
     for who, ranks in (("gpu", 1), ("cluster", run.world)):
         for period, times in (("microbatch", 1), ("iteration", run.accumulation)):
             layers = ranks * times * run.stage_layers
-            found[f"tp.{who}.{period}.count"] = str(layers * len(per_layer))
-            found[f"tp.{who}.{period}.volume_gb"] = _gigabytes(layers * volume)
+            found |= _moved(f"tp.{who}.{period}", (layers * len(per_layer), layers * volume))
     return found

@@ -3,7 +3,7 @@
 Derived from the declared GPT: parameters (Eq 2), FLOP per iteration with recomputed blocks (Eq 3)
 and the factor 8 of the training time (Eq 4). Eq 2 leaves out the final layer norm (2 e).
 
-Inputs are named as in this library or as in the paper's tables; see `inputs.NAMES`.
+Inputs are named as in this library or as in the paper's tables; see `Run.NAMES`.
 
 Source: narayanan-2021, Eq 2 to 4, Tables 1 and 2, section 5.1.
 """
@@ -18,8 +18,7 @@ from sympy import Expr
 
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.naming import in_our_names
-from symbolic_cost.published.narayanan_2021.inputs import NAMES, TERA, Budget, Run
+from symbolic_cost.published.narayanan_2021.inputs import TERA, Budget, Run
 from symbolic_cost.published.narayanan_2021.rules import computed, rules
 from symbolic_cost.published.printed import printed_data, records
 from symbolic_cost.published.rounding import compared_within, number
@@ -56,7 +55,7 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "P" in inputs:
         return {"days": number(computed("eq4_days", Budget.accepted(inputs).numbers()))}
-    numbers = Run.accepted(in_our_names(inputs, NAMES, Run)).numbers()
+    numbers = Run.accepted(inputs).numbers()
     found = {name: computed(name, numbers) for name in rules()}
     return {name: number(expr) for name, expr in found.items() if expr.is_number}
 
@@ -79,7 +78,7 @@ def formulas() -> dict[str, Expr]:
 
 _PRINTED = printed_data("narayanan_2021")
 _RATE = "tflops_per_gpu"
-_GIVEN = {*NAMES, _RATE}
+_GIVEN = {*Run.NAMES, _RATE}
 
 
 class Cell(NamedTuple):
@@ -109,7 +108,7 @@ def cells() -> Iterator[Cell]:
 
 def _numbers(row: Mapping[str, str]) -> dict[Expr, Expr]:
     given = {name: int(text) for name, text in row.items() if name in _GIVEN}
-    return Run.accepted(in_our_names(_PRINTED["inputs"] | given, NAMES, Run)).numbers()
+    return Run.accepted(_PRINTED["inputs"] | given).numbers()
 
 
 def rule_of_rate(cell: Cell) -> Callable[..., Fraction | int]:

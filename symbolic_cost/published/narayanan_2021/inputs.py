@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from sympy import Expr, Integer
 
 from symbolic_cost.published.inputs import Count, Inputs, Rate
 from symbolic_cost.symbols import F_m, X, exact
 
 TERA = Integer(10**12)
-
-NAMES = {
-    "s": "l",
-    "h": "e",
-    "heads": "h",
-    "l": "n_layers",
-    "t": "m1",
-    "p": "pp",
-    "n_gpus": "R",
-    "batch": "B",
-    "global_batch": "B",
-}
-"""Our names of the paper's columns."""
 
 
 class Run(Inputs):
@@ -40,6 +30,18 @@ class Run(Inputs):
         m1: tensor-parallel degree; the achieved rate includes its effect.
         pp: pipeline-parallel degree, likewise.
     """
+
+    NAMES: ClassVar[Mapping[str, str]] = {
+        "s": "l",
+        "h": "e",
+        "heads": "h",
+        "l": "n_layers",
+        "t": "m1",
+        "p": "pp",
+        "n_gpus": "R",
+        "batch": "B",
+        "global_batch": "B",
+    }
 
     e: Count
     n_layers: Count

@@ -8,14 +8,11 @@ from pydantic import BeforeValidator, Field
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import unknown
-from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
+from symbolic_cost.published.inputs import Count, Inputs, Latency, Rate, indivisible
 from symbolic_cost.published.nersc_2024.books import ALL_SLIPS
 from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.systems.network import Hop, Hops, Link
-
-Latency = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""A number from zero."""
 
 Share = Annotated[float, Field(gt=0, le=1)]
 """A share of a rate."""

@@ -126,14 +126,13 @@ class Timed:
 
         The blocks behind the first one overlap with the passes of one block.
         """
-        given = self.given
-        context = given.strategy == "2d-seqp"
-        ranks = given.dp * (given.degrees["m2"] if context else 1)
-        inside = given.inside["dp"] * (given.inside["m2"] if context else 1)
-        took = self.collective(
-            CollectiveKind.ALL_GATHER, self.weights, self.system.hops(ranks, inside)
-        )
+        hops = self.system.hops(self._copies(self.given.degrees), self._copies(self.given.inside))
+        took = self.collective(CollectiveKind.ALL_GATHER, self.weights, hops)
         return Add(*(self._overlapped(took, busy, FULL) for busy in (self.forward, self.backward)))
+
+    def _copies(self, counts: Mapping[str, int]) -> int:
+        """Return how many ranks hold the same weights: context parallelism splits none."""
+        return counts["dp"] * (counts["m2"] if self.given.strategy == "2d-seqp" else 1)
 
     def _overlapped(self, took: Expr, busy: Expr, policy: Overlap) -> Expr:
         return took + policy.exposed(took, busy) * (self.stages_layers - 1)
@@ -203,12 +202,11 @@ class Timed:
     def _memory(self) -> Mapping[str, Expr]:
         given = self.given
         weights = self.weights * self.stages_layers
-        shards = given.dp * (given.degrees["m2"] if given.strategy == "2d-seqp" else 1)
         per_weight = Integer(6)
         if "two-byte weights" in self._repaired:
             # Bytes per element over the element's size, which is in 10**9 bytes.
             per_weight = _OPTIMIZER_BYTES / (exact(self.system.element_size) * 10**9)
-        optimizer = per_weight * weights / shards
+        optimizer = per_weight * weights / self._copies(given.degrees)
         in_flight = Min(given.pp, self.microbatches)
         kept = Add(*(layer.activation for layer in self.layers)) * self.stages_layers * in_flight
         return {

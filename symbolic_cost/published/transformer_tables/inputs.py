@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
 from sympy import Expr, Integer
 
-from symbolic_cost.published.inputs import Count, Index, Inputs, Rate
+from symbolic_cost.published.inputs import Count, Index, Inputs, Latency, Rate
 from symbolic_cost.published.transformer_tables.times import System
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.network import Link, TwoLinks
 from symbolic_cost.systems.rooflines import Device
-
-Latency = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""A number from zero."""
 
 
 class SystemInputs(Inputs):
