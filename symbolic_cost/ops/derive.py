@@ -14,7 +14,7 @@ from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
-from symbolic_cost.ops.weights import book_weights, tied_sums
+from symbolic_cost.ops.weights import book_weights, tied_weights
 
 
 def cost(
@@ -46,7 +46,7 @@ def cost(
     flows = [Flow(Book(part, counter, placement, conventions, recompute)) for part in model.parts]
     for flow in flows:
         flow.run()
-    tied = tied_sums(flows)
+    tied = tied_weights(flows)
     rows: list[Row] = []
     for flow in flows:
         book = flow.book

@@ -86,7 +86,7 @@ class Flow:
             if op.parts:
                 self._partial[part.tensor] = waiting
                 continue
-            have = _renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
+            have = renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
             need = self._placement.needs(part.axes)
             made = self._move_forward(have, need, whole, op)
             in_shards = op.regathered or self.book.conventions.saved is Saved.SHARD
@@ -179,7 +179,7 @@ class Flow:
                 passed |= waiting
                 continue
             have = self._states(part.axes, waiting)
-            need = _renamed(self._placement.needs(whole.axes), whole.axes, part.axes)
+            need = renamed(self._placement.needs(whole.axes), whole.axes, part.axes)
             for mesh in waiting:
                 # A sum that is not scattered here is made once, where the tensor was produced.
                 if isinstance(need[mesh], Replicate):
@@ -225,7 +225,7 @@ class Flow:
             self.book.move(op, phase, move, Operand(name, rows, Role.SINGLE))
 
 
-def _renamed(
+def renamed(
     states: Mapping[str, State], old: tuple[str, ...], new: tuple[str, ...]
 ) -> dict[str, State]:
     """Name the axes of states as the other side of a view does, place by place."""

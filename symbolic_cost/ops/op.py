@@ -28,6 +28,11 @@ class Contraction:
     masked: bool = True
     window: str = ""
 
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes over which the work runs."""
+        return self.result + self.summed
+
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
@@ -49,6 +54,11 @@ class Summation:
     result: tuple[str, ...]
     summed: tuple[str, ...]
 
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes over which the work runs."""
+        return self.result + self.summed
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -60,6 +70,11 @@ class Addition:
     result: tuple[str, ...]
     added: tuple[str, ...] | None = None
 
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes over which the work runs."""
+        return self.result
+
 
 @dataclass(frozen=True, slots=True)
 class RowWork:
@@ -69,6 +84,11 @@ class RowWork:
     axes: tuple[str, ...]
     row: tuple[str, ...]
     backward: bool
+
+    @property
+    def space(self) -> tuple[str, ...]:
+        """Axes over which the work runs."""
+        return self.axes
 
 
 Work = Contraction | Correlation | Summation | Addition | RowWork

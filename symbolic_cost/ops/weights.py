@@ -3,41 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
-from symbolic_cost.ops.flow import Flow
+from symbolic_cost.ops.flow import Flow, renamed
 from symbolic_cost.ops.moves import Move, moves
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.placement import Partial, Replicate, Shard
+from symbolic_cost.ops.placement import Partial, Replicate, Shard, State
 
 _FLAT = Shard("flat")
 """A weight kept in shards is cut as one flat array, whatever its axes."""
 
 
-def tied_sums(flows: Iterable[Flow]) -> dict[str, set[str]]:
-    """Return the mesh axes over which the gradients of tied weights are sums, by tensor.
+@dataclass
+class Tied:
+    """A weight that several ops use, which is kept as the first of them needs it.
+
+    Args:
+        first: the operand of the first use.
+        waiting: mesh axes over which the uses together leave its gradient a sum.
+        booked: whether its states are booked.
+    """
+
+    first: Operand
+    waiting: set[str] = field(default_factory=set)
+    booked: bool = False
+
+
+def tied_weights(flows: Iterable[Flow]) -> dict[str, Tied]:
+    """Return the weights that several ops use, by tensor.
 
     The uses of a weight add their gradients on each rank, so that one sum over ranks serves all.
     """
-    found: dict[str, set[str]] = {}
+    found: dict[str, Tied] = {}
     for flow in flows:
         for op in flow.ops:
             for weight in op.weights:
                 if _is_tied(weight):
-                    found.setdefault(weight.tensor, set()).update(flow.left_partial(op, weight))
+                    tied = found.setdefault(weight.tensor, Tied(weight))
+                    tied.waiting |= flow.left_partial(op, weight)
     return found
 
 
-def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, set[str]]) -> None:
-    """Book the weights of an op; `tied` holds the tied ones not booked yet."""
+def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
+    """Book the weights of an op, those that are tied with their first use."""
     for weight in op.weights:
-        _gather_before_use(book, op, weight)
-        if _is_tied(weight) and weight.tensor not in tied:
+        use = tied.get(weight.tensor, Tied(weight, flow.left_partial(op, weight)))
+        _gather_before_use(book, op, weight, use.first)
+        if use.booked:
+            _return_gradient(book, op, weight, flow.left_partial(op, weight), use)
             continue
-        once = book.unrepeated() if _is_tied(weight) else book
-        waiting = tied.pop(weight.tensor, None) or flow.left_partial(op, weight)
+        use.booked = True
+        once, waiting = book.unrepeated() if _is_tied(weight) else book, use.waiting
         _reduce_gradient(once, op, weight, waiting)
         _gather_updated(once, op, weight)
         once.elements(op, Quantity.PARAMETER, weight)
@@ -69,16 +88,44 @@ def _reduce_gradient(book: Book, op: Op, weight: Operand, waiting: set[str]) -> 
             book.move(op, Phase.BACKWARD_WEIGHT, move, gradient, per_step=per_step)
 
 
-def _gather_before_use(book: Book, op: Op, weight: Operand) -> None:
+def _return_gradient(book: Book, op: Op, weight: Operand, waiting: set[str], tied: Tied) -> None:
+    """Book the way of a gradient to where the first use of a tied weight keeps its own.
+
+    Nothing moves where both cut the weight alike: terms are added before the sum. For example a
+    2D grid cuts a token table W by features for the lookup and by vocabulary for the head: the
+    gradient of the head, scattered over m2, is exchanged over m1, W/(m1 m2) on each rank.
+    """
+    have, need = _cuts(book, weight, tied.first)
+    need |= {mesh: state for mesh, state in have.items() if mesh in tied.waiting}
+    kept = book.placement.stored_over("weight_gradient", weight.axes)
+    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in kept]
+    elements = book.counter.elements(weight.axes)
+    back = moves(have, need, elements / book.placement.degree(each), book.placement)
+    if not back:
+        return
+    terms, shards = dict.fromkeys(each, Partial()), dict.fromkeys(each, _FLAT)
+    for move in (*moves(terms, shards, elements, book.placement), *back):
+        book.move(op, Phase.BACKWARD_WEIGHT, move, weight.gradient())
+
+
+def _cuts(book: Book, old: Operand, new: Operand) -> tuple[dict[str, State], dict[str, State]]:
+    """Return the states of a weight in one use and in another, under the axes of the other."""
+    needs = book.placement.needs
+    return renamed(needs(old.axes), old.axes, new.axes), dict(needs(new.axes))
+
+
+def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> None:
     """Book the view of a weight from how it is kept to how it is used, before each such pass."""
     kept = book.placement.stored_over("weight", weight.axes)
+    shard = book.counter.elements(first.axes) / book.placement.degree(kept)
+    turned = moves(*_cuts(book, first, weight), shard, book.placement)
     readers = {
         kernel.phase
         for kernel in op.kernels()
         if weight.tensor in {operand.tensor for operand in kernel.reads}
     }
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
-        for move in _whole(book, weight, kept) if phase in readers else ():
+        for move in (*turned, *_whole(book, weight, kept)) if phase in readers else ():
             book.move(op, phase, move, weight)
 
 

@@ -5,6 +5,10 @@ do alike: elementwise work between the layers, and what an entry of the catalogu
 Anything else that has weights, multiplies matrices or scans positions would silently cost as much
 on every rank as on one, so the strategy is refused for the model.
 
+What works on the result of a divided product, and not on its terms, is not divided with it: a bias
+added to a sum over ranks, rows found in a split table. `coverage` names it apart, so that the work
+of one rank times the ranks is the whole and what is named.
+
 For example, tp splits heads, MLP width and vocabulary. A norm runs on residual positions and is
 exempt (sp splits them); an LSTM's cell has batch, positions and features that recur, so nothing
 that tp could split: every rank would run all of it, and tp is refused.
@@ -19,7 +23,7 @@ from symbolic_cost.axes import At, Axis, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.op import Contraction, Correlation, Op, Work
 from symbolic_cost.ops.placement import Placement
 
 
@@ -37,6 +41,9 @@ class Exempt:
     name: str
     meaning: str
     test: Callable[[tuple[Axis, ...]], bool]
+
+
+_PRODUCTS = (Contraction, Correlation)
 
 
 def _has(*places: At) -> Callable[[tuple[Axis, ...]], bool]:
@@ -82,21 +89,28 @@ ELEMENTWISE = Exempt(
     "activations, sums and dropouts between the layers, without weights",
     lambda _: True,
 )
+RESULTS = Exempt(
+    "results of divided products",
+    "biases of results that are sums over ranks, and rows found in a split table",
+    lambda _: True,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """An op that all ranks of a mesh axis run alike.
+    """Work that all ranks of a mesh axis do alike.
 
     Args:
         path: of the op.
         mesh: the mesh axis.
         reason: what exempts it.
+        work: all of the op's, or what is left of it where its products are divided.
     """
 
     path: str
     mesh: str
     reason: Exempt
+    work: tuple[Work, ...]
 
 
 def coverage(
@@ -116,20 +130,34 @@ def coverage(
     refused: dict[tuple[str, str], list[str]] = {}
     for path, op in _work(model):
         for (name, mesh), accepted in leaves.items():
-            if any(mesh in placement.meshes(axis) for axis in op.axes):
+            work = _undivided(op, mesh, placement)
+            if not work:
                 continue
             axes = tuple(model.axes[name] for name in op.axes if name in model.axes)
-            reason = _exemption(op, axes, accepted)
+            divided = any(mesh in placement.meshes(axis) for axis in op.axes)
+            multiplies = any(isinstance(each, _PRODUCTS) for each in work)
+            rest = divided and not multiplies
+            reason = RESULTS if rest else _exemption(op, axes, accepted)
             if reason is None:
                 labels = ", ".join(map(str, axes)) or "no axis with a role"
                 refused.setdefault((name, mesh), []).append(f"{path} [{labels}]")
             else:
-                repeated.append(Repeated(path, mesh, reason))
+                repeated.append(Repeated(path, mesh, reason, work))
     if refused:
         raise PlacementError(
             [_refusal(model, placement, *key, ops) for key, ops in refused.items()]
         )
     return tuple(repeated)
+
+
+def _undivided(op: Op, mesh: str, placement: Placement) -> tuple[Work, ...]:
+    """Return the work of an op of which a mesh axis splits no axis."""
+    return tuple(
+        work
+        for kernel in op.kernels()
+        for work in kernel.work
+        if not any(mesh in placement.meshes(axis) for axis in work.space)
+    )
 
 
 def _exemption(op: Op, axes: tuple[Axis, ...], accepted: Iterable[Exempt]) -> Exempt | None:

@@ -72,9 +72,10 @@ class Acted:
             part.forward()
         for part in reversed(self.parts):
             part.backward()
-        for operand, terms in self.tied.values():
-            owner = next((p for p in self.parts if p.booked(f"d{operand.tensor}")), self.parts[0])
-            owner.finish_weight(operand, owner.added(operand, terms))
+        for uses in self.tied.values():
+            owner, operand, first = uses[-1]  # the last in backward keeps it
+            terms = [part.returned(use, operand, term, first) for part, use, term in uses[:-1]]
+            owner.finish_weight(operand, owner.added(operand, [*terms, first]))
         for part in self.parts:
             part.check()
         return self
@@ -400,20 +401,24 @@ class PartRun:
     # Weights.
 
     def _weight(self, weight):
-        name = (
-            weight.tensor if weight.tensor.startswith("@") else f"{self.part.path}.{weight.tensor}"
-        )
-        return self.run.local(self.run.random(f"{name} {weight.axes}", weight.axes), weight.axes)
+        tied = weight.tensor.startswith("@")
+        name = weight.tensor if tied else f"{self.part.path}.{weight.tensor} {weight.axes}"
+        return self.run.local(self.run.random(name, weight.axes), weight.axes)
 
     def _gather_weight(self, weight, phase):
         """Bring the shards of a weight together before it is read."""
         meshes = self.run.placement.stored_over("weight", weight.axes)
         if meshes:
+            mine = self._weight(weight)[0].size
             rows = self.booked(weight.tensor, phase)
+            if rows and rows[0].collective.kind == "all-to-all":  # kept as another use cuts it
+                shard = Rational(mine, self.run.placement.degree(meshes))
+                turn, *rows = rows
+                self.rows[phase].remove(turn)
+                self._charged(turn, shard, shard)
             assert rows, f"{weight.tensor} is read in {phase} and not gathered"
             self.rows[phase].remove(rows[0])
             assert self._meshes(rows[:1]) == set(meshes)
-            mine = self._weight(weight)[0].size
             self._charged(rows[0], Rational(mine, self.run.placement.degree(meshes)), mine)
 
     def finish_weight(self, weight, held):
@@ -433,6 +438,35 @@ class PartRun:
         assert not held.waiting, f"d{weight.tensor}: not summed over {set(held.waiting)}"
         tied = weight.tensor.startswith("@")
         self._compare("gradients", weight, held, name="tied" if tied else None)
+
+    def returned(self, use, operand, term, first):
+        """A term of a tied weight's gradient, cut as the use that keeps the weight cuts it."""
+        wanted = self.run.wanted(operand.axes)
+        pieces, rows = 1, self.booked(f"d{use.tensor}")
+        if has(term, wanted):
+            return term
+        for row in rows:
+            self.rows["backward"].remove(row)
+            if row.collective.kind == "reduce-scatter":
+                term = self._summed(term, row, pieces)
+                pieces = pieces * row.collective.ranks
+                continue
+            for values in term.arrays:
+                self._charged(row, Rational(count(values), pieces), 0)
+            arrays = [None for _ in term.arrays]
+            for place, group in enumerate(groups(self.run.ranks, self._meshes([row]))):
+                members = [np.nan_to_num(term.arrays[j]) for j in group]
+                arrays[place] = np.where(wanted[place], np.sum(members, axis=0), np.nan)
+            term = Held(arrays, term.waiting)
+        if has(term, wanted):
+            return term
+        # A block of what is kept whole is a term of the sum that the first use waits for.
+        cut = self.run.split(use.axes) & first.waiting
+        arrays = [
+            np.where(mask, np.nan_to_num(values), np.nan)
+            for mask, values in zip(wanted, term.arrays, strict=True)
+        ]
+        return Held(arrays, term.waiting | cut)
 
     def _summed(self, held, row, pieces):
         meshes, p = self._meshes([row]), row.collective.ranks
@@ -556,7 +590,7 @@ class PartRun:
             if not operand.is_weight:
                 self.terms[operand.tensor].append(term)
             elif operand.tensor.startswith("@"):
-                self.run.tied.setdefault(operand.tensor, (operand, []))[1].append(term)
+                self.run.tied.setdefault(operand.tensor, []).append((self, operand, term))
             else:
                 self.finish_weight(operand, term)
 

@@ -57,17 +57,17 @@ SIZES = {
 }
 
 KINDS = {
-    "gpt": 16,
+    "gpt": 19,
     "llama": 19,
-    "gemma2": 16,
+    "gemma2": 19,
     "mixtral": 20,
     "deepseek_v3": 20,
     "bert": 18,
     "bert-pretraining": 11,
-    "t5": 16,
+    "t5": 18,
     "vit": 9,
-    "mamba": 8,
-    "mamba2": 8,
+    "mamba": 9,
+    "mamba2": 9,
     "lstm": 5,
 }
 """Families, and how many of the strategies at least can be acted out."""
@@ -79,9 +79,6 @@ STRATEGIES = (
     *("2d=2x2", "2.5d=2x2x2", "3d=2x2x2"),
     *("ep=2,dp=4", "ep=2,dp=4,zero=3", "ep=2,dp=2,cp=2,zero=1", "ep=2,dp=2,tp=2,sp"),
 )
-
-TIED = ("gpt", "gemma2", "t5", "mamba", "mamba2")
-"""Families whose output head is the token table."""
 
 GRIDS = ("2d=2x2", "2.5d=2x2x2", "3d=2x2x2")
 
@@ -117,7 +114,7 @@ def slowly(*names):
     "name", [*(n for n in KINDS if n not in ("gemma2", "bert")), *slowly("gemma2", "bert")]
 )
 def test_ranks_act_out_the_model(name):
-    texts = [text for text in accepted(name) if name not in TIED or text not in GRIDS]
+    texts = list(accepted(name))
     for text in texts:
         try:
             act_out(small(name), parse_strategy(text))
@@ -127,11 +124,6 @@ def test_ranks_act_out_the_model(name):
     assert len(texts) >= KINDS[name], texts
 
 
-@pytest.mark.xfail(
-    reason="each use cuts the tied table along other axes, and nothing is booked between",
-    raises=AssertionError,
-    strict=True,
-)
 @pytest.mark.parametrize("text", GRIDS)
 def test_tied_tables_under_tensor_grids(text):
     act_out(small("gpt"), parse_strategy(text))

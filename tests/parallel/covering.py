@@ -17,22 +17,26 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from sympy import Integer, Lambda, symbols
+from sympy import Integer, Lambda, Mul, expand, symbols
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Elementwise, ElementwiseFlop
 from symbolic_cost.errors import DivisibilityError, InputError
-from symbolic_cost.ledger import Quantity
+from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.numeric.binding import bind
+from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.placement import WHOLE
+from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.memory import STATES, Training, memory_table
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.strategy import KEY_COPIES, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
 APPROVED = Path(__file__).with_name("coverage.txt")
 
 _n = symbols("n", positive=True, integer=True)
+_kv = symbols("kv", positive=True, integer=True)
 _EACH = ElementwiseFlop(Lambda(_n, _n), Lambda(_n, _n))
 WORK = replace(
     preset("standard"),
@@ -43,11 +47,19 @@ WORK = replace(
 )
 """Work proportional to the index space of every op, so that shares are exact."""
 
-TENSOR = ("tp", "tp,sp", "2d", "2.5d", "3d")
+TENSOR = ("tp", "tp,sp", "tp,kv", "2d", "2.5d", "3d")
 CONTEXT = ("cp", "ulysses", "ring")
 DATA = ("dp", "dp,zero=1", "dp,zero=2", "dp,zero=3")
 EXPERTS = ("ep,dp", "ep,dp,zero=1", "ep,dp,zero=3")
 STRATEGIES = (*TENSOR, *CONTEXT, *DATA, *EXPERTS)
+
+
+def strategy_of(text):
+    """Read a strategy; "kv" keeps its number of ranks beyond the key/value heads open."""
+    names = text.split(",")
+    plain = parse_strategy(",".join(name for name in names if name != KEY_COPIES))
+    return replace(plain, copies=_kv) if KEY_COPIES in names else plain
+
 
 SHARDED = {0: (), 1: STATES[2:], 2: STATES[1:], 3: STATES}
 """States that data-parallel ranks keep once, by the level of ZeRO."""
@@ -86,7 +98,7 @@ def whole_states(family):
 @cache
 def table_of(family, text):
     """Costs of one rank."""
-    return strategy_table(declared(family), parse_strategy(text), WORK)
+    return strategy_table(declared(family), strategy_of(text), WORK)
 
 
 @dataclass(frozen=True)
@@ -155,26 +167,22 @@ class Fact:
 @cache
 def examined(family, text):
     """Return problems of a family under a strategy, and the facts to approve."""
-    strategy = parse_strategy(text)
+    strategy = strategy_of(text)
     model = declared(family)
     try:
         own = strategy.model(model)
-        named = {(r.path, r.mesh) for r in strategy.repeated(own)}
+        repeated = strategy.repeated(own)
         table = table_of(family, text)
     except InputError as error:
         refusals = [("refused", shortened(problem, family)) for problem in error.problems]
         return [], [Fact(text, *refusal, family) for refusal in refusals]
     ops = {f"{part.path}.{op.path}": op for part in own.parts for op in part.ops}
-    problems, facts = [], []
-    for share in shares(table, whole(family), strategy, {Quantity.FLOP}):
-        path = share.row.path
-        expected = {mesh for mesh in strategy.mesh if (path, mesh) in named}
-        over = share.over or set()
-        rest = {mesh for mesh in over - expected if outside(ops[path])}
-        if share.over is None or over - rest != expected:
-            problems.append(f"{path}: ranks repeat it over {share.over}, named are {expected}")
-        title = "rest" if rest else "work"
-        facts += [(f"{title} over {mesh}", leaf(path)) for mesh in over if ops[path].bulk]
+    problems = [*unnamed(strategy, own, table, repeated)]
+    facts = [
+        (f"{'rest' if each.reason is RESULTS else 'work'} over {each.mesh}", leaf(each.path))
+        for each in repeated
+        if ops[each.path].bulk
+    ]
     problems += undone(family, model, ops)
     problems += state_problems(family, strategy, table)
     facts += [
@@ -192,9 +200,28 @@ def examined(family, text):
     return problems, [Fact(text, *fact, family) for fact in dict.fromkeys(facts)]
 
 
-def outside(op):
-    """Whether an op works on whole results besides its divided products: biases, found rows."""
-    return bool(op.pattern.biases) or op.kind == "embedding"
+def unnamed(strategy, own, table, repeated):
+    """Ops of which all ranks together do not do the whole, and what is named again, exactly."""
+    counter = Counter(own.sizes, WHOLE, WORK, means=own.means)
+    over = defaultdict(set)
+    for each in repeated:
+        for work in each.work:
+            over[each.path, work].add(each.mesh)
+    done = defaultdict(lambda: Integer(0))
+    for row in table.select(Quantity.FLOP, where=lambda row: row.collective is None):
+        done[row.path] += row.total
+    for part in own.parts:
+        for op in part.ops:
+            path = f"{part.path}.{op.path}"
+            works = [w for k in op.kernels() if k.phase is not Phase.RECOMPUTE for w in k.work]
+            wanted = sum(
+                part.repeat
+                * counter.flop(work, op.kind)
+                * Mul(*(strategy.degree(mesh) for mesh in over[path, work]))
+                for work in works
+            )
+            if expand(done[path] * strategy.ranks - wanted) != 0:
+                yield f"{path}: all ranks do {done[path] * strategy.ranks}, named are {wanted}"
 
 
 def undone(family, model, ops):
@@ -288,10 +315,12 @@ OURS = {"b": 4096, "l": 4096, "l_t": 4096}
 
 def undivided(family, text):
     """Facts about published sizes of a family that degrees do not divide."""
-    strategy = parse_strategy(text)
+    strategy = strategy_of(text)
     try:
         table = replace(table_of(family, text), rows=())
     except InputError:
+        return
+    if strategy.copies != 1:  # a number of ranks that has no symbol to give it by
         return
     names = {symbol.name for degree in strategy.mesh.values() for symbol in degree.free_symbols}
     for preset_name in families()[family]:

@@ -11,12 +11,14 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.parallel.communication import sent_by_rank
 from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, v
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.step import step_time
 from tests.parallel.structures import FAMILIES, jobs
+from tests.parallel.test_coverage import STRUCTURES
 
 H100 = machine("h100")
 
@@ -77,3 +79,40 @@ def test_numbers_later_are_numbers_first(family, pipelined, data):
     """200 random jobs of every option, each as expressions with symbols and as numbers."""
     job = data.draw(jobs(family, pipelined=pipelined))
     assert differing(job) == {}, (str(job.strategy), job)
+
+
+ALONE = (
+    *("tp=1,sp", "cp=1", "ulysses=1", "ring=1", "2d=1x1,panels=4", "2.5d=1x1x1", "3d=1x1x1"),
+    *("replicas=1,dp=1,zero=3", "ep=1,dp=1,zero=2", "tp=1,sp,cp=1,dp=1,pp=1,zero=1"),
+)
+"""Every strategy, of one rank."""
+
+
+QUICK = ("llama", "lstm")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in STRUCTURES if n not in QUICK)],
+)
+def test_one_rank_is_no_strategy(family):
+    """Nothing is split, kept in shards, cut into steps or given axes of its own: row by row."""
+    declared = model(family)
+
+    def rows(text):
+        strategy = parse_strategy(text)
+        costs = strategy_table(declared, strategy, STANDARD).rows
+        return costs, memory_table(declared, strategy, STANDARD, Training()).rows
+
+    alone = rows("")
+    for text in ALONE:
+        assert rows(text) == alone, text
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_a_step_of_one_rank_is_that_of_no_strategy(text):
+    chains = [
+        step_time(model("llama"), parse_strategy(each), H100).chain.definitions
+        for each in (text, "")
+    ]
+    assert chains[0] == chains[1]
