@@ -36,8 +36,13 @@ _HOMES = {
         "prefill",
         "weight_only",
     ),
+    "symbolic_cost.models.kernels": ("kernel", "running"),
     "symbolic_cost.models.shape": ("Shape",),
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
+    "symbolic_cost.parallel.memory": ("Training",),
+    "symbolic_cost.parallel.microbatch": ("on_every_rank",),
+    "symbolic_cost.published.contract": ("publication",),
+    "symbolic_cost.published.printed": ("printed_data", "printed_rows"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
     "symbolic_cost.jobs.registry": (
         "load_plugin",
@@ -61,10 +66,11 @@ _HOMES = {
     "symbolic_cost.numeric.binding": ("bind", "value"),
     "symbolic_cost.numeric.compiled": ("compiled",),
     "symbolic_cost.numeric.frames": ("frame", "pivot"),
-    "symbolic_cost.emit.formulas": ("latex", "plain"),
+    "symbolic_cost.emit.plots": ("drawn",),
+    "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "models", "symbols", "units", "references")
+_MODULES = ("errors", "models", "symbols", "systems", "units", "references")
 
 __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
 

@@ -8,6 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 FORMULA_FREE = {"ops", "layers", "models"}  # their numbers are exact: integers and symbols
+MOST_FLAGS = 60  # fields that are true or false, which say less than a variant's name
 # The first four execute text; simplify has no bounded running time and no stated result.
 FORBIDDEN = {"eval", "exec", "parse_expr", "sympify", "simplify"}
 
@@ -62,6 +63,28 @@ def test_declarations_hold_no_floats():
     ]
     found = violations_in(exact, floats)
     assert not found, "\n" + "\n".join(found)
+
+
+def flags(source):
+    """'Class.field' of every annotated field that is a bool, or a bool and something else."""
+    return [
+        f"{node.name}.{field.target.id}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+        and "bool" in ast.unparse(field.annotation).replace("|", " ").split()
+    ]
+
+
+def test_flags_are_few():
+    found = [flag for path in SOURCES for flag in flags(path.read_text(encoding="utf-8"))]
+    assert len(found) <= MOST_FLAGS, "name the variants instead:\n" + "\n".join(found)
+
+
+def test_flags_are_seen():
+    source = "class A:\n    a: bool = False\n    b: bool | None\n    c: Callable[[int], bool]"
+    assert flags(source) == ["A.a", "A.b"]
 
 
 @pytest.mark.parametrize(

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 
 from sympy import Rational
 
-from symbolic_cost.conventions.answers import CAUSAL
-from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.layers.core import Core
-from symbolic_cost.models.catalog import model
-from symbolic_cost.models.decoder_families import DECODERS, symbolic
-from symbolic_cost.models.gpt import GPT
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.recompute import recompute_policy
-from symbolic_cost.parallel.memory import Training
-from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import parse_strategy
-from symbolic_cost.published.narayanan_2021 import evaluate as narayanan
-from symbolic_cost.published.printed import printed_data, printed_rows
-from symbolic_cost.systems.machines import Figure, Machine
-from symbolic_cost.systems.overlap import FULL
-from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.runs import Run, Way, rates, step_seconds
-from symbolic_cost.systems.step import Methods, step_time
+import symbolic_cost as sc
 
-MEGATRON = Way(scattered=True)
+MEGATRON = sc.systems.Way(scattered=True)
 """Megatron-LM of 2021: full recomputation, sends in parts."""
 
-SEQUENCE_PARALLEL = Way(recompute="selective", split=True)
+SEQUENCE_PARALLEL = sc.systems.Way(recompute="selective", split=True)
 """Korthikanti's present work."""
 
 
@@ -50,15 +32,15 @@ class Guess:
 
 def a100() -> dict[str, float]:
     """Return what Selene's nodes reach: A100 with 25 GB/s per GPU between nodes."""
-    return rates(machine("a100-80gb"))
+    return sc.systems.rates(sc.systems.machine("a100-80gb"))
 
 
 def korthikanti() -> Iterator[Guess]:
     """Yield the iteration times of Table 5 [s]."""
-    data = printed_data("korthikanti_2022")
+    data = sc.printed_data("korthikanti_2022")
     chunks = {"175B": 3, "530B": 3}
     for name, row in data["table3"].items():
-        run = Run(
+        run = sc.systems.Run(
             e=row["h"],
             h=row["a"],
             n_layers=row["L"],
@@ -76,7 +58,7 @@ def korthikanti() -> Iterator[Guess]:
             (SEQUENCE_PARALLEL, printed[1], "selective, sequence parallel"),
         ):
             interleaved = replace(way, chunks=chunks.get(name, 1))
-            (seconds,) = step_seconds([run], a100(), interleaved)
+            (seconds,) = sc.systems.step_seconds([run], a100(), interleaved)
             yield Guess(f"{name}, {label}", float(text), float(seconds))
 
 
@@ -94,9 +76,13 @@ def layers() -> Iterator[Guess]:
     """Yield the times of one layer of Table 4 [ms]."""
     sizes = {"b": 4, "l": 2048, "e": 6144, "f": 24576, "h": 64, "V": 51200, "n_layers": 1, "M": 1}
     for name, recompute, strategy, *printed in LAYERS:
-        training = Training(precision="fp16-mixed", recompute=recompute_policy(recompute))
-        made = step_time(
-            GPT().model(), parse_strategy(strategy), machine("a100-80gb"), training, Methods()
+        training = sc.Training(precision="fp16-mixed", recompute=sc.recompute_policy(recompute))
+        made = sc.systems.step_time(
+            sc.GPT().model(),
+            sc.parse_strategy(strategy),
+            sc.systems.machine("a100-80gb"),
+            training,
+            sc.systems.Methods(),
         )
         passes = ("forward", "backward", "weight gradients")
         parts = [f"block.{way}.{part}" for way in passes for part in ("busy", "exposed")]
@@ -116,12 +102,12 @@ MICROBATCHES = {1.7: 4, 3.6: 4, 7.5: 4, 18.4: 4, 39.1: 4, 76.1: 2, 145.6: 2}
 
 def table_1() -> Iterator[Guess]:
     """Yield the iteration times of Narayanan's Table 1, from the printed throughput [s]."""
-    columns = printed_data("narayanan_2021")["table1"]["columns"]
-    for cells in printed_data("narayanan_2021")["table1"]["rows"]:
+    columns = sc.printed_data("narayanan_2021")["table1"]["columns"]
+    for cells in sc.printed_data("narayanan_2021")["table1"]["rows"]:
         row = dict(zip(columns, cells, strict=True))
         tp, pp, gpus, batch = (int(row[name]) for name in ("t", "p", "n_gpus", "batch"))
         sizes = {"e": int(row["h"]), "h": int(row["heads"]), "n_layers": int(row["l"])}
-        run = Run(
+        run = sc.systems.Run(
             **sizes,
             l=2048,
             V=51200,
@@ -132,8 +118,8 @@ def table_1() -> Iterator[Guess]:
             pp=pp,
         )
         rate = {"B": batch, "R": gpus, "tflops_per_gpu": float(row["tflops_per_gpu"])}
-        measured = narayanan(sizes | rate)["iteration_s"]
-        predicted = float(step_seconds([run], a100(), MEGATRON)[0])
+        measured = sc.publication("narayanan-2021").evaluate(sizes | rate)["iteration_s"]
+        predicted = float(sc.systems.step_seconds([run], a100(), MEGATRON)[0])
         yield Guess(f"{row['params_billion']} B, {gpus} GPUs", float(measured), predicted)
 
 
@@ -143,34 +129,30 @@ CHUNKS = 8
 """Chunks per stage that are assumed: one layer each, about."""
 
 
-@cache
-def _llama() -> Model:
-    family = DECODERS["llama"]
-    fused = family.attended(core=replace(family.attention.core, kernel=Core.FLASH))
-    return symbolic("llama", decoder=fused)
-
-
-def h100(share: Rational | None = None) -> Machine:
+def h100(share: Rational | None = None) -> sc.systems.Machine:
     """Return the machine, with another share of its matrix peak if given."""
-    found = machine("h100")
+    found = sc.systems.machine("h100")
     if share is None:
         return found
-    return replace(found, efficiencies=replace(found.efficiencies, matrix=Figure(share)))
+    return replace(found, efficiencies=replace(found.efficiencies, matrix=sc.systems.Figure(share)))
 
 
-def llama(node: Machine) -> Iterator[Guess]:
+def llama(node: sc.systems.Machine) -> Iterator[Guess]:
     """Yield the throughputs of Table 4 of the Llama 3 report [TFLOP/s per GPU]."""
-    made, sizes = _llama(), model("llama-3-405b").bindings
-    for row in printed_rows("llama3_2024"):
+    sizes = sc.model("llama-3-405b").bindings
+    made = sc.running(sc.models.llama(), sc.kernel("flash"))
+    hidden = {"dp": sc.systems.FULL}
+    methods = sc.systems.Methods(overlaps=hidden, conventions=made.executed(sc.preset("standard")))
+    for row in sc.printed_rows("llama3_2024"):
         length, batch = int(row["seq"]), int(row["batch_per_dp"])
         degrees = ",".join(f"{name}={row[name]}" for name in ("tp", "cp", "dp", "pp"))
-        strategy = parse_strategy(f"{degrees},sp,zero=1")
-        step = step_time(
-            on_every_rank(made, strategy),
+        strategy = sc.parse_strategy(f"{degrees},sp,zero=1")
+        step = sc.systems.step_time(
+            sc.on_every_rank(made.model, strategy),
             strategy,
             node,
-            Training(recompute=recompute_policy("none"), schedule="interleaved"),
-            Methods(overlaps={"dp": FULL}, conventions=replace(STANDARD, attention_pairs=CAUSAL)),
+            sc.Training(recompute=sc.recompute_policy("none"), schedule="interleaved"),
+            methods,
         )
         values = {**sizes, "b": 1, "l": length, "M": batch, "v": CHUNKS}
         seconds = step.chain.compiled("step")({s.name: values[s.name] for s in step.chain.symbols})

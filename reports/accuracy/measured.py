@@ -16,14 +16,12 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.published.vtrain_2024 import cluster
-from symbolic_cost.systems.calibration import Measured, calibrate, errors_of, read_rows
-from symbolic_cost.systems.runs import Run, rates, step_seconds
+import symbolic_cost as sc
 
 FOLDS = 5
 _SEED = 2024
 
-GROUPS: Mapping[str, Callable[[Run], str]] = {
+GROUPS: Mapping[str, Callable[[sc.systems.Run], str]] = {
     "tensor parallel": lambda run: f"tp = {run.tp}",
     "pipeline": lambda run: f"pp = {run.pp}",
     "microbatch": lambda run: f"b = {run.micro_batch}",
@@ -31,16 +29,16 @@ GROUPS: Mapping[str, Callable[[Run], str]] = {
 }
 """What runs are grouped by to see where errors are."""
 
-Sets = Mapping[str, Sequence[Measured]]
+Sets = Mapping[str, Sequence[sc.systems.Measured]]
 
 
 def figures(sets: Sets) -> dict[str, object]:
     """Return the errors of the shipped efficiencies, by set and group, and of held-out runs."""
-    shipped = rates(cluster())
+    shipped = sc.systems.rates(sc.publication("vtrain-2024").cluster())
     found: dict[str, object] = {}
     held_out = dict(_held_out(sets))
     for name, rows in sets.items():
-        predicted = step_seconds([row.run for row in rows], shipped)
+        predicted = sc.systems.step_seconds([row.run for row in rows], shipped)
         groups = {
             title: {
                 key: _errors([rows[n] for n in places], predicted[places])
@@ -66,15 +64,19 @@ def _held_out(sets: Sets) -> Iterator[tuple[str, dict[str, float]]]:
             [row for row, mine in zip(rows, folds[name], strict=True) if mine != fold]
             for name, rows in sets.items()
         ]
-        reached = rates(calibrate(kept, cluster()))
+        reached = sc.systems.rates(
+            sc.systems.calibrate(kept, sc.publication("vtrain-2024").cluster())
+        )
         for name, rows in sets.items():
             left = [int(n) for n in np.flatnonzero(folds[name] == fold)]
-            predicted[name][left] = step_seconds([rows[n].run for n in left], reached)
+            predicted[name][left] = sc.systems.step_seconds([rows[n].run for n in left], reached)
     for name, rows in sets.items():
         yield name, _errors(rows, predicted[name])
 
 
-def _places(rows: Sequence[Measured], group: Callable[[Run], str]) -> dict[str, list[int]]:
+def _places(
+    rows: Sequence[sc.systems.Measured], group: Callable[[sc.systems.Run], str]
+) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         found.setdefault(group(row.run), []).append(place)
@@ -85,12 +87,14 @@ def _by_number(item: tuple[str, list[int]]) -> int:
     return int(item[0].rpartition(" ")[2])
 
 
-def _errors(rows: Sequence[Measured], predicted: NDArray[np.float64]) -> dict[str, float]:
-    found = asdict(errors_of(predicted, [row.seconds for row in rows]))
+def _errors(
+    rows: Sequence[sc.systems.Measured], predicted: NDArray[np.float64]
+) -> dict[str, float]:
+    found = asdict(sc.systems.errors_of(predicted, [row.seconds for row in rows]))
     return {name: round(value, 4) for name, value in found.items()}
 
 
 if __name__ == "__main__":
     given = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    made = figures({name: read_rows(path) for name, path in given.items()})
+    made = figures({name: sc.systems.read_rows(path) for name, path in given.items()})
     sys.stdout.write(json.dumps(made, indent=1) + "\n")

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from literature import Guess, h100, korthikanti, layers, llama, table_1
 from sympy import Rational
 
-from symbolic_cost.emit.plots import drawn
-from symbolic_cost.systems.calibration import Errors, errors_of
-from symbolic_cost.systems.records import machine
+import symbolic_cost as sc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,12 +121,14 @@ def _sections() -> Iterator[str]:
     for (title, guesses), unit, note in zip(_tables().items(), units, NOTES.values(), strict=True):
         yield f"## {title}\n\n{note}"
         yield _rows(guesses, unit)
-        yield _sentence(errors_of([g.predicted for g in guesses], [g.measured for g in guesses]))
+        yield _sentence(
+            sc.systems.errors_of([g.predicted for g in guesses], [g.measured for g in guesses])
+        )
     yield "![Predicted against measured](predicted.svg)"
 
 
 def _efficiencies() -> str:
-    found = machine("a100-80gb")
+    found = sc.systems.machine("a100-80gb")
     fitted = [
         (place, figure) for place, figure in found.figures() if figure.source == "calibration"
     ]
@@ -181,7 +181,7 @@ def _rows(guesses: Sequence[Guess], unit: str) -> str:
     return "\n".join([head, *lines])
 
 
-def _sentence(found: Errors) -> str:
+def _sentence(found: sc.systems.Errors) -> str:
     return (
         f"Mean absolute error {100 * found.mean:.1f} %, median {100 * found.median:.1f} %, "
         f"bias {100 * found.bias:+.1f} %, largest {100 * found.largest:.1f} %."
@@ -190,5 +190,5 @@ def _sentence(found: Errors) -> str:
 
 if __name__ == "__main__":
     for folder in sys.argv[1:]:
-        drawn(str(Path(folder) / "predicted.svg"), picture)
+        sc.drawn(str(Path(folder) / "predicted.svg"), picture)
     sys.stdout.write(report())

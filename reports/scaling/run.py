@@ -12,18 +12,9 @@ from collections.abc import Iterator
 from sympy import Expr
 
 import symbolic_cost as sc
-from symbolic_cost.analysis.forms import factored
-from symbolic_cost.analysis.scaling import (
-    crossover,
-    derivative,
-    elasticity,
-    exponent,
-    leading_term,
-)
-from symbolic_cost.emit.formulas import plain, where_plain
-from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.symbols import e, h, l
-from symbolic_cost.units import Unit, human
+
+e, h, l = sc.symbols.e, sc.symbols.h, sc.symbols.l
+Unit = sc.units.Unit
 
 GPT3_175B = {"n_layers": 96, "e": 12288, "h": 96, "b": 1, "l": 2048, "V": 50257}
 """Sizes of Brown et al. 2020, Table 2.1, one sequence per microbatch; f = 4 e = 49152."""
@@ -49,23 +40,23 @@ def report() -> str:
     for title, (cost, unit) in costs.items():
         lines += ["", f"## {title}", "", *_growth_of(cost, unit)]
     lines += ["", "## Where the attention core overtakes the MLP", "", *_crossovers(), ""]
-    lines += [where_plain([h, *(cost for cost, _ in costs.values())])]
+    lines += [sc.where_plain([h, *(cost for cost, _ in costs.values())])]
     return "\n".join(lines) + "\n"
 
 
-def _growth_of(cost: Expr, unit: Unit) -> Iterator[str]:
+def _growth_of(cost: Expr, unit: sc.units.Unit) -> Iterator[str]:
     """Say how one cost grows with the sequence length and with the width."""
     yield "| | formula | GPT-3 175B |"
     yield "|---|---|---|"
-    yield _line("total", factored(cost), unit)
+    yield _line("total", sc.factored(cost), unit)
     for symbol in (l, e):
-        yield _line(f"derivative in {symbol}", derivative(cost, symbol), unit)
-        yield _line(f"elasticity in {symbol}", elasticity(cost, symbol), Unit.RATIO)
-        yield _line(f"leading term in {symbol}", leading_term(cost, symbol), unit)
+        yield _line(f"derivative in {symbol}", sc.derivative(cost, symbol), unit)
+        yield _line(f"elasticity in {symbol}", sc.elasticity(cost, symbol), Unit.RATIO)
+        yield _line(f"leading term in {symbol}", sc.leading_term(cost, symbol), unit)
     together = {l: 1, e: 1}
     yield _line(
-        f"leading term in l and e together, power {exponent(cost, together)}",
-        leading_term(cost, together),
+        f"leading term in l and e together, power {sc.exponent(cost, together)}",
+        sc.leading_term(cost, together),
         unit,
     )
 
@@ -77,14 +68,14 @@ def _crossovers() -> Iterator[str]:
     for name in ("model-flop", "standard"):
         table = sc.cost(MODEL, sc.preset(name))
         core, mlp = (table.total("flop", path=path) for path in (CORE, MLP))
-        for length in crossover(core, mlp, l):
+        for length in sc.crossover(core, mlp, l):
             yield _line(name, length, Unit.RATIO)
 
 
-def _line(label: str, formula: Expr, unit: Unit) -> str:
-    number = value(bind(formula, GPT3_175B))
-    shown = human(number, unit) if unit is not Unit.RATIO else f"{float(number):.6g}"
-    return f"| {label} | `{plain(formula)}` | {shown} |"
+def _line(label: str, formula: Expr, unit: sc.units.Unit) -> str:
+    number = sc.value(sc.bind(formula, GPT3_175B))
+    shown = sc.units.human(number, unit) if unit is not Unit.RATIO else f"{float(number):.6g}"
+    return f"| {label} | `{sc.plain(formula)}` | {shown} |"
 
 
 if __name__ == "__main__":

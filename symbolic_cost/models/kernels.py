@@ -20,8 +20,6 @@ from enum import StrEnum
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Role
 from symbolic_cost.errors import looked_up
-from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
@@ -107,12 +105,11 @@ def _groups(part: Part) -> Iterator[tuple[Op, ...]]:
     """Yield every core as the ops from its scores to its weighted sum, and other ops alone."""
     core: list[Op] = []
     for op in part.ops:
-        pairs = isinstance(op, Einsum) and op.pairs
-        if core or pairs:
+        if core or op.pairs:
             core.append(op)
         if not core:
             yield (op,)
-        elif pairs and len(core) > 1:
+        elif op.pairs and len(core) > 1:
             yield tuple(core)
             core = []
     yield from ((op,) for op in core)
@@ -122,7 +119,7 @@ def _runs_as(group: Sequence[Op], wanted: Attention | None) -> Attention | None:
     """Return how a core runs; None for what is no core."""
     if len(group) == 1:
         (op,) = group
-        attends = isinstance(op, Fused) and any(isinstance(o, Einsum) and o.pairs for o in op.ops)
+        attends = any(stage.pairs for stage in op.stages if stage is not op)
         return Attention.FLASH if attends else None
     inside = {made.tensor for op in group for made in op.outputs}
     extra = [o for op in group[1:-1] for o in op.inputs if o.tensor not in inside]
@@ -138,7 +135,7 @@ def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]
         if op.repeats and result.tensor in taken and len(_users(part, result.tensor)) == 1:
             sources[result.tensor] = op.inputs[0]
             before.remove(op)
-    ops = tuple(_taking(op, sources) for op in core)
+    ops = tuple(op.retaken(sources) for op in core)
     inside = {made.tensor for op in ops for made in op.outputs}
     inputs = tuple(dict.fromkeys(o for op in ops for o in op.inputs if o.tensor not in inside))
     weights = tuple(dict.fromkeys(o for op in ops for o in op.weights))
@@ -152,16 +149,11 @@ def _users(part: Part, tensor: str) -> list[Op]:
     return [op for op in part.ops if tensor in {operand.tensor for operand in op.inputs}]
 
 
-def _taking(op: Op, sources: Mapping[str, Operand]) -> Op:
-    inputs = tuple(sources.get(o.tensor, o) for o in op.pattern.inputs)
-    return replace(op, pattern=replace(op.pattern, inputs=inputs))
-
-
 def _row_sums(ops: Sequence[Op]) -> Iterator[Operand]:
     """Yield what backward needs of every softmax besides its operands: a logarithm per row."""
     for op in ops:
-        if isinstance(op, Elementwise) and op.kind == "softmax":
-            rows = tuple(axis for axis in op.outputs[0].axes if axis not in op.row)
+        if op.kind == "softmax":
+            rows = tuple(axis for axis in op.outputs[0].axes if axis not in op.row_axes)
             yield Operand(f"{op.outputs[0].tensor}.logsumexp", rows, Role.STATISTIC)
 
 

@@ -6,8 +6,10 @@ A cache joins the new positions of a tensor to the kept ones, so it is a view to
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from symbolic_cost.errors import PatternError
+from symbolic_cost.ops.op import AxesMap, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
 
@@ -17,6 +19,10 @@ class Cache(View):
     """A view whose result is kept for the next step; see `cache`."""
 
     kept: tuple[str, ...] = ()
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return what is kept under other axes."""
+        return {"kept": axes(self.kept)}
 
     def caches(self) -> tuple[Operand, ...]:
         """Return the positions that are kept after the step."""

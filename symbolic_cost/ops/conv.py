@@ -12,12 +12,23 @@ they are taken from, s t the kernel. A convolution that keeps its positions may 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, UnknownNameError, unknown
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.einsum import own_weights
-from symbolic_cost.ops.op import Addition, Correlation, Kernel, Op, RowWork, Summation
+from symbolic_cost.ops.op import (
+    Addition,
+    AxesMap,
+    Correlation,
+    Kernel,
+    Op,
+    OperandMap,
+    RowWork,
+    Summation,
+    Use,
+)
 from symbolic_cost.ops.pattern import Operand, parse
 
 
@@ -26,6 +37,20 @@ class Conv(Op):
     """A convolution; see `conv`."""
 
     among: tuple[str, ...] = ()
+
+    @property
+    def use(self) -> Use:
+        """It multiplies by its kernel."""
+        return Use.PRODUCT
+
+    @property
+    def movable(self) -> bool:
+        """Its axes are told apart by where they stand."""
+        return False
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return the groups under other axes."""
+        return {"among": axes(self.among)}
 
     @property
     def units(self) -> Units:
@@ -119,6 +144,15 @@ class Pool(Op):
     def kind(self) -> str:
         """Name of the function."""
         return self.function
+
+    @property
+    def movable(self) -> bool:
+        """It runs along positions."""
+        return False
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return the window under other axes."""
+        return {"window": axes(self.window)}
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase, Units
-from symbolic_cost.ops.op import Addition, Contraction, Kernel, Op, Summation, Work
+from symbolic_cost.ops.op import (
+    Addition,
+    AxesMap,
+    Contraction,
+    Kernel,
+    Op,
+    OperandMap,
+    Summation,
+    Use,
+    Work,
+)
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 
 
@@ -32,6 +43,15 @@ class Einsum(Op):
     def units(self) -> Units:
         """Matrix units."""
         return Units.MATRIX
+
+    @property
+    def use(self) -> Use:
+        """It multiplies by its weights."""
+        return Use.PRODUCT if self.weights else Use.NONE
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return its pairs and its window under other axes."""
+        return {"pairs": axes(self.pairs), "window": "".join(axes((self.window,)))}
 
     @property
     def result(self) -> Operand:

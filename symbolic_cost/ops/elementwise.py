@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, looked_up
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
-from symbolic_cost.ops.op import Kernel, Op, RowWork
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 
 
@@ -180,6 +181,10 @@ class Elementwise(Op):
     def kind(self) -> str:
         """Name of the function, as the conventions know it."""
         return KINDS[self.function].like or self.function
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return rows, sums and what is laid anew under other axes."""
+        return {"row": axes(self.row), "sums": axes(self.sums), "laid": axes(self.laid)}
 
     @property
     def bulk(self) -> bool:

@@ -6,11 +6,12 @@ backward, is part of its declaration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase, Units
-from symbolic_cost.ops.op import Kernel, Op, Work, scoped
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, Work
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.ops.placement import Placement
 
@@ -81,11 +82,13 @@ class Fused(Op):
         """Return what the declaration says, and what is held with it."""
         return self.saved + self.held
 
-    def renamed(self, prefix: str, names: dict[str, str]) -> Op:
-        """Return the group below `prefix`, what it saves renamed with it."""
-        moved = super().renamed(prefix, names)
-        saved, held = (scoped(kept, prefix, names) for kept in (self.saved, self.held))
-        return replace(moved, saved=saved, held=held)  # type: ignore[call-arg]  # as self is
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
+        """Return its ops and what it saves on other operands."""
+        return {
+            "ops": tuple(op.mapped(operand, axes) for op in self.ops),
+            "saved": tuple(map(operand, self.saved)),
+            "held": tuple(map(operand, self.held)),
+        }
 
     def _work(self, phase: Phase, only: tuple[str, ...] | None = None) -> tuple[Work, ...]:
         return tuple(

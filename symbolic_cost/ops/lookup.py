@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
-from symbolic_cost.ops.op import Kernel, Op, RowWork
+from symbolic_cost.ops.op import Kernel, Op, RowWork, Use
 from symbolic_cost.ops.pattern import Operand, parse
 
 
@@ -19,6 +19,11 @@ class Lookup(Op):
     def kind(self) -> str:
         """Name of the op's kind."""
         return "embedding"
+
+    @property
+    def use(self) -> Use:
+        """It looks rows up."""
+        return Use.ROWS
 
     def summing_space(self, operand: Operand) -> tuple[str, ...]:
         """Return all axes; for the result, rows of ids that it lacks are no sum.

@@ -6,7 +6,10 @@ The kinds of work are all that the counting conventions need to know.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Self
 
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.pattern import Operand, Pattern
@@ -111,6 +114,24 @@ class Kernel:
     work: tuple[Work, ...]
 
 
+OperandMap = Callable[[Operand], Operand]
+AxesMap = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
+def unchanged(axes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return axes as they are."""
+    return axes
+
+
+class Use(StrEnum):
+    """What an op does with its weights."""
+
+    NONE = "it has none"
+    PRODUCT = "it sums products with them"
+    ROWS = "it looks rows up"
+    ELEMENTS = "it applies them element by element"
+
+
 @dataclass(frozen=True)
 class Op:
     """One declared operation.
@@ -159,6 +180,21 @@ class Op:
     def stages(self) -> tuple[Op, ...]:
         """The declared ops that it runs: itself, or those of a fused group."""
         return (self,)
+
+    @property
+    def use(self) -> Use:
+        """What it does with its weights."""
+        return Use.ELEMENTS if self.weights else Use.NONE
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """Axes of the query and key positions that it brings together; empty for most ops."""
+        return ()
+
+    @property
+    def movable(self) -> bool:
+        """Whether it may run under other axes than declared; what scans positions may not."""
+        return True
 
     @property
     def bulk(self) -> bool:
@@ -222,24 +258,46 @@ class Op:
         """Return what generation keeps for its next step."""
         return ()
 
-    def renamed(self, prefix: str, names: dict[str, str]) -> Op:
-        """Return the op below `prefix`, its tensors renamed (weights follow the path)."""
+    def mapped(self, operand: OperandMap, axes: AxesMap = unchanged) -> Self:
+        """Return the op on other operands; the one pass over all that a class declares.
+
+        A class whose fields name axes or hold operands maps them here too.
+
+        Args:
+            operand: the operand that stands for one of its own: other axes, another tensor.
+            axes: the axes that stand for axes named by fields.
+        """
         pattern = replace(
             self.pattern,
-            inputs=scoped(self.pattern.inputs, prefix, names),
-            biases=scoped(self.pattern.biases, prefix, names),
-            outputs=scoped(self.pattern.outputs, prefix, names),
+            inputs=tuple(map(operand, self.pattern.inputs)),
+            biases=tuple(map(operand, self.pattern.biases)),
+            outputs=tuple(map(operand, self.pattern.outputs)),
         )
-        return replace(self, path=f"{prefix}.{self.path}", pattern=pattern)
+        return replace(self, pattern=pattern, **self.mapped_fields(operand, axes))
 
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return the fields of a class that `mapped` changes besides the pattern."""
+        return {}
 
-def scoped(
-    operands: tuple[Operand, ...], prefix: str, names: dict[str, str]
-) -> tuple[Operand, ...]:
-    """Rename operands as `names` says, put the others below `prefix`, leave shared ones ("@")."""
-    return tuple(
-        operand
-        if operand.tensor.startswith("@")
-        else operand.renamed(names.get(operand.tensor, f"{prefix}.{operand.tensor}"))
-        for operand in operands
-    )
+    def retaken(self, sources: Mapping[str, Operand]) -> Self:
+        """Return the op on other tensors in the place of some, by name."""
+        if not sources:
+            return self
+        return self.mapped(lambda operand: sources.get(operand.tensor, operand))
+
+    def regathering(self) -> Self:
+        """Return the op saving shards of what it gathers; itself if it gathers nothing."""
+        return self
+
+    def renamed(self, prefix: str, names: Mapping[str, str]) -> Self:
+        """Return the op below `prefix`, tensors renamed by `names`, or put below it as well.
+
+        Shared tensors ("@") keep their names; weights follow the path.
+        """
+
+        def scoped(operand: Operand) -> Operand:
+            if operand.tensor.startswith("@"):
+                return operand
+            return operand.renamed(names.get(operand.tensor, f"{prefix}.{operand.tensor}"))
+
+        return replace(self.mapped(scoped), path=f"{prefix}.{self.path}")

@@ -6,11 +6,12 @@ Both run along positions one after the other, so no mesh axis may split these.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.fused import Fused, fused
-from symbolic_cost.ops.op import Kernel, Op, RowWork
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 
 
@@ -19,6 +20,15 @@ class Scan(Op):
     """state = decay * (state one step before) + input; see `scan`."""
 
     along: str
+
+    @property
+    def movable(self) -> bool:
+        """It runs along its axis."""
+        return False
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return the axis of the recurrence under its other name."""
+        return {"along": "".join(axes((self.along,)))}
 
     @property
     def whole_axes(self) -> tuple[str, ...]:
@@ -46,6 +56,11 @@ class Recurrent(Fused):
     """A recurrent cell run over all positions as one kernel; see `recurrence`."""
 
     along: str = ""
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
+        """Return also the axis of the recurrence under its other name."""
+        along = "".join(axes((self.along,)))
+        return {**super().mapped_fields(operand, axes), "along": along}
 
     @property
     def whole_axes(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ elements move: that is where sequence, context and expert parallelism communicat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Kernel, Op
@@ -30,6 +31,10 @@ class View(Op):
     def bulk(self) -> bool:
         """Nothing is computed."""
         return False
+
+    def regathering(self) -> Self:
+        """Return the view saving shards alone."""
+        return replace(self, regathered=True)
 
     @property
     def whole_axes(self) -> tuple[str, ...]:

@@ -13,12 +13,7 @@ from sympy import Expr
 
 from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.errors import PlacementError
-from symbolic_cost.ops.cache import Cache
-from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.elementwise import Elementwise
-from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
@@ -26,9 +21,6 @@ from symbolic_cost.ops.view import View
 Names = Mapping[str, Axis]
 Rule = Callable[[Op, Glossary], Names]
 Rest = Callable[[Operand, Glossary], Names]
-
-_PLAIN = (Einsum, Elementwise, Fused, Lookup, View)
-"""Kinds of ops that run under any axes."""
 
 
 class _Axes:
@@ -83,16 +75,15 @@ def _relabel_ops(part: Part, rule: Rule, rest: Rest, axes: _Axes) -> tuple[Op, .
 
 def _rested(op: Op, rest: Rest, axes: _Axes) -> tuple[Op, tuple[View, ...]]:
     """Return an op whose results wait under other axes, and the views to those."""
-    outputs, views = [], []
+    sources, views = {}, []
     for operand in op.outputs:
         names = axes.copied(rest(operand, axes.known), operand.axes)
-        made = operand.renamed(f"{operand.tensor}.made") if names else operand
-        outputs.append(made)
         if names:
+            made = sources[operand.tensor] = operand.renamed(f"{operand.tensor}.made")
             waiting = replace(operand, axes=_axes(operand.axes, names))
             pattern = Pattern(operand.tensor, (made,), (), (waiting,))
             views.append(View(f"{operand.tensor}.view", pattern, regathered=True))
-    return replace(op, pattern=replace(op.pattern, outputs=tuple(outputs))), tuple(views)
+    return op.retaken(sources), tuple(views)
 
 
 def _viewed(
@@ -109,20 +100,7 @@ def _viewed(
         source = replace(operand, axes=before)
         pattern = Pattern(name, (source,), (), (operand.renamed(name),))
         ops.append(View(f"{operand.tensor}.view", pattern, regathered=True))
-    return with_tensor(op, operand.tensor, name)
-
-
-def with_tensor(op: Op, old: str, new: str) -> Op:
-    """Return an op that takes a tensor under another name."""
-
-    def taken(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        return tuple(each.renamed(new) if each.tensor == old else each for each in operands)
-
-    moved = replace(op, pattern=replace(op.pattern, inputs=taken(op.pattern.inputs)))
-    if isinstance(moved, Fused):
-        inner = tuple(with_tensor(each, old, new) for each in moved.ops)
-        return replace(moved, ops=inner, saved=taken(moved.saved))
-    return moved
+    return op.retaken({operand.tensor: operand.renamed(name)})
 
 
 def with_axes(op: Op, names: Mapping[str, str]) -> Op:
@@ -131,32 +109,12 @@ def with_axes(op: Op, names: Mapping[str, str]) -> Op:
     Raises:
         PlacementError: it cannot run under other axes.
     """
-    if not isinstance(op, _PLAIN):
+    if not op.movable:
         raise PlacementError(f"{op.path}: a {op.kind} keeps its axes {', '.join(names)}")
-    pattern = replace(
-        op.pattern,
-        inputs=_operands(op.pattern.inputs, names),
-        biases=_operands(op.pattern.biases, names),
-        outputs=_operands(op.pattern.outputs, names),
+    return op.mapped(
+        lambda operand: replace(operand, axes=_axes(operand.axes, names)),
+        lambda axes: _axes(axes, names),
     )
-    moved = replace(op, pattern=pattern)
-    if isinstance(moved, Einsum):
-        return replace(moved, pairs=_axes(moved.pairs, names))
-    if isinstance(moved, Elementwise):
-        row, sums, laid = (_axes(axes, names) for axes in (moved.row, moved.sums, moved.laid))
-        return replace(moved, row=row, sums=sums, laid=laid)
-    if isinstance(moved, Cache):
-        return replace(moved, kept=_axes(moved.kept, names))
-    if isinstance(moved, Fused):
-        inner = tuple(with_axes(each, names) for each in moved.ops)
-        return replace(
-            moved, ops=inner, saved=_operands(moved.saved, names), held=_operands(moved.held, names)
-        )
-    return moved
-
-
-def _operands(operands: tuple[Operand, ...], names: Mapping[str, str]) -> tuple[Operand, ...]:
-    return tuple(replace(operand, axes=_axes(operand.axes, names)) for operand in operands)
 
 
 def _axes(axes: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:

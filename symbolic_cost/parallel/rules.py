@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from symbolic_cost.axes import Axis, Glossary, Role, of_role
-from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.lookup import Lookup
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.relabel import Names, relabel
 
 _INSIDE = (Role.HEAD, Role.INNER, Role.VOCABULARY)
@@ -68,14 +65,11 @@ def _uncopied(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
         if op.repeats and _attends(op.outputs[0], known) and len(op.inputs) == 1:
             sources[op.outputs[0].tensor] = op.inputs[0]
             continue
-        inputs = tuple(sources.get(each.tensor, each) for each in op.pattern.inputs)
-        yield replace(op, pattern=replace(op.pattern, inputs=inputs))
+        yield op.retaken(sources)
 
 
 def _in_shards(op: Op, known: Glossary) -> Op:
-    if isinstance(op, View) and _attends(op.outputs[0], known):
-        return replace(op, regathered=True)
-    return op
+    return op.regathering() if _attends(op.outputs[0], known) else op
 
 
 def _exchanged(op: Op, known: Glossary) -> Names:
@@ -89,17 +83,17 @@ def _exchanged(op: Op, known: Glossary) -> Names:
 
 
 def _whole_inputs(op: Op, known: Glossary) -> Names:
-    if isinstance(op, Lookup):
+    if op.use is Use.ROWS:
         return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
-    if not isinstance(op, Einsum) or not op.weights:
+    if op.use is not Use.PRODUCT or not op.movable:
         return {}
-    return {axis: whole(axis) for axis in op.axes if axis not in op.result.axes}
+    return {axis: whole(axis) for axis in op.axes if axis not in op.outputs[0].axes}
 
 
 def _planes(op: Op, known: Glossary) -> Names:
-    if isinstance(op, Lookup):
+    if op.use is Use.ROWS:
         return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
-    if isinstance(op, Einsum) and op.weights:
+    if op.use is Use.PRODUCT and op.movable:
         copy = "plane"
     elif any(of_role(known, op.axes, *_INSIDE)):
         copy = "inner"

@@ -13,9 +13,8 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.extrema import Min
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import Held, Update
@@ -188,7 +187,8 @@ class States:
     def _is_matrix(self, op: Op, weight: Operand) -> bool:
         """Tell whether a weight is a hidden matrix: no bias, norm, table or output head."""
         words = of_role(self.model.axes, weight.axes, Role.VOCABULARY)
-        return isinstance(op, Einsum) and weight in op.pattern.inputs and not any(words)
+        product = op.use is Use.PRODUCT and op.movable
+        return product and weight in op.pattern.inputs and not any(words)
 
     def _elements(self, axes: tuple[str, ...]) -> Expr:
         return self._counter.elements(axes)
