@@ -12,6 +12,7 @@ from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.op import Op
+from symbolic_cost.parallel.coverage import RESULTS
 
 
 def header(setup: Setup) -> tuple[str, ...]:
@@ -90,6 +91,8 @@ def _repeated(setup: Setup) -> Iterator[str]:
     """Say what ranks run alike, with its share of a rank's FLOP where numbers are known."""
     reasons: dict[tuple[str, str], set[str]] = {}
     for each in setup.repeated:
+        if each.reason is RESULTS:  # the products themselves are divided
+            continue
         reasons.setdefault((each.mesh, each.reason.name), set()).add(each.path)
     flop = setup.rows.select(Quantity.FLOP) if reasons else ()
     sums: dict[str, Expr] = {}
