@@ -131,7 +131,7 @@ def test_continuous_integration_runs_the_test_command():
     fenced = FENCE.search(section[1])
     assert fenced, "README.md names no test command in a fenced block under '## Tests'"
     assert fenced["body"].removeprefix("$ ").strip() == "make test"
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == "make test"
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
 def test_blocks_carry_info_and_line():
