@@ -1,5 +1,5 @@
 # make demo    derive and print the transformer tables
-# make test    run the tests
+# make test    run the tests but for the slow ones, which .ci/run adds
 # make check   lint, formatting and types
 # make clean   remove everything that make made
 #
@@ -16,7 +16,7 @@ demo: $(STAMP)
 	@$(VENV)/bin/symbolic-cost reproduce transformer-tables --formulas
 
 test: $(STAMP)
-	@$(VENV)/bin/python -m pytest -q -n 2
+	@$(VENV)/bin/python -m pytest -q -n 2 -m 'not slow'
 
 check: $(STAMP)
 	@$(VENV)/bin/ruff check

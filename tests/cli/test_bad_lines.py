@@ -154,6 +154,7 @@ def test_there_are_many():
     assert len(LINES) >= 900
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(16))
 def test_refused(part, folder):
     before = sorted(path.name for path in folder.iterdir())
