@@ -62,7 +62,7 @@ def _uncopied(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
     """Yield ops that take keys and values themselves where they took copies."""
     sources: dict[str, Operand] = {}
     for op in ops:
-        if op.repeats and _attends(op.outputs[0], known) and len(op.inputs) == 1:
+        if op.repeats and _attends(op.outputs[0], known):
             sources[op.outputs[0].tensor] = op.inputs[0]
             continue
         yield op.retaken(sources)
