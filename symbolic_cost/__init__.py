@@ -16,7 +16,7 @@ _HOMES = {
     "symbolic_cost.conventions.questions": ("Conventions",),
     "symbolic_cost.costs": ("named_cost",),
     "symbolic_cost.ledger": ("CostTable", "Phase", "Quantity", "Row"),
-    "symbolic_cost.ops.graph": ("Model", "Part", "fragment", "scope"),
+    "symbolic_cost.ops.graph": ("Model", "Part", "Place", "fragment", "scope"),
     "symbolic_cost.ops.placement": ("Placement",),
     "symbolic_cost.ops.recompute": ("recompute_policy",),
     "symbolic_cost.ops.einsum": ("einsum",),

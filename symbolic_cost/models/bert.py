@@ -26,7 +26,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -94,7 +94,7 @@ class BERT:
         """Declare the model."""
         parts = [
             Part("embedding", self._embedding()),
-            Part("block", self.block(), exact(self.n_layers)),
+            Part("block", self.block(), exact(self.n_layers), place=Place.BLOCK),
         ]
         pretraining = self.heads is Heads.PRETRAINING
         if self.heads is not Heads.MASKED:

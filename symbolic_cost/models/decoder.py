@@ -32,7 +32,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
@@ -169,7 +169,10 @@ class Decoder:
         """
         fitted = self._fitted(shape, shared=predicted != 0)
         kinds = tuple(kinds)
-        blocks = [Part(_path(kind, kinds), fitted.block(kind), kind.count) for kind in kinds]
+        blocks = [
+            Part(_path(kind, kinds), fitted.block(kind), kind.count, place=Place.BLOCK)
+            for kind in kinds
+        ]
         rotated = fitted.rotated
         turning = (
             Part("rotation", (angles(rotated.value, self.reads.angles),)) if rotated.value else None
@@ -259,9 +262,10 @@ class Decoder:
         kind = kinds[-1]
         parts = (Part("block", self.block(kind)), *self.output())
         last = {"state": _path(kind, kinds)}
-        return (
-            Part("prediction.join", (*self.tokens.ops("token"), *join), number, last),
-            *(replace(part, path=f"prediction.{part.path}", repeat=number) for part in parts),
+        entry = Part("join", (*self.tokens.ops("token"), *join), takes=last)
+        return tuple(
+            replace(part, path=f"prediction.{part.path}", repeat=number, place=Place.END)
+            for part in (entry, *parts)
         )
 
 

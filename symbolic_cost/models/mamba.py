@@ -16,7 +16,7 @@ from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Logits, Tokens
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact
 
@@ -93,7 +93,7 @@ def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[P
     )
     return (
         Part("embedding", Tokens().ops()),
-        Part("block", block, n_layers),
+        Part("block", block, n_layers, place=Place.BLOCK),
         Part("head", head),
     )
 

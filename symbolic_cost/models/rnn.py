@@ -12,7 +12,7 @@ from symbolic_cost.layers import recurrent
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -54,7 +54,7 @@ class RNN:
             self.name,
             (
                 Part("embedding", (token,)),
-                Part("block", self._layer(), exact(self.n_layers)),
+                Part("block", self._layer(), exact(self.n_layers), place=Place.BLOCK),
                 Part("head", self._head()),
             ),
             self.sizes(),

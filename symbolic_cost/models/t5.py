@@ -23,7 +23,7 @@ from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -99,7 +99,7 @@ class T5:
         encoder = (
             Part("encoder.embedding", self._embedding(SOURCE)),
             Part("encoder.position", (distances(SOURCE),)),
-            Part("encoder.block", self._encoder(), exact(self.n_layers), _ENCODER),
+            Part("encoder.block", self._encoder(), exact(self.n_layers), _ENCODER, Place.BLOCK),
             Part("encoder.norm", self._last(SOURCE)),
         )
         return Model(
@@ -108,7 +108,7 @@ class T5:
                 *(encoder if self.cached is None else ()),
                 Part("decoder.embedding", self._embedding(TARGET)),
                 Part("decoder.position", (distances(TARGET),)),
-                Part("decoder.block", self._decoder(), exact(self.n_dec), _DECODER),
+                Part("decoder.block", self._decoder(), exact(self.n_dec), _DECODER, Place.BLOCK),
                 Part("decoder.norm", self._last(TARGET)),
                 Part("head", self._head()),
             ),

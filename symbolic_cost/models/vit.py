@@ -26,7 +26,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
+from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
@@ -87,7 +87,7 @@ class ViT:
         """Declare the model."""
         parts = (
             Part("embedding", patch_embedding(drop=self.dropout)),
-            Part("block", self.block(), exact(self.n_layers)),
+            Part("block", self.block(), exact(self.n_layers), place=Place.BLOCK),
             Part("head", _head(self.heads)),
         )
         return Model(self.name, parts, self.sizes(), source="dosovitskiy-2020", axes=AXES)

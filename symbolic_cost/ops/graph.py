@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from sympy import Add, Expr, Integer, Mul
@@ -25,6 +26,13 @@ OUTSIDE = "outside"
 _BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
 
 
+class Place(StrEnum):
+    """Where a part stands in a model, which decides the pipeline stage that holds it."""
+
+    END = "before or after the blocks, or it follows the head"
+    BLOCK = "one of the blocks that stages divide"
+
+
 @checked
 @dataclass(frozen=True)
 class Part:
@@ -37,12 +45,19 @@ class Part:
         takes: ports: by the name of a tensor that comes from outside, the path of the part whose
             result it is; empty for the part before, OUTSIDE for an input of the model.
             Constants and tensors shared by the model ("@") need no port.
+        place: where it stands; a repeated part is a block unless said otherwise.
     """
 
     path: str
     ops: tuple[Op, ...]
     repeat: Expr = Integer(1)
     takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
+    place: Place | None = None
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the stages of a pipeline divide it."""
+        return self.repeat != 1 if self.place is None else self.place is Place.BLOCK
 
     @property
     def results(self) -> tuple[Operand, ...]:

@@ -33,9 +33,6 @@ __all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_row
 
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
-_BLOCK, _AFTER = "block", "prediction"
-"""Last segment of the path of a block, first segment of what predicts further tokens."""
-
 
 def stage_model(
     model: Model, stages: Expr, stage: Stage, pipeline: Pipeline | None = None
@@ -81,7 +78,7 @@ def block_count(model: Model) -> Expr:
 
 def block_paths(model: Model) -> frozenset[str]:
     """Return the paths of the parts that a pipeline divides into stages."""
-    return frozenset(part.path for part in model.parts if _is_block(part))
+    return frozenset(part.path for part in model.parts if part.is_block)
 
 
 def stage_rows(
@@ -170,7 +167,7 @@ def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> 
 
 def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part, ...]]:
     """Return the parts before the repeated ones, the repeated ones, and the others."""
-    repeated = tuple(part for part in model.parts if _is_block(part))
+    repeated = tuple(part for part in model.parts if part.is_block)
     if not repeated:
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
@@ -178,15 +175,6 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others
-
-
-def _is_block(part: Part) -> bool:
-    """Tell whether a pipeline divides a part: blocks, one alone included, but for predictions.
-
-    What predicts further tokens follows the head and stays on its stage.
-    """
-    segments = part.path.split(".")
-    return segments[0] != _AFTER and (part.repeat != 1 or segments[-1] == _BLOCK)
 
 
 def _passed_on(part: Part) -> Operand:

@@ -1,0 +1,42 @@
+"""What the stages of a pipeline divide is declared, not read from paths."""
+
+from dataclasses import replace
+
+import pytest
+from sympy import Integer
+
+from symbolic_cost.models.catalog import model
+from symbolic_cost.ops.graph import Part, Place
+from symbolic_cost.parallel.stages import Stage, block_paths, stage_model
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks"),
+    [
+        ("gpt2", {"block"}),
+        ("t5", {"encoder.block", "decoder.block"}),
+        ("deepseek_v3", {"dense.block", "experts.block"}),  # those that predict follow the head
+        ("mamba2", {"block"}),
+        ("resnet-18", set()),
+    ],
+)
+def test_blocks(name, blocks):
+    assert block_paths(model(name)) == blocks
+
+
+def test_a_path_says_nothing():
+    declared = model("gpt2")
+    parts = tuple(
+        replace(part, path=part.path.replace("block", "layer")) for part in declared.parts
+    )
+    renamed = replace(declared, parts=parts)
+    assert block_paths(renamed) == {"layer"}
+    held = stage_model(renamed, Integer(4), Stage.FIRST)
+    assert {part.path for part in held.parts} == {"embedding", "layer"}
+
+
+def test_a_repeated_part_is_a_block_unless_said_otherwise():
+    assert Part("any", (), Integer(2)).is_block
+    assert not Part("block", ()).is_block
+    assert not Part("block", (), Integer(2), place=Place.END).is_block
+    assert Part("any", (), place=Place.BLOCK).is_block
