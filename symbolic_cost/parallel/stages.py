@@ -73,7 +73,7 @@ def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Co
 
 def block_count(model: Model) -> Expr:
     """Return how many blocks a pipeline divides into stages."""
-    return Add(*(part.repeat for part in model.parts if part.place is Place.BLOCK))
+    return Add(*(part.repeat for part in model.parts if part.is_block))
 
 
 def block_paths(model: Model) -> frozenset[str]:
