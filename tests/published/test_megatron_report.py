@@ -267,7 +267,7 @@ def test_one_gpu_moves_nothing_when_corrected():
                 "global_batch = 8 is smaller than micro_batch * data-parallel degree = 4 * 4 = 16",
             ],
         ),
-        ({"nodes": 10**7}, ["is more than the 1048576 ranks that the report can name"]),
+        ({"nodes": 10**7}, ["is more than the 16384 ranks that the report can name"]),
         ({"hidden": 23}, ["hidden = 23 leaves the perceptron no width"]),
         (
             {"hidden": 0, "nodes": 2.5, "precision": "fp8", "layer": 3},
