@@ -156,8 +156,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "for move in (*turned, *_whole",
-        "for move in (*_whole",
+        "for move in (*turned, *_whole(book, weight, kept)) if",
+        "for move in _whole(book, weight, kept) if",
         (f"{MODELS}::test_tied_tables_under_tensor_grids",),
     ),
     Fault(
