@@ -156,9 +156,9 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "for move in (*turned, *_whole",
-        "for move in (*_whole",
-        (f"{MODELS}::test_tied_tables_under_tensor_grids",),
+        "for move in (*turned, *_whole(book, weight, kept)) if",
+        "for move in _whole(book, weight, kept) if",
+        (f"{MODELS}::test_tied_tables_turn_before_both_passes_of_the_head",),
     ),
     Fault(
         "ops/weights.py",

@@ -166,3 +166,11 @@ def test_linear_functions_read_no_weight_in_backward():
     assert [operand.tensor for operand in back.reads] == ["dy"]
     (_, back, _) = pointwise("mul", "x[b e], *scale[e] -> y[b e]", "mul").kernels()
     assert [operand.tensor for operand in back.reads] == ["dy", "x", "mul.scale"]
+
+
+def test_tied_tables_turn_before_both_passes_of_the_head():
+    strategy = parse_strategy("2d=2x2")
+    own = strategy.model(small("gpt"))
+    rows = cost(own, WORDS, strategy.placement(own)).select("communication", path="head")
+    turned = [r.phase for r in rows if r.tensor == "@token" and r.collective.kind == "all-to-all"]
+    assert turned == ["forward", "backward_input"]
