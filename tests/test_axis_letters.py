@@ -20,6 +20,9 @@ OTHERS = {
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
     "cli/scale.py": {"l"},
+    # fields of that name
+    "ops/conv.py": {"window"},
+    "ops/einsum.py": {"window"},
     # the x of 2x4, the tensor "x"
     "parallel/strategy.py": {"x"},
     "ops/graph.py": {"x"},
