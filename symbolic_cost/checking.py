@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property, wraps
-from inspect import Parameter, isclass, isfunction, signature
+from inspect import Parameter, isclass, isfunction, signature, unwrap
 from itertools import starmap
 from math import isfinite
 from types import NoneType, SimpleNamespace, UnionType
@@ -107,7 +107,8 @@ class _Rules:
         rest = [p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL]
         options = [p.name for p in parameters if p.kind is Parameter.VAR_KEYWORD]
         annotations = {p.name: p.annotation for p in parameters if p.annotation is not p.empty}
-        place = SimpleNamespace(__annotations__=annotations, __globals__=self._function.__globals__)
+        plain = unwrap(self._function)  # a cached function has no names of its own
+        place = SimpleNamespace(__annotations__=annotations, __globals__=plain.__globals__)
         hints = get_type_hints(place)
         for name in options:
             if get_origin(hints.get(name)) is Unpack:

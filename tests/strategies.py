@@ -220,6 +220,6 @@ def graphs(draw, most=5):
     whole = {axis for op in ops for axis in op.whole_axes}
     spaces = [[a for a in space if a not in whole] for op in ops for space in spaces_of(op)]
     placement = draw(placements_of(spaces))
-    size = int(placement.degree(placement.degrees))
+    size = int(placement.degree(tuple(placement.degrees)))
     sizes = {axis: 2 if axis in whole else size for op in ops for axis in op.axes}
     return Graph(ops, sizes, placement)

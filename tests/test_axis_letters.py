@@ -19,6 +19,9 @@ OTHERS = {
     "jobs/build.py": {"b"},
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
+    "jobs/launched.py": {"b", "l", "v"},
+    # the exponent of a number
+    "numeric/assignments.py": {"e"},
     "cli/scale.py": {"l"},
     # fields of that name
     "ops/conv.py": {"window"},

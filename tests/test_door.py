@@ -146,7 +146,7 @@ VALID = {
 }
 OBJECTS = (JOB, TABLE, PLACEMENT, STRATEGY, GPT, PART)
 MORE = {"collected": 1, "glossary": 0, "Job.table": 0, "Model.placed": 0}  # take *args
-BY_PLACE = ("Phase", "Quantity", "Role")
+BY_PLACE = ("Phase", "Place", "Quantity", "Role")
 REGISTERS = {"register_model", "register_strategy", "register_symbol"}
 
 

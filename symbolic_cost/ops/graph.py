@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.axes import At, Axis, Glossary, Role
-from symbolic_cost.checking import checked
+from symbolic_cost.checking import Names, checked
 from symbolic_cost.errors import InputError, PatternError, shown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -26,7 +25,7 @@ OUTSIDE = "outside"
 _BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
 
 
-class Place(StrEnum):
+class Place(Names):
     """Where a part stands in a model, which decides the pipeline stage that holds it."""
 
     END = "before or after the blocks, or it follows the head"

@@ -66,7 +66,7 @@ class Strategy:
     degrees: Mapping[str, Any] = field(default_factory=dict)
     zero: int = 0
     panels: Expr | int = 1
-    copies: int = 1
+    copies: Expr | int = 1
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""

@@ -54,7 +54,10 @@ TIME = "time gpt3-175b --system h100"
             "memory gpt3-175b --strategy pp=4 --schedule interleaved --set M=3,v=2",
             "is not divisible by mesh axis pp",
         ),
-        ("memory gpt3-175b --strategy pp=4 --schedule interleaved --set M=4,v=5", "axis blocks"),
+        (
+            "memory gpt3-175b --strategy pp=4 --schedule interleaved --layout even --set M=4,v=5",
+            "axis blocks",
+        ),
         (
             f"{TIME} --strategy pp=3 --schedule dualpipe --set M=3",
             "2*pp or more",
@@ -100,9 +103,9 @@ def test_gradients_have_one_size():
 
 
 def test_layouts_as_they_were_run():
-    """126 blocks on 16 stages are refused unless a layout says where they are."""
+    """126 blocks on 16 stages are refused where all stages are said to hold the same."""
     text = "--strategy pp=16,tp=8 --set M=32,b=1,l=8192"
-    refused = run(f"memory llama-3-405b {text}")
+    refused = run(f"memory llama-3-405b {text} --layout even")
     assert refused.exit_code == 2
     assert "axis blocks (n_layers = 126) is not divisible by mesh axis pp" in refused.output
     sizes = {

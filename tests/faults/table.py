@@ -233,8 +233,8 @@ FAULTS = (
     ),
     Fault(
         "parallel/rules.py",
-        "return replace(op, regathered=True)",
-        "return op",
+        "return op.regathering() if",
+        "return op if",
         (f"{MODELS}::test_a_ring_saves_no_copies_of_keys",),
     ),
     Fault(
@@ -304,8 +304,8 @@ FAULTS = (
     ),
     Fault(
         "models/inference.py",
-        'copies / (model.sizes["u"] * experts)',
-        "copies / experts",
+        'copies / (model.size(At(Role.BATCH, ("routed",))) * chosen)',
+        "copies / chosen",
         (KINDS,),
     ),
     Fault("layers/recurrent.py", ", candidate[b l o]", "", (KINDS,)),

@@ -87,7 +87,7 @@ def test_sharding_never_changes_the_products(drawn):
     """A mesh axis that splits none of the op's axes repeats the work on each of its ranks."""
     op, placement = drawn.op, drawn.placement
     idle = [m for m in placement.degrees if placement.split_axis(m, op.axes) is None]
-    ranks = placement.degree(placement.degrees)
+    ranks = placement.degree(tuple(placement.degrees))
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT):
         whole = cost(drawn.model, PRODUCTS).total(Quantity.FLOP, phase=phase)
         local = cost(drawn.model, PRODUCTS, placement).total(Quantity.FLOP, phase=phase)
@@ -98,7 +98,7 @@ def test_sharding_never_changes_the_products(drawn):
 def test_the_additions_of_a_ring_are_those_missing_in_the_partial_sums(drawn):
     op, placement = drawn.op, drawn.placement
     idle = [m for m in placement.degrees if placement.split_axis(m, op.axes) is None]
-    ranks = placement.degree(placement.degrees)
+    ranks = placement.degree(tuple(placement.degrees))
     whole = cost(drawn.model, EXACT).total(Quantity.FLOP)
     local = cost(drawn.model, EXACT, placement).total(Quantity.FLOP)
     assert ranks * local == placement.degree(idle) * whole

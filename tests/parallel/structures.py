@@ -104,7 +104,7 @@ def jobs(draw, family, *, pipelined):
     degrees = draw(_degrees(family, pipelined=pipelined))
     sharding = {"dp", "cp", "ring", "ulysses"} & set(degrees)
     zero = draw(st.integers(0, 3)) if sharding else 0
-    panels = draw(st.sampled_from((1, 2)))
+    panels = draw(st.sampled_from((1, 2))) if "2d" in degrees else 1
     stages = degrees.get("pp", (1,))[0]
     names = ["1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v"]
     names += ["dualpipe"] if stages % 2 == 0 or stages == 1 else []

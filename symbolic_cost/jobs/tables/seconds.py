@@ -39,7 +39,8 @@ def step_sheet(timed: Timed) -> Sheet:
 
 def _formula_sheet(timed: Timed) -> Sheet:
     """Tabulate definitions: those of the step first, then all that they name."""
-    shown = (*STEP_PARTS, *RESULTS)
+    known = timed.step.chain.definitions
+    shown = tuple(name for name in (*STEP_PARTS, *RESULTS) if name in known)
     needed = timed.step.chain.needed(shown).definitions
     names = dict.fromkeys((*shown, *reversed(tuple(needed))))
     rows = tuple((name, timed.setup.value(needed[name])) for name in names)
