@@ -108,7 +108,6 @@ REFUSED = [
     ("roofline gpt --system h100", "no point without values", "e"),
     ("roofline gpt2 --precision fp99", "unknown precision of a100-80gb 'fp99'", "fp32"),
     ("roofline gpt2 -o missing/x.svg", "does not exist", "missing"),
-    ("time gpt3-175b", "no time without numbers for M", "--set"),
     ("time gpt3-175b --strategy dp=2 --global-batch 3", "global batch 3", "a multiple of the 2"),
     ("time gpt3-175b --global-batch 4 --overlap dp", "overlap 'dp'", "dp=full"),
     ("time gpt3-175b --global-batch 4 --overlap qq=full", "mesh axis of overlap 'qq'", "accepted"),
