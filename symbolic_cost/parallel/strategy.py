@@ -133,7 +133,7 @@ class Strategy:
         Raises:
             UnknownNameError: no strategy has such a mesh axis.
         """
-        meshes = {one for entry in STRATEGIES.values() for one in entry.meshes}
+        meshes = {one for entry in STRATEGIES.values() for one in entry.meshes} | {KEY_COPIES}
         if mesh not in meshes:
             raise UnknownNameError(unknown("mesh axis", mesh, meshes))
         return self.mesh.get(mesh, Integer(1))
