@@ -96,9 +96,11 @@ class Strategy:
         """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
         if self.copies == 1:
             return []
+        if not _is_degree(self.copies):
+            return [f"{KEY_COPIES}={shown(self.copies)}: a positive integer is accepted"]
         ranks = exact(given["tp"][0]) if "tp" in given else Integer(1)
         whole = not ranks.is_Integer or ranks % self.copies == 0
-        if _is_degree(self.copies) and "tp" in given and whole:
+        if "tp" in given and whole:
             return []
         return [f"{KEY_COPIES}={self.copies}: a divisor of the degree of tp is accepted"]
 
