@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from sympy import Add, Expr, Integer, Mul
@@ -195,12 +195,44 @@ class Model:
             return "samples", samples
         return "tokens", samples * Add(*(self.sizes[axis.name] for axis in stream))
 
+    def cut(self, parts: Iterable[Part]) -> Model:
+        """Return the model of some of its parts; what the others hand on comes from outside.
+
+        For example the last stage of a pipeline holds blocks and the head: the blocks take from
+        the stage before what the embedding hands on where both are on one rank.
+
+        Args:
+            parts: of the model, by path, in any order; how often they occur may differ.
+        """
+        place = {part.path: index for index, part in enumerate(self.parts)}
+        held = tuple(sorted(parts, key=lambda part: place[part.path]))
+        paths = {part.path for part in held}
+        sources = self._sources()
+        ports = {
+            part.path: {
+                port: source if source in paths else OUTSIDE
+                for port, source in sources[part.path].items()
+            }
+            for part in held
+        }
+        return replace(self, parts=tuple(replace(p, takes=ports[p.path]) for p in held))
+
+    def _sources(self) -> dict[str, dict[str, str]]:
+        """Return the source of every port by part, that of the part before by its path."""
+        sources: dict[str, dict[str, str]] = {}
+        before = OUTSIDE
+        for part in self.parts:
+            sources[part.path] = {port: source or before for port, source in part.takes.items()}
+            before = part.path if part.results else before
+        return sources
+
     def _unlinked(self) -> Iterator[str]:
         """Say which ports get what they do not take."""
         handed: dict[str, tuple[Operand, ...]] = {}
+        sources = self._sources()
         for part in self.parts:
             for port, operand in part.inputs.items():
-                source = part.takes[port] or next(reversed(handed), OUTSIDE)
+                source = sources[part.path][port]
                 if source == OUTSIDE:
                     continue
                 if source not in handed:

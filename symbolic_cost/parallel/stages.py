@@ -59,7 +59,7 @@ def stage_model(
     blocks = tuple(replace(part, repeat=part.repeat * share) for part in between)
     first = before if stage in way.schedule.entry else ()
     last = after if stage in way.schedule.exit else ()
-    return replace(model, parts=(*first, *blocks, *last))
+    return model.cut((*first, *blocks, *last))
 
 
 def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Condition, ...]:
