@@ -81,11 +81,11 @@ def _check(model: Model, placement: Placement, counter: Counter) -> None:
 
 def _check_regions(model: Model, recompute: Recompute) -> None:
     """Refuse a policy that would change nothing."""
-    paths = [f"{part.path}.{op.path}" for part in model.parts for op in part.ops]
-    if recompute.segment and not any(recompute.region(path) for path in paths):
+    if recompute.again and not any(recompute.regions(model).values()):
         raise InputError(
-            f"recompute policy {recompute.name!r}: model {model.name!r} has no {recompute.segment} "
-            f"that could run again ({recompute.meaning}); recompute none is accepted"
+            f"recompute policy {recompute.name!r}: model {model.name!r} has no "
+            f"{recompute.again.value} that could run again ({recompute.meaning}); "
+            "recompute none is accepted"
         )
 
 
