@@ -179,11 +179,19 @@ class _Writer:
         elif kind in ("log2", "exp2"):
             getattr(self, f"_{kind}")(own, operands[0], level, vector=vector)
         else:
-            write(f"{own} = call {type_} @{self._intrinsic(kind, vector=vector)}"
-                  f"({type_} {operands[0]})")
+            write(
+                f"{own} = call {type_} @{self._intrinsic(kind, vector=vector)}"
+                f"({type_} {operands[0]})"
+            )
 
     def _extremum(
-        self, own: str, kind: str, operands: list[str], level: int, taken: tuple[int, ...], *,
+        self,
+        own: str,
+        kind: str,
+        operands: list[str],
+        level: int,
+        taken: tuple[int, ...],
+        *,
         vector: bool,
     ) -> None:
         """Write what is one machine instruction, and beside it what an undefined number needs."""
@@ -369,9 +377,7 @@ class _Writer:
         bits = _bits(vector=True)
         yield f"%value = select {bits} {bit}, {_VECTOR} {value}, {_VECTOR} {infinite}"
         yield f"%lower = fcmp olt {_VECTOR} %value, %least{depth}"
-        yield (
-            f"%least{depth}.n = select {bits} %lower, {_VECTOR} %value, {_VECTOR} %least{depth}"
-        )
+        yield (f"%least{depth}.n = select {bits} %lower, {_VECTOR} %value, {_VECTOR} %least{depth}")
         yield f"%one = select {bits} {bit}, {_VECTOR} %w, {_VECTOR} {zero}"
         yield f"%count{depth}.n = fadd {_VECTOR} %count{depth}, %one"
 
