@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sympy import Expr
 
@@ -77,13 +77,13 @@ def fit(setup: Setup) -> Fit:
     if setup.machine is not None:
         usable = setup.machine.usable.value
         capacity = None if usable.is_infinite or usable.free_symbols else int(usable)
-    peaks = {stage: _peak(replace(setup, stage=stage)) for stage in setup.structure.stages}
+    peaks = {stage: _peak(setup, stage) for stage in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
     return Fit(capacity, known if len(known) == len(peaks) else {})
 
 
-def _peak(setup: Setup) -> Peak | None:
-    table = setup.memory_rows
+def _peak(setup: Setup, stage: Stage) -> Peak | None:
+    table = setup.stages_memory.table(stage)
     held = {name: setup.value(total) for name, total in moments(table).items()}
     if any(size.free_symbols for size in held.values()):
         return None

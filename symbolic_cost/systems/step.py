@@ -16,7 +16,6 @@ from symbolic_cost.ops.recompute import KEEP_ALL
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.ends import ENDS, StepEnds
@@ -118,14 +117,7 @@ def step_time(
     """
     given = Setting(model, strategy, machine, training or Training(), methods or Methods())
     tables = {
-        stage: strategy_table(
-            model,
-            strategy,
-            given.conventions,
-            given.training.recompute,
-            stage=stage,
-            pipeline=given.pipeline,
-        )
+        stage: given.divided.table(stage, given.training.recompute)
         for stage in given.structure.stages
     }
     to = Definitions()
@@ -144,13 +136,13 @@ def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> Non
     for name, symbol in zip(PASSES, (symbols.T_F, symbols.T_B, symbols.T_W), strict=True):
         mean = (
             Add(*(given.structure.alike(stage) * named(f"{stage}.{name}") for stage in stages))
-            / given.pp
+            / given.divided.stages
         )
         sizes[symbol] = to.keep(f"mean.{name}", mean)
     slowest = Max(*(named(f"{stage}.microbatch") for stage in stages))
     pace = to.keep("microbatch", slowest)
     to.keep("microbatches", given.training.microbatches * pace)
-    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.pp)
+    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.divided.stages)
     to.keep("bubble", bubble.xreplace(sizes))
     waits = Max(*(named(f"{stage}.exposed") for stage in stages))
     to.keep("microbatches.exposed", given.training.microbatches * waits)
