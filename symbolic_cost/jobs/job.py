@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Unpack
 
 from symbolic_cost.checking import checked
@@ -101,9 +102,9 @@ class Job(Setup):
         places = {"model": self.model, "strategy": self.strategy, "numbers": self.numbers}
         return job(**{**places, **options, **changes})  # type: ignore[arg-type]  # job checks them
 
-    def bind(self, **numbers: int) -> Job:
+    def bind(self, **numbers: int | Fraction) -> Job:
         """Bind symbols or degrees, as in job.bind(l=32768, tp=8), and return the job."""
-        joined: Mapping[str, int] = {**self.numbers, **numbers}
+        joined: Mapping[str, int | Fraction] = {**self.numbers, **numbers}
         return replace(self, numbers=joined)
 
 
@@ -111,7 +112,7 @@ class Job(Setup):
 def job(
     model: Modelled,
     strategy: str | Strategy = "",
-    numbers: Mapping[str, int] | None = None,
+    numbers: Mapping[str, int | Fraction] | None = None,
     **options: Unpack[Options],
 ) -> Job:
     """Return a job: this model, run this way.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,13 +49,15 @@ class Launched:
         """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
         return replace(self.recipe.model(), name=self.path)
 
-    def numbers(self, written: Mapping[str, int]) -> dict[str, int]:
+    def numbers(self, written: Mapping[str, int | Fraction]) -> dict[str, int | Fraction]:
         """Return microbatch, length and chunks of the file, and the numbers of the user."""
         run = self.recipe.run
         sizes = {"b": run.get("micro_batch"), "l": run.get("sequence"), "v": self._chunks}
         return {name: size for name, size in sizes.items() if size is not None} | {**written}
 
-    def options(self, written: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+    def options(
+        self, written: Mapping[str, Any], numbers: Mapping[str, int | Fraction]
+    ) -> dict[str, Any]:
         """Return options of `job`: those of the user, and of the file where they say nothing.
 
         Args:

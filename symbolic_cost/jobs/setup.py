@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 
@@ -71,7 +72,7 @@ class Setup:
     methods: Methods = field(default_factory=Methods)
     attention: Attention | None = Attention.FLASH
     stage: Stage = Stage.FIRST
-    numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    numbers: Mapping[str, int | Fraction] = field(default_factory=lambda: MappingProxyType({}))
     precise: bool = False
     global_batch: int | None = None
 
@@ -102,7 +103,7 @@ class Setup:
         return replace(self.strategy, copies=int(ranks / count)) if shared else self.strategy
 
     @cached_property
-    def values(self) -> Mapping[str, int]:
+    def values(self) -> Mapping[str, int | Fraction]:
         """Every known number by symbol name: of the model, of the strategy, and as given."""
         return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 from sympy import Expr
@@ -68,7 +69,7 @@ class Timed:
         return step_time(model, strategy, machine, training, methods)
 
     @cached_property
-    def _values(self) -> Mapping[str, int]:
+    def _values(self) -> Mapping[str, int | Fraction]:
         """The numbers of the job, the microbatches among them."""
         count = self.microbatches
         return {**self.setup.values, **({"M": int(count)} if count.is_Integer else {})}

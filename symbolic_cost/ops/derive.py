@@ -50,7 +50,7 @@ def cost(
 
 
 _TIMES = named("times")
-"""How often a part occurs, until a table says it."""
+"""How often a block occurs, until a table says it."""
 
 
 class Derivation:
@@ -85,7 +85,7 @@ class Derivation:
         for part in model.parts:
             counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
             problems += _misplaced(part, placement, counter)
-            once = replace(part, repeat=_TIMES)
+            once = replace(part, repeat=_TIMES) if part.is_block else part
             self._flows[part.path] = Flow(Book(once, counter, placement, conventions, recompute))
         if problems:
             raise PlacementError(dict.fromkeys(problems))
@@ -150,11 +150,11 @@ def _misplaced(part: Part, placement: Placement, counter: Counter) -> list[str]:
 
 def _check_regions(model: Model, recompute: Recompute) -> None:
     """Refuse a policy that would change nothing."""
-    paths = [f"{part.path}.{op.path}" for part in model.parts for op in part.ops]
-    if recompute.segment and not any(recompute.region(path) for path in paths):
+    if recompute.again and not any(recompute.regions(model).values()):
         raise InputError(
-            f"recompute policy {recompute.name!r}: model {model.name!r} has no {recompute.segment} "
-            f"that could run again ({recompute.meaning}); recompute none is accepted"
+            f"recompute policy {recompute.name!r}: model {model.name!r} has no "
+            f"{recompute.again.value} that could run again ({recompute.meaning}); "
+            "recompute none is accepted"
         )
 
 

@@ -213,9 +213,10 @@ def _workspace(table: CostTable, kept: CostTable, policy: Recompute, share: Mode
     What backward recomputes at once is no more than there is: of every fourth block kept, three
     blocks where the stage has three.
     """
-    again = _by(lambda row: policy.region(row.path), kept.select(Quantity.SAVED))
-    inputs = _by(lambda row: policy.region(row.path), table.select(Quantity.SAVED))
-    repeats = {policy.region(f"{part.path}.") or "": part.repeat for part in share.parts}
+    regions = policy.regions(share)
+    again = _by(lambda row: regions[row.path], kept.select(Quantity.SAVED))
+    inputs = _by(lambda row: regions[row.path], table.select(Quantity.SAVED))
+    repeats = {part.path: part.repeat for part in share.parts}
     recomputed = [
         Mul(_at_once(policy, repeats.get(region, policy.every)), size)
         - inputs.get(region, Integer(0))
