@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property, wraps
 from inspect import Parameter, isclass, isfunction, signature, unwrap
 from itertools import starmap
 from math import isfinite
-from types import NoneType, SimpleNamespace, UnionType
+from types import FrameType, NoneType, SimpleNamespace, UnionType
 from typing import (
     Any,
     TypeVar,
@@ -41,7 +42,7 @@ from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
 
 CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
 
-_HERE = __file__.removesuffix("checking.py")
+_HERE, _REPLACES = __file__.removesuffix("checking.py"), replace.__code__.co_filename
 _NUMBERS: Mapping[object, tuple[type, ...]] = {int: (int,), float: (int, float)}
 _WORDS: Mapping[object, str] = {
     str: "text",
@@ -77,7 +78,7 @@ def _function(function: Any) -> Any:  # noqa: ANN401 - as it is wrapped
 
     @wraps(function)
     def checked_function(*args: object, **named: object) -> object:
-        if sys._getframe(1).f_code.co_filename.startswith(_HERE):  # noqa: SLF001 - the caller
+        if _is_ours(sys._getframe(1)):  # noqa: SLF001 - the caller
             return function(*args, **named)
         rules.check(args, named)
         try:
@@ -92,6 +93,13 @@ def _function(function: Any) -> Any:  # noqa: ANN401 - as it is wrapped
 
 
 _MARK = "_checks_arguments"
+
+
+def _is_ours(caller: FrameType | None) -> bool:
+    """Tell whether the library calls, be it through `dataclasses.replace`."""
+    if caller is not None and caller.f_code.co_filename == _REPLACES:
+        caller = caller.f_back
+    return caller is not None and caller.f_code.co_filename.startswith(_HERE)
 
 
 class _Rules:

@@ -115,8 +115,18 @@ class Divided:
     def _derivations(self) -> dict[Recompute, Derivation]:
         return {}
 
+    @cached_property
+    def _tables(self) -> dict[tuple[Stage, Recompute], CostTable]:
+        return {}
+
     def table(self, stage: Stage = Stage.FIRST, recompute: Recompute = KEEP_ALL) -> CostTable:
         """Derive every cost of one rank of a stage; see `strategy_table`."""
+        key = (stage, recompute)
+        if key not in self._tables:
+            self._tables[key] = self._derived(stage, recompute)
+        return self._tables[key]
+
+    def _derived(self, stage: Stage, recompute: Recompute) -> CostTable:
         if recompute not in self._derivations:
             self._derivations[recompute] = Derivation(
                 self.own, self.conventions, self.placement, recompute

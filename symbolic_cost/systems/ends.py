@@ -66,7 +66,7 @@ class StepEnds:
     def _work(self, name: str, rows: list[Row]) -> Expr:
         """Define the time of rows that run over all weights together, and of their collectives."""
         timing = self.given.timing
-        *_, busy = work_time(rows, timing, name, self.to)
+        busy = timing.roofline.time(*work_time(rows, timing, name, self.to))
         moves = [row.collective for row in rows if row.quantity is Quantity.COMMUNICATION]
         times = [
             timing.collectives.time(

@@ -12,10 +12,10 @@ from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import TRAINING, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.recompute import KEEP_ALL
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.ends import ENDS, StepEnds
@@ -45,11 +45,13 @@ class StepTime:
         chain: ends with `STEP_PARTS` and `RESULTS`.
         stages: times of the ops of each stage.
         table: the cost table that each stage's times come from.
+        divided: what the tables come from.
     """
 
     chain: Chain
     stages: tuple[StageTimes, ...]
     table: Mapping[Stage, CostTable]
+    divided: Divided
 
     def rows(self, stage: Stage = Stage.FIRST) -> CostTable:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
@@ -127,7 +129,7 @@ def step_time(
     StepEnds(given, to).of(tables)
     _results(given, to)
     conditions = dict.fromkeys(c for table in tables.values() for c in table.conditions)
-    return StepTime(Chain(to.made, tuple(conditions)), stages, tables)
+    return StepTime(Chain(to.made, tuple(conditions)), stages, tables, given.divided)
 
 
 def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> None:
@@ -159,13 +161,11 @@ def _results(given: Setting, to: Definitions) -> None:
     unit, amount = given.model.work
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)
-    counted = given.methods.counted
-    once = cost(given.model, counted, recompute=KEEP_ALL)
-    executed = replace(counted, fused_recompute=True)  # hardware FLOP: whatever runs again
-    again = cost(given.model, executed, recompute=given.training.recompute)
+    executed = replace(given.methods.counted, fused_recompute=True)  # whatever runs again
+    table = cost(given.model, executed, recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
-    needed = to.keep("model FLOP", once.total(Quantity.FLOP, phase=useful))
-    made = to.keep("hardware FLOP", again.total(Quantity.FLOP, phase=TRAINING))
+    needed = to.keep("model FLOP", table.total(Quantity.FLOP, phase=useful))
+    made = to.keep("hardware FLOP", table.total(Quantity.FLOP, phase=TRAINING))
     microbatches = given.training.microbatches
     to.keep("achieved", microbatches * needed / (given.ranks.ranks * step))
     to.keep("mfu", microbatches * needed / (peak * step))
