@@ -19,6 +19,7 @@ FLOORS = (
     ("analysis", "importers"),
     ("numeric", "emit"),
     ("jobs",),
+    ("search",),
     ("published",),
     ("cli",),
 )

@@ -162,7 +162,7 @@ def _exp2(value: Floats, out: Floats) -> None:
     np.copyto(out, np.where(inside, found, beyond))
 
 
-UFUNCS = {
+UFUNCS: dict[str, np.ufunc] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -175,6 +175,6 @@ UFUNCS = {
     "floor": np.floor,
     "sqrt": np.sqrt,
 }
-_CALLS = {"select": _select, "log2": _log2, "exp2": _exp2}
+_CALLS: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
 OWN_BUFFER = frozenset(_CALLS)
 """Kinds whose result may not lie where their operands do."""

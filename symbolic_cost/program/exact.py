@@ -13,6 +13,12 @@ Number: TypeAlias = int | Fraction | float
 UNDEFINED = math.nan
 """What has no value: a division by zero, of a case that is not chosen. It is absorbing."""
 
+
+def undefined(value: object) -> bool:
+    """Tell whether an exact result has no value."""
+    return isinstance(value, float)
+
+
 _CONTEXT = Context(prec=50)
 LN2 = Fraction(_CONTEXT.ln(Decimal(2)))
 """Natural logarithm of 2, to fifty digits."""

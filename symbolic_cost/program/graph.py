@@ -14,12 +14,12 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 from zlib import crc32
 
-from symbolic_cost.program.exact import UNDEFINED, Number, exp2, log2, root
+from symbolic_cost.program.exact import UNDEFINED, Number, exp2, log2, root, undefined
 
 Node: TypeAlias = tuple[Any, ...]
 """Kind and arguments: numbers of earlier nodes, and exact numbers.
@@ -32,7 +32,25 @@ Node: TypeAlias = tuple[Any, ...]
     ("div", x, y): rounded once, for what is rounded up or compared
 """
 
-KINDS = tuple("num sym add mul max min ceil floor ge gt select sqrt log2 exp2 div".split())
+KINDS = tuple(
+    [
+        "num",
+        "sym",
+        "add",
+        "mul",
+        "max",
+        "min",
+        "ceil",
+        "floor",
+        "ge",
+        "gt",
+        "select",
+        "sqrt",
+        "log2",
+        "exp2",
+        "div",
+    ]
+)
 JUMPS = frozenset({"ceil", "floor", "ge", "gt"})
 """What is flat but for its jumps."""
 
@@ -58,7 +76,7 @@ class Graph:
 
     def number(self, value: Number) -> int:
         """Return the node of an exact number."""
-        if value != value:  # noqa: PLR0124 - what has no value, as a division by zero
+        if undefined(value):
             return self._node(("num", UNDEFINED), 0, ())
         if isinstance(value, Fraction) and value.denominator == 1:
             value = value.numerator
@@ -86,7 +104,7 @@ class Graph:
             if own[0] == "mul" and own[1] != 1:
                 factor, term = factor * own[1], self.product(own[2])  # noqa: PLW2901 - a like term
             factors[term] = factors.get(term, 0) + factor
-        if constant != constant:  # noqa: PLR0124 - no value
+        if undefined(constant):
             return self.number(constant)
         kept = [(term, whole(factor)) for term, factor in factors.items() if factor != 0]
         if not kept:
@@ -111,7 +129,7 @@ class Graph:
                 inner = ((factor, 1),)
             for base, times in inner:
                 exponents[base] = exponents.get(base, 0) + times * exponent
-        if number == 0 or number != number:  # noqa: PLR0124 - no value
+        if number == 0 or undefined(number):
             return self.number(number)
         kept = [item for item in exponents.items() if item[1]]
         if not kept:
@@ -133,7 +151,8 @@ class Graph:
 
     def extremum(self, kind: str, arguments: Iterable[int]) -> int:
         """Return the "max" or "min" of nodes."""
-        open_, numbers = {}, []
+        open_: dict[int, None] = {}
+        numbers: list[Number] = []
         for argument in arguments:
             own = self.nodes[argument]
             inner = own[1] if own[0] == kind else (argument,)
@@ -143,7 +162,7 @@ class Graph:
                     open_[one] = None
                 else:
                     numbers.append(value)
-        if any(number != number for number in numbers):
+        if any(map(undefined, numbers)):
             return self.number(UNDEFINED)
         if numbers:
             open_[self.number(max(numbers) if kind == "max" else min(numbers))] = None
@@ -220,13 +239,13 @@ class Graph:
     def _of_one(self, kind: str, argument: int) -> int:
         value = self.value(argument)
         if value is not None:
-            return self.number(value if value is UNDEFINED else FOLDED_ONE[kind](value))
+            return self.number(value if undefined(value) else FOLDED_ONE[kind](value))
         return self._node((kind, argument), *self._of((argument,)))
 
     def _of_two(self, kind: str, one: int, two: int) -> int:
         first, second = self.value(one), self.value(two)
         if first is not None and second is not None:
-            if first is UNDEFINED or second is UNDEFINED:
+            if undefined(first) or undefined(second):
                 return self.number(UNDEFINED)
             return self.number(FOLDED_TWO[kind](first, second))
         if one == two and kind != "div":
@@ -298,13 +317,19 @@ def _key(node: Node, keys: tuple[int, ...]) -> int:
     if kind == "sym":
         return crc32(node[1].encode())
     if kind == "num":
-        return 0 if node[1] is UNDEFINED else hash(node[1])
+        return 0 if undefined(node[1]) else hash(node[1])
     own = (node[1], *(item[1] for item in node[2])) if kind in ("add", "mul") else ()
     return hash((KINDS.index(kind), own, keys))
 
 
-FOLDED_ONE = {"ceil": math.ceil, "floor": math.floor, "sqrt": root, "log2": log2, "exp2": exp2}
-FOLDED_TWO = {
+FOLDED_ONE: dict[str, Callable[[Any], Number]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "sqrt": root,
+    "log2": log2,
+    "exp2": exp2,
+}
+FOLDED_TWO: dict[str, Callable[[Any, Any], Number]] = {
     "ge": lambda one, two: int(one >= two),
     "gt": lambda one, two: int(one > two),
     "div": lambda one, two: UNDEFINED if two == 0 else Fraction(one) / two,

@@ -113,7 +113,9 @@ def _add(low: Lowering, expr: Expr) -> int:
 
 
 def _mul(low: Lowering, expr: Expr) -> int:
-    factors, number, args = [], 1, list(expr.args)
+    args = list(expr.args)
+    number: Number = 1
+    factors: list[tuple[int, int]] = []
     if _PER_LN2 in args:
         logarithm = next((one for one in args if type(one) is sympy.log), None)
         if logarithm is not None:

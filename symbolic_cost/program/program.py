@@ -14,7 +14,8 @@ from functools import cached_property
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.program import scalars
 from symbolic_cost.program.duals import slopes
-from symbolic_cost.program.graph import JUMPS, Graph, Node, Number, moved
+from symbolic_cost.program.exact import Number, undefined
+from symbolic_cost.program.graph import JUMPS, Graph, Node, moved
 from symbolic_cost.program.rounding import needed
 from symbolic_cost.program.tape import Tape, recorded
 
@@ -44,7 +45,7 @@ class Program:
         graph, places = self.graph()
         return recorded(graph, {name: places[node] for name, node in self.outputs.items()})
 
-    def graph(self, values: Mapping[str, int] | None = None) -> tuple[Graph, list[int]]:
+    def graph(self, values: Mapping[str, Number] | None = None) -> tuple[Graph, list[int]]:
         """Return a new graph that holds this program, and where its nodes are there.
 
         Args:
@@ -124,9 +125,9 @@ class Program:
         """
         numbers = self._exact(values)
         found = scalars.exact_results(self.tape, [numbers[name] for name in self._all(numbers)])
-        undefined = [name for name, value in found.items() if value != value]
-        if undefined:
-            raise InputError([f"{name!r} divides by zero at these numbers" for name in undefined])
+        empty = [name for name, value in found.items() if undefined(value)]
+        if empty:
+            raise InputError([f"{name!r} divides by zero at these numbers" for name in empty])
         return found
 
     def floats(self, values: Mapping[str, float]) -> dict[str, float]:

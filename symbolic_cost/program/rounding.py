@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import lcm
 
-from symbolic_cost.program.graph import JUMPS, Graph, Number, arguments, moved
+from symbolic_cost.program.exact import Number, undefined
+from symbolic_cost.program.graph import JUMPS, Graph, arguments, moved
 
 _MOST_TERMS = 12
 """Terms of a sum with rates that are brought over one denominator; counts always are."""
@@ -58,7 +59,7 @@ def _over_one(graph: Graph, node: int) -> int:
 def _quotient(graph: Graph, node: int) -> tuple[int, Below]:
     """Return a numerator and a denominator of a node."""
     own = graph.nodes[node]
-    if own[0] == "num" and own[1] == own[1]:  # noqa: PLR0124 - it has a value
+    if own[0] == "num" and not undefined(own[1]):
         above, below = own[1].as_integer_ratio()
         return graph.number(above), (below, ())
     if own[0] == "mul":
@@ -71,7 +72,8 @@ def _quotient(graph: Graph, node: int) -> tuple[int, Below]:
 def _of_product(
     graph: Graph, factor: Number, factors: tuple[tuple[int, int], ...]
 ) -> tuple[int, Below]:
-    above, below = [], []
+    above: list[tuple[int, int]] = []
+    below: list[tuple[int, int]] = []
     number, divisor = factor.as_integer_ratio()
     for base, exponent in factors:
         numerator, (bottom, powers) = _quotient(graph, base)

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from symbolic_cost.program import exact
-from symbolic_cost.program.graph import Number, whole
+from symbolic_cost.program.exact import Number, undefined
+from symbolic_cost.program.graph import whole
 from symbolic_cost.program.tape import Tape
 
 Function = Callable[..., tuple[Any, ...]]
@@ -66,11 +67,11 @@ def _run(tape: Tape, registers: list[Any], table: dict[str, Callable[..., Any]])
 
 
 def _greatest(one: Any, other: Any) -> Any:  # noqa: ANN401 - exact or float
-    return one if one >= other or one != one else other
+    return one if one >= other or one != one else other  # noqa: PLR0124 - not a number
 
 
 def _least(one: Any, other: Any) -> Any:  # noqa: ANN401 - exact or float
-    return one if one <= other or one != one else other
+    return one if one <= other or one != one else other  # noqa: PLR0124 - not a number
 
 
 def _select(bracket: Any, one: Any, other: Any) -> Any:  # noqa: ANN401 - exact or float
@@ -79,11 +80,11 @@ def _select(bracket: Any, one: Any, other: Any) -> Any:  # noqa: ANN401 - exact 
 
 def _defined(evaluate: Callable[[Any], Number]) -> Callable[[Any], Number]:
     """Let what is undefined stay so."""
-    return lambda value: exact.UNDEFINED if value != value else whole(evaluate(value))
+    return lambda value: exact.UNDEFINED if undefined(value) else whole(evaluate(value))
 
 
 def _quotient(above: Number, below: Number) -> Number:
-    return whole(Fraction(above) / below) if below and above == above else exact.UNDEFINED
+    return whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
 
 
 _COMMON: dict[str, Callable[..., Any]] = {
@@ -153,7 +154,7 @@ def _log2(value: float) -> float:
 def _exp2(value: float) -> float:
     """Take a power of 2 by steps that arrays and native code take too; exact for integers."""
     if not abs(value) < LARGEST_POWER:
-        return math.nan if value != value else (math.inf if value > 0 else 0.0)
+        return math.nan if math.isnan(value) else (math.inf if value > 0 else 0.0)
     exponent = math.floor(value + 0.5)
     rest = value - exponent
     found = EXP2_TERMS[-1]
@@ -162,7 +163,7 @@ def _exp2(value: float) -> float:
     return math.ldexp(found, exponent)
 
 
-LARGEST_POWER = 1022.0
+LARGEST_POWER = 1000.0
 FLOAT = _COMMON | {
     "inv": lambda value: _divided(1.0, value),
     "div": _divided,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from symbolic_cost.program.graph import Graph, Node, Number
+from symbolic_cost.program.exact import Number
+from symbolic_cost.program.graph import Graph, Node
 from symbolic_cost.program.rounding import divided_once, needed
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
@@ -166,8 +167,9 @@ class _Recorder:
             masks=tuple(masks),
         )
 
-    def _leaf(self, place: int) -> tuple[str, object]:
-        return self._steps[place][0]
+    def _leaf(self, place: int) -> tuple[str, Any]:
+        kind = self._steps[place][0]
+        return kind if isinstance(kind, tuple) else ("", None)
 
     def _needed(self, outputs: Iterable[int]) -> list[int]:
         kept, left = set(outputs), list(set(outputs))
