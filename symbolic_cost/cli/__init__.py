@@ -30,6 +30,7 @@ _COMMANDS = {
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
     "search": "the best strategies on so many GPUs, proven by looking at all of them",
+    "fit": "whether a model fits, the largest that does, and what binds",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",
     "count": "exact counts of a config.json",
