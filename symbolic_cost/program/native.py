@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import Any
 
+import llvmlite
 import numpy as np
+from llvmlite import binding as llvm
 from numpy.typing import NDArray
 
 from symbolic_cost.program import scalars, stored
@@ -23,16 +24,12 @@ from symbolic_cost.program.doubt import doubtful
 from symbolic_cost.program.tape import Tape
 
 Floats = NDArray[np.float64]
-LANES = 8
-"""Elements of a vector: one register of AVX-512, several of narrower machines."""
+FEATURES = llvm.get_host_cpu_features()
+LANES = 8 if FEATURES.get("avx512f") else 4
+"""Elements of a vector: one register of AVX-512 or AVX2, several of narrower machines."""
 
 _VECTOR = f"<{LANES} x double>"
 _BITS = f"<{LANES} x i64>"
-
-
-def available() -> bool:
-    """Tell whether the extra "fast" is installed."""
-    return find_spec("llvmlite") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +40,9 @@ class Plan:
         axes: place of an axis by input; inputs without one are one number for all.
         order: places of axes, outermost first.
         lanes: place of the axis in lanes.
-        best: names of an objective and of a bracket. The kernel then keeps the least objective
-            where the bracket is one, and how often it is; else it stores every output.
+        best: names of an objective and of a bracket, or "". The kernel then keeps the least
+            objective where the bracket is not zero, and how often it is; else it stores every
+            output.
         blocks: loops that are blocks: each has its own least objective.
     """
 
@@ -79,14 +77,16 @@ class Kernel:
 
         Args:
             sizes: of the axes in the order of the loops; of the one in lanes, vectors.
-            inputs: contiguous array by name; of the axis in lanes a multiple of LANES long.
+                inputs: contiguous array by name; of the axis in lanes a multiple of LANES long. For the
+                best there is "" too: one for an element of that axis, zero for one that fills up.
             outputs: arrays to fill: by output, in the order of the loops and LANES last; for the
                 best, least objective and count of every block, LANES last.
         """
+        taken = [inputs[name] for name in self.tape.inputs]
+        if self.plan.best:
+            taken.append(inputs[""])
         counts = (ctypes.c_int64 * len(sizes))(*sizes)
-        self._function(
-            counts, _pointers([inputs[name] for name in self.tape.inputs]), _pointers(outputs)
-        )
+        self._function(counts, _pointers(taken), _pointers(outputs))
 
 
 def _pointers(arrays: Sequence[Floats]) -> Any:  # noqa: ANN401 - ctypes makes a type by length
@@ -110,12 +110,14 @@ class _Writer:
         self._bodies: list[list[str]] = [[] for _ in range(len(plan.order) + 1)]
         self._fresh = 0
         self._intrinsics: set[str] = set()
+        self._counted = f"<{', '.join(['i1 true'] * LANES)}>"
 
     def lines(self) -> Iterator[str]:
         """Write the module."""
         self._load()
         for place, (kind, taken) in enumerate(self._tape.steps, self._tape.first):
             self._step(place, kind, taken)
+        self._finish()
         body = list(self._loops())
         for name in sorted(self._intrinsics):
             kind = _VECTOR if name.endswith(f"v{LANES}f64") else "double"
@@ -280,6 +282,16 @@ class _Writer:
 
     # ---- loops
 
+    def _finish(self) -> None:
+        """Write what the ends of the loops take, before the loops."""
+        best, tape = self._plan.best, self._tape
+        for place in tape.outputs.values():
+            self._operand(place, vector=True)
+        if best and best[1]:
+            place, depth = tape.outputs[best[1]], len(self._plan.order)
+            operand = self._operand(place, vector=True)
+            self._counted = self._bit(place, operand, depth, vector=True)
+
     def _loops(self) -> Iterator[str]:
         """Write the nest: each body, the next loop, and at its end what is kept of it."""
         depth, best = len(self._plan.order), self._plan.best is not None
@@ -347,21 +359,14 @@ class _Writer:
     def _stores(self) -> Iterator[str]:
         depth = len(self._plan.order)
         for number, place in enumerate(self._tape.outputs.values()):
-            self._bodies[depth].clear()
-            value = self._operand(place, vector=True)
-            yield from self._bodies[depth]
+            value = self._operand(place, vector=True)  # written before, so that it is known
             yield f"%s{number} = getelementptr {_VECTOR}, ptr %out{number}, i64 %c{depth}"
             yield f"store {_VECTOR} {value}, ptr %s{number}, align 8"
 
     def _kept(self) -> Iterator[str]:
         """Write the least objective where the bracket is one, and how often it is."""
-        depth, tape = len(self._plan.order), self._tape
-        objective, bracket = (tape.outputs[name] for name in self._plan.best or ())
-        self._bodies[depth].clear()
-        value = self._operand(objective, vector=True)
-        operand = self._operand(bracket, vector=True)
-        bit = self._bit(bracket, operand, depth, vector=True)
-        yield from self._bodies[depth]
+        depth, bit = len(self._plan.order), self._counted
+        value = self._operand(self._tape.outputs[(self._plan.best or ("", ""))[0]], vector=True)
         lane = f"%i{self._plan.level(self._plan.lanes)}"
         yield f"%w.p = getelementptr {_VECTOR}, ptr %weights, i64 {lane}"
         yield f"%w = load {_VECTOR}, ptr %w.p, align 8"
@@ -444,9 +449,6 @@ def _constant(value: float, *, vector: bool) -> str:
 
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     """Return an engine, to be held as long as its function is used, and the function."""
-    import llvmlite
-    from llvmlite import binding as llvm
-
     machine = _machine()
     about = (llvmlite.__version__, llvm.get_host_cpu_name(), text)
     key = blake2b("\n".join(about).encode(), digest_size=16).hexdigest()
@@ -463,12 +465,10 @@ def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
 
 
 def _machine() -> Any:  # noqa: ANN401 - llvmlite carries no types
-    from llvmlite import binding as llvm
-
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
+    features = FEATURES.flatten()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=1, reloc="pic", codemodel="jitdefault"
     )
