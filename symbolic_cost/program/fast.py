@@ -95,7 +95,9 @@ class NativeTop:
                 stops[axis] = min(starts[axis] + width, grid.sizes[axis])
             part = replace(grid.part(starts, stops), tape=self._tape)
             for one in blocks(part):
-                inside = tuple(a + starts[axis] for axis, a in zip(one.order, one.starts, strict=True))
+                inside = tuple(
+                    a + starts[axis] for axis, a in zip(one.order, one.starts, strict=True)
+                )
                 top.add(Block(one.values, one.shape, one.order, inside))
         top.count = int(counts.sum())
         return top

@@ -73,8 +73,10 @@ class _Loops:
         self._grid, self._order, self._outer, self._step = grid, order, outer, step
         depth = {axis: place for place, axis in enumerate(order)}
         self._level = [
-            max((min(depth[a] + 1, outer) for a in order if mask >> a & 1 and depth[a] < outer),
-                default=0)
+            max(
+                (min(depth[a] + 1, outer) for a in order if mask >> a & 1 and depth[a] < outer),
+                default=0,
+            )
             for mask in grid.masks
         ]
         self._last = self._last_uses()
@@ -178,9 +180,7 @@ class _Loops:
         shape = [1] * first + sizes[first:]
         if self._outer:
             shape[first] = min(self._step, sizes[first] - starts[first])
-        return Block(
-            values, tuple(shape), self._order, starts + (0,) * (len(sizes) - len(starts))
-        )
+        return Block(values, tuple(shape), self._order, starts + (0,) * (len(sizes) - len(starts)))
 
 
 # ---------------------------------------------------------------------- what is kept

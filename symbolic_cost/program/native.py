@@ -8,6 +8,7 @@ floats. A flat array is a grid of one axis.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -77,8 +78,8 @@ class Kernel:
 
         Args:
             sizes: of the axes in the order of the loops; of the one in lanes, vectors.
-                inputs: contiguous array by name; of the axis in lanes a multiple of LANES long. For the
-                best there is "" too: one for an element of that axis, zero for one that fills up.
+            inputs: contiguous array by name; of the axis in lanes a multiple of LANES long. The
+                best needs "" too: one for an element of that axis, zero for one that fills up.
             outputs: arrays to fill: by output, in the order of the loops and LANES last; for the
                 best, least objective and count of every block, LANES last.
         """
@@ -181,11 +182,19 @@ class _Writer:
         elif kind in ("log2", "exp2"):
             getattr(self, f"_{kind}")(own, operands[0], level, vector=vector)
         else:
-            write(f"{own} = call {type_} @{self._intrinsic(kind, vector=vector)}"
-                  f"({type_} {operands[0]})")
+            write(
+                f"{own} = call {type_} @{self._intrinsic(kind, vector=vector)}"
+                f"({type_} {operands[0]})"
+            )
 
     def _extremum(
-        self, own: str, kind: str, operands: list[str], level: int, taken: tuple[int, ...], *,
+        self,
+        own: str,
+        kind: str,
+        operands: list[str],
+        level: int,
+        taken: tuple[int, ...],
+        *,
         vector: bool,
     ) -> None:
         """Write what is one machine instruction, and beside it what an undefined number needs."""
@@ -247,36 +256,36 @@ class _Writer:
         exponent = do("sitofp {i} {0} to {d}", do("sub {i} {0}, {1}", biased, do.integer(1022)))
         mantissa = do("and {i} {0}, {1}", bits, do.integer((1 << 52) - 1))
         part = do("bitcast {i} {0} to {d}", do("or {i} {0}, {1}", mantissa, do.integer(1022 << 52)))
-        small = do("fcmp olt {d} {0}, {1}", part, do.float(scalars.HALF_ROOT))
-        twice = do("fmul {d} {0}, {1}", part, do.float(2.0))
+        small = do("fcmp olt {d} {0}, {1}", part, do.real(scalars.HALF_ROOT))
+        twice = do("fmul {d} {0}, {1}", part, do.real(2.0))
         part = do("select {b} {0}, {d} {1}, {d} {2}", small, twice, part)
-        less = do("fsub {d} {0}, {1}", exponent, do.float(1.0))
+        less = do("fsub {d} {0}, {1}", exponent, do.real(1.0))
         exponent = do("select {b} {0}, {d} {1}, {d} {2}", small, less, exponent)
-        above = do("fsub {d} {0}, {1}", part, do.float(1.0))
-        below = do("fadd {d} {0}, {1}", part, do.float(1.0))
+        above = do("fsub {d} {0}, {1}", part, do.real(1.0))
+        below = do("fadd {d} {0}, {1}", part, do.real(1.0))
         ratio = do("fdiv {d} {0}, {1}", above, below)
         series = do.series(scalars.LOG2_TERMS, do("fmul {d} {0}, {0}", ratio))
         found = do("fadd {d} {0}, {1}", exponent, do("fmul {d} {0}, {1}", ratio, series))
-        positive = do("fcmp ogt {d} {0}, {1}", value, do.float(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", positive, found, do.float(float("nan")))
-        top = do("fcmp oeq {d} {0}, {1}", value, do.float(float("inf")))
-        do("select {b} {0}, {d} {1}, {d} {2}", top, do.float(float("inf")), found, own=own)
+        positive = do("fcmp ogt {d} {0}, {1}", value, do.real(0.0))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", positive, found, do.real(math.nan))
+        top = do("fcmp oeq {d} {0}, {1}", value, do.real(math.inf))
+        do("select {b} {0}, {d} {1}, {d} {2}", top, do.real(math.inf), found, own=own)
 
     def _exp2(self, own: str, value: str, level: int, *, vector: bool) -> None:
         do = _Formula(self, level, vector=vector)
-        high = do("fcmp olt {d} {0}, {1}", value, do.float(scalars.LARGEST_POWER))
-        low = do("fcmp ogt {d} {0}, {1}", value, do.float(-scalars.LARGEST_POWER))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.float(0.0))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", low, kept, do.float(0.0))
-        half = do("fadd {d} {0}, {1}", kept, do.float(0.5))
+        high = do("fcmp olt {d} {0}, {1}", value, do.real(scalars.LARGEST_POWER))
+        low = do("fcmp ogt {d} {0}, {1}", value, do.real(-scalars.LARGEST_POWER))
+        kept = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.real(0.0))
+        kept = do("select {b} {0}, {d} {1}, {d} {2}", low, kept, do.real(0.0))
+        half = do("fadd {d} {0}, {1}", kept, do.real(0.5))
         floor = self._intrinsic("floor", vector=vector)
         exponent = do(f"call {{d}} @{floor}({{d}} {{0}})", half)
         series = do.series(scalars.EXP2_TERMS, do("fsub {d} {0}, {1}", kept, exponent))
         shift = do("shl {i} {0}, {1}", do("fptosi {d} {0} to {i}", exponent), do.integer(52))
         raised = do("add {i} {0}, {1}", do("bitcast {d} {0} to {i}", series), shift)
         found = do("bitcast {i} {0} to {d}", raised)
-        found = do("select {b} {0}, {d} {1}, {d} {2}", low, found, do.float(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", high, found, do.float(float("inf")))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", low, found, do.real(0.0))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", high, found, do.real(math.inf))
         unknown = do("fcmp uno {d} {0}, {0}", value)
         do("select {b} {0}, {d} {1}, {d} {2}", unknown, value, found, own=own)
 
@@ -326,7 +335,7 @@ class _Writer:
             yield f"%c{level} = phi i64 [ {first}, %{above} ], [ %c{level}.x, %end{level} ]"
         if self._plan.best and level > storing:
             outside = level - 1 > storing
-            infinite, zero = _constant(float("inf"), vector=True), _constant(0.0, vector=True)
+            infinite, zero = _constant(math.inf, vector=True), _constant(0.0, vector=True)
             for name, start in (("least", infinite), ("count", zero)):
                 begin = f"%{name}{level - 1}" if outside else start
                 yield (
@@ -370,13 +379,11 @@ class _Writer:
         lane = f"%i{self._plan.level(self._plan.lanes)}"
         yield f"%w.p = getelementptr {_VECTOR}, ptr %weights, i64 {lane}"
         yield f"%w = load {_VECTOR}, ptr %w.p, align 8"
-        infinite, zero = _constant(float("inf"), vector=True), _constant(0.0, vector=True)
+        infinite, zero = _constant(math.inf, vector=True), _constant(0.0, vector=True)
         bits = _bits(vector=True)
         yield f"%value = select {bits} {bit}, {_VECTOR} {value}, {_VECTOR} {infinite}"
         yield f"%lower = fcmp olt {_VECTOR} %value, %least{depth}"
-        yield (
-            f"%least{depth}.n = select {bits} %lower, {_VECTOR} %value, {_VECTOR} %least{depth}"
-        )
+        yield (f"%least{depth}.n = select {bits} %lower, {_VECTOR} %value, {_VECTOR} %least{depth}")
         yield f"%one = select {bits} {bit}, {_VECTOR} %w, {_VECTOR} {zero}"
         yield f"%count{depth}.n = fadd {_VECTOR} %count{depth}, %one"
 
@@ -402,7 +409,7 @@ class _Formula:
         self._write(f"{name} = {pattern.format(*operands, **self._types)}")
         return name
 
-    def float(self, value: float) -> str:
+    def real(self, value: float) -> str:
         """Return a constant."""
         return _constant(value, vector=self._vector)
 
@@ -412,10 +419,10 @@ class _Formula:
 
     def series(self, terms: Sequence[float], by: str) -> str:
         """Return a polynomial."""
-        found = self.float(terms[-1])
+        found = self.real(terms[-1])
         for term in terms[-2::-1]:
             product = self("fmul {d} {0}, {1}", found, by)
-            found = self("fadd {d} {0}, {1}", product, self.float(term))
+            found = self("fadd {d} {0}, {1}", product, self.real(term))
         return found
 
 

@@ -56,9 +56,7 @@ def read(text: str) -> Program:
         if held["format"] != FORMAT:
             raise InputError(f"format {held['format']!r} of a program: {FORMAT!r} is accepted")
         symbols = {str(name): bool(counts) for name, counts in held["symbols"].items()}
-        nodes = tuple(
-            _node(node, place, symbols) for place, node in enumerate(held["nodes"])
-        )
+        nodes = tuple(_node(node, place, symbols) for place, node in enumerate(held["nodes"]))
         outputs = {str(name): range(len(nodes))[place] for name, place in held["outputs"].items()}
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise InputError(f"not a program: {error}") from None
