@@ -10,7 +10,6 @@ from typing import Any
 
 from symbolic_cost.program import exact
 from symbolic_cost.program.exact import Number, undefined
-from symbolic_cost.program.graph import whole
 from symbolic_cost.program.tape import Tape
 
 Function = Callable[..., tuple[Any, ...]]
@@ -80,11 +79,13 @@ def _select(bracket: Any, one: Any, other: Any) -> Any:  # noqa: ANN401 - exact 
 
 def _defined(evaluate: Callable[[Any], Number]) -> Callable[[Any], Number]:
     """Let what is undefined stay so."""
-    return lambda value: exact.UNDEFINED if undefined(value) else whole(evaluate(value))
+    return lambda value: exact.UNDEFINED if undefined(value) else exact.whole(evaluate(value))
 
 
 def _quotient(above: Number, below: Number) -> Number:
-    return whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
+    return (
+        exact.whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
+    )
 
 
 _COMMON: dict[str, Callable[..., Any]] = {

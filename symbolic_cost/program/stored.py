@@ -20,8 +20,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.program.arithmetic import KINDS, Node, arguments
 from symbolic_cost.program.exact import UNDEFINED, Number, undefined
-from symbolic_cost.program.graph import KINDS, Node, arguments
 from symbolic_cost.program.program import Program
 
 FORMAT = "symbolic_cost program 1"

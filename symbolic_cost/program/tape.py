@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from symbolic_cost.program import exact
+from symbolic_cost.program.arithmetic import Node, needed
 from symbolic_cost.program.exact import Number
-from symbolic_cost.program.graph import Graph, Node
-from symbolic_cost.program.rounding import divided_once, needed
+from symbolic_cost.program.graph import Graph
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """An operation and the registers that it takes.
@@ -51,11 +52,10 @@ class Tape:
 
 def recorded(graph: Graph, outputs: Mapping[str, int]) -> Tape:
     """Return the steps of some nodes."""
-    results = divided_once(graph, outputs.values())
     recorder = _Recorder()
-    for node in needed(graph, results):
+    for node in needed(graph, outputs.values()):
         recorder.places[node] = recorder.recorded(graph.nodes[node])
-    wanted = {name: recorder.places[node] for name, node in zip(outputs, results, strict=True)}
+    wanted = {name: recorder.places[node] for name, node in outputs.items()}
     return recorder.tape(graph.symbols, wanted)
 
 
@@ -123,7 +123,7 @@ class _Recorder:
         return self._step("mul", square, base) if exponent % 2 else square
 
     def _constant(self, value: Number) -> int:
-        return self._step(("constant", value))
+        return self._step(("constant", *exact.ratio(value)))
 
     def _step(self, kind: object, *registers: int) -> int:
         if kind in _EITHER_WAY and registers[0] > registers[1]:
@@ -137,39 +137,41 @@ class _Recorder:
 
     def tape(self, symbols: Mapping[str, bool], outputs: Mapping[str, int]) -> Tape:
         """Return what the outputs need, in registers without gaps."""
-        kept = self._needed(outputs.values())
-        leaves = [one for one in kept if isinstance(self._steps[one][0], tuple)]
-        order = list(symbols)
-        inputs = sorted(
-            (one for one in leaves if self._leaf(one)[0] == "input"),
-            key=lambda one: order.index(self._leaf(one)[1]),
-        )
-        constants = [one for one in leaves if self._leaf(one)[0] == "constant"]
-        steps = [one for one in kept if not isinstance(self._steps[one][0], tuple)]
-        places = {one: place for place, one in enumerate((*inputs, *constants, *steps))}
-        masks = [1 << place for place in range(len(inputs))] + [0] * len(constants)
-        listed: list[Step] = []
+        leaves: dict[str, list[int]] = {"input": [], "constant": []}
+        steps: list[int] = []
+        for one in self._needed(outputs.values()):
+            kind = self._steps[one][0]
+            (leaves[kind[0]] if type(kind) is tuple else steps).append(one)
+        order = {name: place for place, name in enumerate(symbols)}
+        leaves["input"].sort(key=lambda one: order[self._leaf(one)])
+        registers = (*leaves["input"], *leaves["constant"], *steps)
+        places = {one: place for place, one in enumerate(registers)}
+        listed, masks = [], [1 << place for place in range(len(leaves["input"]))]
+        masks += [0] * len(leaves["constant"])
         for one in steps:
-            kind, registers = self._steps[one]
-            moved = tuple(places[register] for register in registers)
-            listed.append((str(kind), moved))
+            kind, taken = self._steps[one]
+            own = tuple([places[register] for register in taken])
+            listed.append((str(kind), own))
             mask = 0
-            for register in moved:
+            for register in own:
                 mask |= masks[register]
             masks.append(mask)
-        names = tuple(self._leaf(one)[1] for one in inputs)
+        names = tuple(self._leaf(one) for one in leaves["input"])
         return Tape(
             inputs=names,
             counts=tuple(symbols[name] for name in names),
-            constants=tuple(self._leaf(one)[1] for one in constants),
+            constants=tuple(self._leaf(one) for one in leaves["constant"]),
             steps=tuple(listed),
             outputs={name: places[one] for name, one in outputs.items()},
             masks=tuple(masks),
         )
 
-    def _leaf(self, place: int) -> tuple[str, Any]:
+    def _leaf(self, place: int) -> Any:  # noqa: ANN401 - a name or a number
+        """Return what a leaf stands for."""
         kind = self._steps[place][0]
-        return kind if isinstance(kind, tuple) else ("", None)
+        if not isinstance(kind, tuple):
+            return None
+        return kind[1] if kind[0] == "input" else exact.of_ratio(*kind[1:])
 
     def _needed(self, outputs: Iterable[int]) -> list[int]:
         kept, left = set(outputs), list(set(outputs))
