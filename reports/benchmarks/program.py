@@ -33,7 +33,7 @@ from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.native import LANES, Kernel, Plan
 from symbolic_cost.program.nest import nest
 from symbolic_cost.program.program import Program, of_graph
-from symbolic_cost.symbols import M
+from symbolic_cost.symbols import GLOSSARY, M, named
 from symbolic_cost.systems import machine
 from symbolic_cost.systems.step import step_time
 
@@ -98,16 +98,14 @@ def _rate(kind: str) -> float:
     """Return operations per second of independent chains of one kind, in registers."""
     graph = Graph({"b": False, "l": False})
     one, two = graph.symbol("b"), graph.symbol("l")
-    steps, results = 0, []
-    for chain in range(8):
-        node = graph.sum([(one, 1)], chain + 2)
-        for link in range(40):
+    steps, chains = 0, [graph.sum([(one, 1)], start + 2) for start in range(12)]
+    for link in range(40):  # side by side, so that none waits for another
+        for place, node in enumerate(chains):
             added = graph.sum([(node, 1)], link + 1)
-            node = graph.product([(added, 1), (two, 1)]) if kind == "mul" else (
-                graph.divided(added, two)
-            )
+            product = graph.product([(added, 1), (two, 1)])
+            chains[place] = product if kind == "mul" else graph.divided(node, two)
             steps += 2 if kind == "mul" else 1
-        results.append((node, 1))
+    results = [(node, 1) for node in chains]
     program = of_graph(graph, {"x": graph.sum(results)})
     function, size = NativeFlat(program.tape), 4096
     values = {name: np.full(size, 1.0 + 1e-9) for name in program.inputs}
@@ -121,7 +119,7 @@ def _stream() -> float:
     graph = Graph({"b": False, "l": False})
     total = graph.sum([(graph.symbol("b"), 1), (graph.symbol("l"), 3)])
     program = of_graph(graph, {"x": total})
-    size = 1 << 24
+    size = 1 << 22
     kernel = Kernel(program.tape, Plan(dict.fromkeys(program.inputs, 0), (0,), 0))
     values = {name: np.ones(size) for name in program.inputs}
     result = np.ones(size)
@@ -192,8 +190,6 @@ def flat(program: Program, machine_rates: Figures) -> Figures:
 def lambdified(definitions: dict[str, object], outputs: list[str], program: Program) -> Figures:
     """Return the time of a configuration by SymPy's lambdify with its common subexpressions."""
     steps = [(sympy.Symbol(f"s{i}"), expr) for i, expr in enumerate(definitions.values())]
-    from symbolic_cost.symbols import GLOSSARY, named
-
     places = {named(name): step[0] for name, step in zip(definitions, steps, strict=True)}
     steps = [(own, expr.xreplace(places)) for own, expr in steps]
     function = sympy.lambdify(
@@ -204,8 +200,11 @@ def lambdified(definitions: dict[str, object], outputs: list[str], program: Prog
     )
     size = 1 << 17
     many = [list(configurations(program, size, seed).values()) for seed in range(3)]
-    return {"flat 1.3e5, SymPy's lambdify, whole arrays [ns]":
-            1e9 * least(lambda i: function(*many[i]), 3) / size}
+    return {
+        "flat 1.3e5, SymPy's lambdify, whole arrays [ns]": 1e9
+        * least(lambda i: function(*many[i]), 3)
+        / size
+    }
 
 
 # ---------------------------------------------------------------------- grids
@@ -238,14 +237,20 @@ def grid(program: Program) -> Figures:
     wanted = of_graph(graph, {"step": places[program.outputs["step"]], "fits": fits})
     figures: Figures = {}
     for names, engine in ((8, "NumPy"), (10, "machine code")):
-        held = [nest(wanted.tape, axes(8, names, s),
-                     {n: v for n, v in fixed.items() if n in list(fixed)[2 * (names == 10):]})  # noqa: PLR2004
-                for s in range(2)]
+        held = [
+            nest(
+                wanted.tape,
+                axes(8, names, s),
+                {n: v for n, v in fixed.items() if n in list(fixed)[2 * (names == 10) :]},
+            )  # noqa: PLR2004
+            for s in range(2)
+        ]
         size = prod(held[0].sizes)
         title = f"grid of {'1.7e7' if names == 8 else '1.07e9'}, {engine}"  # noqa: PLR2004
         if engine == "NumPy":
             figures[f"{title} [s]"] = least(
-                lambda i: grids.reduced(held[i], grids.Top("step", 1, "fits")), 2  # noqa: B023
+                lambda i: grids.reduced(held[i], grids.Top("step", 1, "fits")),
+                2,  # noqa: B023
             )
         else:
             start = time.process_time()
@@ -278,7 +283,9 @@ def main() -> None:
         print(json.dumps({"machine": about, "figures": figures}, indent=1))
         return
     print("# Programs\n\nStep and peak memory of gpt3-175b under " + STRATEGY + ".\n")
-    print("; ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in about.items()))
+    print(
+        "; ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in about.items())
+    )
     print("\n| figure | measured | wanted |\n|---|---:|---:|")
     for name, value in figures.items():
         print(f"| {name} | {value:.3g} | {TARGETS.get(name, '')} |")

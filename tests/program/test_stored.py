@@ -84,6 +84,7 @@ def test_it_is_made_once(folder):
 
     found = [stored.kept(("family", 1), make) for _ in range(3)]
     assert len(made) == 1
+    assert found[1].recorded_tape == found[1].tape == PROGRAM.tape
     assert all(one.exact(NUMBERS) == PROGRAM.exact(NUMBERS) for one in found)
     stored.kept(("family", 2), make)
     assert len(made) == 2
