@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from symbolic_cost.cli.options import Choices, Output, output, training
+
+if TYPE_CHECKING:
+    from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.jobs.job import Job
 
 
 @click.command("comm")
@@ -34,8 +38,7 @@ def command(
         raise click.UsageError("--groups and --per-op are two tables: give one of them")
     from symbolic_cost.jobs.tables.traffic import communication_sheet, groups_sheet
 
-    run = choices.job(model, **trained)
-    if groups:
-        out.sheet(groups_sheet(run, node_size))
-    else:
-        out.sheet(communication_sheet(run, per_op=per_op))
+    def make(run: Job) -> Sheet:
+        return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
+
+    out.sheet(choices.sheet(model, make, **trained))

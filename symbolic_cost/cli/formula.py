@@ -37,11 +37,10 @@ def command(
         raise click.UsageError("name a cost and a model: symbolic-cost formula flops gpt")
     from symbolic_cost.jobs.tables.totals import total_latex, total_sheet
 
-    work = choices.job(model)
     if out.form == "latex":
-        out.text(total_latex(work, cost, phase, path))
+        out.text(total_latex(choices.job(model), cost, phase, path))
         return
-    out.sheet(total_sheet(work, cost, phase, path))
+    out.sheet(choices.sheet(model, lambda job: total_sheet(job, cost, phase, path)))
 
 
 def _document(

@@ -22,4 +22,4 @@ def command(
     With --system it says whether every stage fits. For example: symbolic-cost memory gpt3-175b
     --strategy tp=8,sp,pp=8,dp=8,zero=1 --precision bf16-mixed --recompute selective --set M=8
     """
-    out.sheet(choices.job(model, **trained, offload=offload).memory().sheet)
+    out.sheet(choices.sheet(model, lambda job: job.memory().sheet, **trained, offload=offload))

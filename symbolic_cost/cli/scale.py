@@ -29,4 +29,4 @@ def command(
     """
     from symbolic_cost.jobs.tables.growth import scaling_sheet
 
-    out.sheet(scaling_sheet(choices.job(model), cost, wrt, point))
+    out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, wrt, point)))

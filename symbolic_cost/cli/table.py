@@ -31,4 +31,4 @@ def command(
 
     costs = named_costs(columns)
     make = grouped_sheet if out.form == "table" else flat_sheet
-    out.sheet(make(choices.job(model), costs, only))
+    out.sheet(choices.sheet(model, lambda job: make(job, costs, only)))

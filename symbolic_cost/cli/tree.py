@@ -27,4 +27,4 @@ def command(
     """
     from symbolic_cost.jobs.tables.totals import nested_sheet
 
-    out.sheet(nested_sheet(choices.job(model), cost, phase))
+    out.sheet(choices.sheet(model, lambda job: nested_sheet(job, cost, phase)))
