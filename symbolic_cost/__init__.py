@@ -71,7 +71,7 @@ _HOMES = {
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "models", "symbols", "systems", "units", "references")
+_MODULES = ("errors", "models", "program", "symbols", "systems", "units", "references")
 
 __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
 

@@ -19,24 +19,11 @@ import numpy as np
 import sympy
 from llvmlite import binding
 
-from symbolic_cost.conventions.presets import preset
-from symbolic_cost.models.catalog import model
-from symbolic_cost.parallel.memory import Training, memory_table, peak
-from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import parse_strategy
-from symbolic_cost.program import arrays, grids, scalars
-from symbolic_cost.program.fast import NativeFlat, NativeTop
-from symbolic_cost.program.graph import Graph
-from symbolic_cost.program.lowering import lowered
-from symbolic_cost.program.native import LANES, Kernel, Plan
-from symbolic_cost.program.nest import nest
-from symbolic_cost.program.program import Program, of_graph
-from symbolic_cost.symbols import GLOSSARY, M, named
-from symbolic_cost.systems import machine
-from symbolic_cost.systems.step import step_time
+import symbolic_cost as sc
+
 
 MANY = 1 << 20
+STAGES = ("first", "middle", "last")
 STRATEGY = "tp,sp,pp,dp,zero=1"
 TARGETS = {
     "lowering [ms]": 15,
@@ -65,17 +52,17 @@ def least(action: Callable[[int], object], repeats: int = 5) -> float:
 
 def job() -> tuple[dict[str, object], list[str]]:
     """Return definitions of step and memory of gpt3-175b, and which of them are results."""
-    strategy, training = parse_strategy(STRATEGY), Training(microbatches=M)
-    declared = on_every_rank(model("gpt3-175b"), strategy)
-    made = step_time(declared, strategy, machine("a100-80gb"), training)
+    strategy, training = sc.parse_strategy(STRATEGY), sc.Training(microbatches=sc.symbols.M)
+    declared = sc.on_every_rank(sc.model("gpt3-175b"), strategy)
+    made = sc.systems.step_time(declared, strategy, sc.systems.machine("a100-80gb"), training)
     definitions = dict(made.chain.definitions)
-    for stage in Stage:
-        rows = memory_table(declared, strategy, preset("standard"), training, stage=stage)
-        definitions[f"peak {stage.value}"] = peak(rows)
-    return definitions, ["step", *(f"peak {stage.value}" for stage in Stage)]
+    for stage in STAGES:
+        own = sc.job("gpt3-175b", STRATEGY, microbatches=sc.symbols.M, stage=stage)
+        definitions[f"peak {stage}"] = own.memory().peak
+    return definitions, ["step", *(f"peak {stage}" for stage in STAGES)]
 
 
-def configurations(program: Program, size: int, seed: int) -> dict[str, np.ndarray]:
+def configurations(program: sc.program.Program, size: int, seed: int) -> dict[str, np.ndarray]:
     """Return sizes and degrees, other ones for every seed."""
     rng = np.random.default_rng(seed)
     small = {"m1", "dp", "pp", "b"}
@@ -95,7 +82,7 @@ def rates() -> Figures:
 
 def _rate(kind: str) -> float:
     """Return operations per second of independent chains of one kind, in registers."""
-    graph = Graph({"b": False, "l": False})
+    graph = sc.program.Graph({"b": False, "l": False})
     one, two = graph.symbol("b"), graph.symbol("l")
     steps, chains = 0, [graph.sum([(one, 1)], start + 2) for start in range(12)]
     for link in range(40):  # side by side, so that none waits for another
@@ -105,8 +92,8 @@ def _rate(kind: str) -> float:
             chains[place] = product if kind == "mul" else graph.divided(node, two)
             steps += 2 if kind == "mul" else 1
     results = [(node, 1) for node in chains]
-    program = of_graph(graph, {"x": graph.sum(results)})
-    function, size = NativeFlat(program.tape), 4096
+    program = sc.program.of_graph(graph, {"x": graph.sum(results)})
+    function, size = sc.program.NativeFlat(program.tape), 4096
     values = {name: np.full(size, 1.0 + 1e-9) for name in program.inputs}
     function(values, size)
     taken = least(lambda _: [function(values, size) for _ in range(20)])
@@ -115,45 +102,45 @@ def _rate(kind: str) -> float:
 
 def _stream() -> float:
     """Return bytes read and written per second of b + 3 l over arrays beyond the caches."""
-    graph = Graph({"b": False, "l": False})
+    graph = sc.program.Graph({"b": False, "l": False})
     total = graph.sum([(graph.symbol("b"), 1), (graph.symbol("l"), 3)])
-    program = of_graph(graph, {"x": total})
+    program = sc.program.of_graph(graph, {"x": total})
     size = 1 << 22
-    kernel = Kernel(program.tape, Plan(dict.fromkeys(program.inputs, 0), (0,), 0))
+    kernel = sc.program.Kernel(program.tape, sc.program.Plan(dict.fromkeys(program.inputs, 0), (0,), 0))
     values = {name: np.ones(size) for name in program.inputs}
     result = np.ones(size)
-    return 4 * 8 * size / least(lambda _: kernel([size // LANES], values, [result]))
+    return 4 * 8 * size / least(lambda _: kernel([size // sc.program.LANES], values, [result]))
 
 
 # ---------------------------------------------------------------------- programs
 
 
-def made(definitions: dict[str, object], outputs: list[str]) -> tuple[Figures, Program]:
+def made(definitions: dict[str, object], outputs: list[str]) -> tuple[Figures, sc.program.Program]:
     """Return the time to make a program and its machine code [ms]."""
-    program = lowered(definitions, outputs)
-    plan = Plan(dict.fromkeys(program.inputs, 0), (0,), 0)
+    program = sc.program.lowered(definitions, outputs)
+    plan = sc.program.Plan(dict.fromkeys(program.inputs, 0), (0,), 0)
 
     def low(number: int) -> object:
         values = {"P": 2048 + number}  # another number each time
-        return lowered(definitions, outputs, values).tape
+        return sc.program.lowered(definitions, outputs, values).tape
 
     os.environ["SYMBOLIC_COST_CACHE"] = ""
-    compiled = least(lambda _: Kernel(program.tape, plan))
+    compiled = least(lambda _: sc.program.Kernel(program.tape, plan))
     os.environ["SYMBOLIC_COST_CACHE"] = "/tmp/symbolic_cost_bench"  # noqa: S108 - of this run
-    Kernel(program.tape, plan)
+    sc.program.Kernel(program.tape, plan)
     figures = {
         "lowering [ms]": 1e3 * least(low, 9),
         "machine code, compiled [ms]": 1e3 * compiled,
-        "machine code, from the folder [ms]": 1e3 * least(lambda _: Kernel(program.tape, plan)),
+        "machine code, from the folder [ms]": 1e3 * least(lambda _: sc.program.Kernel(program.tape, plan)),
     }
     return figures, program
 
 
-def one(program: Program) -> Figures:
+def one(program: sc.program.Program) -> Figures:
     """Return the time of one configuration."""
     columns = configurations(program, 64, 1)
     rows = [[column[row] for column in columns.values()] for row in range(64)]
-    function = scalars.function(program.tape)
+    function = sc.program.function(program.tape)
     exact = [{n: int(v) for n, v in zip(columns, row, strict=True)} for row in rows]
     return {
         "one configuration, floats [us]": 1e6 * least(lambda i: function(*rows[i]), 50),
@@ -161,13 +148,13 @@ def one(program: Program) -> Figures:
     }
 
 
-def flat(program: Program, machine_rates: Figures) -> Figures:
+def flat(program: sc.program.Program, machine_rates: Figures) -> Figures:
     """Return the time of a configuration of many [ns], and the share of what is possible."""
-    tape, native = program.tape, NativeFlat(program.tape)
+    tape, native = program.tape, sc.program.NativeFlat(program.tape)
     many = [configurations(program, MANY, seed) for seed in range(3)]
     native(many[0], MANY)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    numpy = least(lambda i: arrays.evaluated(tape, many[i], MANY), 3)
+    numpy = least(lambda i: sc.program.evaluated(tape, many[i], MANY), 3)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     fast = least(lambda i: native(many[i], MANY), 3)
     divisions = sum(kind in ("div", "inv") for kind, _ in tape.steps)
@@ -186,14 +173,14 @@ def flat(program: Program, machine_rates: Figures) -> Figures:
     }
 
 
-def lambdified(definitions: dict[str, object], outputs: list[str], program: Program) -> Figures:
+def lambdified(definitions: dict[str, object], outputs: list[str], program: sc.program.Program) -> Figures:
     """Return the time of a configuration by SymPy's lambdify with its common subexpressions."""
     steps = [(sympy.Symbol(f"s{i}"), expr) for i, expr in enumerate(definitions.values())]
-    places = {named(name): step[0] for name, step in zip(definitions, steps, strict=True)}
+    places = {sc.symbols.named(name): step[0] for name, step in zip(definitions, steps, strict=True)}
     steps = [(own, expr.xreplace(places)) for own, expr in steps]
     function = sympy.lambdify(
-        [GLOSSARY[name].symbol for name in program.inputs],
-        [places[named(name)] for name in outputs],
+        [sc.symbols.GLOSSARY[name].symbol for name in program.inputs],
+        [places[sc.symbols.named(name)] for name in outputs],
         modules="numpy",
         cse=lambda results: (steps, results),
     )
@@ -227,19 +214,19 @@ def axes(length: int, names: int, shift: int) -> list[dict[str, np.ndarray]]:
     return [{name: columns[name]} for name in list(columns)[:names]]
 
 
-def grid(program: Program) -> Figures:
+def grid(program: sc.program.Program) -> Figures:
     """Return the time of the best of a grid [s]."""
     fixed = {"e": 12288.0, "f": 49152.0, "h": 96.0, "P": 2048.0}
     graph, places = program.graph()
-    peaks = [places[program.outputs[f"peak {stage.value}"]] for stage in Stage]
+    peaks = [places[program.outputs[f"peak {stage}"]] for stage in STAGES]
     fits = graph.at_least(graph.number(80 * 2**30), graph.extremum("max", peaks))
-    wanted = of_graph(graph, {"step": places[program.outputs["step"]], "fits": fits})
-    fewer = [nest(wanted.tape, axes(8, 8, shift), fixed) for shift in range(2)]
+    wanted = sc.program.of_graph(graph, {"step": places[program.outputs["step"]], "fits": fits})
+    fewer = [sc.program.gridded(wanted.tape, axes(8, 8, shift), fixed) for shift in range(2)]
     inner = {name: value for name, value in fixed.items() if name not in ("e", "f")}
-    more = [nest(wanted.tape, axes(8, 10, shift), inner) for shift in range(2)]
-    numpy = least(lambda i: grids.reduced(fewer[i], grids.Top("step", 1, "fits")), 2)
+    more = [sc.program.gridded(wanted.tape, axes(8, 10, shift), inner) for shift in range(2)]
+    numpy = least(lambda i: sc.program.reduced(fewer[i], sc.program.Top("step", 1, "fits")), 2)
     start = time.process_time()
-    best = NativeTop(more[0], "step", "fits")
+    best = sc.program.NativeTop(more[0], "step", "fits")
     compiled = time.process_time() - start
     native = least(lambda i: best(more[i]), 2)
     return {
@@ -261,7 +248,7 @@ def main() -> None:
     figures["peak memory [MiB]"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     about = {
         "processor": binding.get_host_cpu_name(),
-        "lanes": LANES,
+        "lanes": sc.program.LANES,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "operations [1/ns]": machine_rates["operations"] / 1e9,

@@ -9,7 +9,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.compiled import Compiled
 from symbolic_cost.program import arrays, grids
 from symbolic_cost.program.evaluator import Evaluator
-from symbolic_cost.program.nest import nest
+from symbolic_cost.program.nest import gridded
 from symbolic_cost.symbols import V, b, l, m1
 from tests.program.recipes import configurations, graphs, real
 from tests.program.test_bits import native, same
@@ -40,7 +40,7 @@ def every_point(program, grid):
 @pytest.fixture(scope="module")
 def job():
     program = real("gpt3-175b")
-    grid = nest(program.tape, AXES, fixed(program))
+    grid = gridded(program.tape, AXES, fixed(program))
     return program, grid, *every_point(program, grid)
 
 
@@ -103,7 +103,7 @@ def test_random_programs_on_random_grids(program, data):
     if not names:
         return
     axes = [{name: np.arange(1.0, data.draw(st.integers(2, 9)))} for name in names]
-    grid = nest(program.tape, axes, {})
+    grid = gridded(program.tape, axes, {})
     places, expected = every_point(program, grid)
     top = fast.NativeTop(grid, "out", "last")(grid, 3)
     counted = expected["last"] != 0
@@ -140,7 +140,7 @@ def test_a_dimension_that_nothing_needs_is_there():
 def test_refusals():
     program = real("gpt3-175b")
     with pytest.raises(InputError) as caught:
-        nest(program.tape, ({"b": [1, 2], "l": [1]}, {"M": []}), {"b": 3})
+        gridded(program.tape, ({"b": [1, 2], "l": [1]}, {"M": []}), {"b": 3})
     said = list(caught.value.problems)
     assert "b has two values" in said
     assert "no value for symbol 'm1'" in said
