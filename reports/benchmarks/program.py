@@ -21,7 +21,6 @@ from llvmlite import binding
 
 import symbolic_cost as sc
 
-
 MANY = 1 << 20
 STAGES = ("first", "middle", "last")
 STRATEGY = "tp,sp,pp,dp,zero=1"
@@ -57,7 +56,7 @@ def job() -> tuple[dict[str, object], list[str]]:
     made = sc.systems.step_time(declared, strategy, sc.systems.machine("a100-80gb"), training)
     definitions = dict(made.chain.definitions)
     for stage in STAGES:
-        own = sc.job("gpt3-175b", STRATEGY, microbatches=sc.symbols.M, stage=stage)
+        own = sc.job("gpt", STRATEGY, stage=stage)
         definitions[f"peak {stage}"] = own.memory().peak
     return definitions, ["step", *(f"peak {stage}" for stage in STAGES)]
 
@@ -73,6 +72,11 @@ def configurations(program: sc.program.Program, size: int, seed: int) -> dict[st
 
 
 # ---------------------------------------------------------------------- the machine
+
+
+def _flat_plan(program: sc.program.Program) -> sc.program.Plan:
+    """Return the plan of one loop over arrays."""
+    return sc.program.Plan(dict.fromkeys(program.inputs, 0), (0,), 0)
 
 
 def rates() -> Figures:
@@ -106,7 +110,7 @@ def _stream() -> float:
     total = graph.sum([(graph.symbol("b"), 1), (graph.symbol("l"), 3)])
     program = sc.program.of_graph(graph, {"x": total})
     size = 1 << 22
-    kernel = sc.program.Kernel(program.tape, sc.program.Plan(dict.fromkeys(program.inputs, 0), (0,), 0))
+    kernel = sc.program.Kernel(program.tape, _flat_plan(program))
     values = {name: np.ones(size) for name in program.inputs}
     result = np.ones(size)
     return 4 * 8 * size / least(lambda _: kernel([size // sc.program.LANES], values, [result]))
@@ -118,7 +122,7 @@ def _stream() -> float:
 def made(definitions: dict[str, object], outputs: list[str]) -> tuple[Figures, sc.program.Program]:
     """Return the time to make a program and its machine code [ms]."""
     program = sc.program.lowered(definitions, outputs)
-    plan = sc.program.Plan(dict.fromkeys(program.inputs, 0), (0,), 0)
+    plan = _flat_plan(program)
 
     def low(number: int) -> object:
         values = {"P": 2048 + number}  # another number each time
@@ -131,7 +135,8 @@ def made(definitions: dict[str, object], outputs: list[str]) -> tuple[Figures, s
     figures = {
         "lowering [ms]": 1e3 * least(low, 9),
         "machine code, compiled [ms]": 1e3 * compiled,
-        "machine code, from the folder [ms]": 1e3 * least(lambda _: sc.program.Kernel(program.tape, plan)),
+        "machine code, from the folder [ms]": 1e3
+        * least(lambda _: sc.program.Kernel(program.tape, plan)),
     }
     return figures, program
 
@@ -173,10 +178,14 @@ def flat(program: sc.program.Program, machine_rates: Figures) -> Figures:
     }
 
 
-def lambdified(definitions: dict[str, object], outputs: list[str], program: sc.program.Program) -> Figures:
+def lambdified(
+    definitions: dict[str, object], outputs: list[str], program: sc.program.Program
+) -> Figures:
     """Return the time of a configuration by SymPy's lambdify with its common subexpressions."""
     steps = [(sympy.Symbol(f"s{i}"), expr) for i, expr in enumerate(definitions.values())]
-    places = {sc.symbols.named(name): step[0] for name, step in zip(definitions, steps, strict=True)}
+    places = {
+        sc.symbols.named(name): step[0] for name, step in zip(definitions, steps, strict=True)
+    }
     steps = [(own, expr.xreplace(places)) for own, expr in steps]
     function = sympy.lambdify(
         [sc.symbols.GLOSSARY[name].symbol for name in program.inputs],
