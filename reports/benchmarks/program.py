@@ -144,7 +144,7 @@ def made(definitions: dict[str, object], outputs: list[str]) -> tuple[Figures, s
 def one(program: sc.program.Program) -> Figures:
     """Return the time of one configuration."""
     columns = configurations(program, 64, 1)
-    rows = [[column[row] for column in columns.values()] for row in range(64)]
+    rows = [[float(column[row]) for column in columns.values()] for row in range(64)]
     function = sc.program.function(program.tape)
     exact = [{n: int(v) for n, v in zip(columns, row, strict=True)} for row in rows]
     return {
