@@ -65,13 +65,13 @@ _HOMES = {
         "leading_term",
     ),
     "symbolic_cost.numeric.binding": ("bind", "value"),
-    "symbolic_cost.numeric.compiled": ("compiled",),
+    "symbolic_cost.numeric.compiled": ("compile",),
     "symbolic_cost.numeric.frames": ("frame", "pivot"),
     "symbolic_cost.emit.plots": ("drawn",),
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "models", "symbols", "systems", "units", "references")
+_MODULES = ("errors", "models", "program", "symbols", "systems", "units", "references")
 
 __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
 
