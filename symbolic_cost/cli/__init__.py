@@ -29,6 +29,7 @@ _COMMANDS = {
     "schedule": "a pipeline schedule, as formulas and drawn",
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
+    "search": "the best strategies on so many GPUs, proven by looking at all of them",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",
     "count": "exact counts of a config.json",
