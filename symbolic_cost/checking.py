@@ -97,7 +97,7 @@ _MARK = "_checks_arguments"
 
 def _is_ours(caller: FrameType | None) -> bool:
     """Tell whether the library calls, be it through `dataclasses.replace`."""
-    if caller is not None and caller.f_code.co_filename == _REPLACES:
+    while caller is not None and caller.f_code.co_filename == _REPLACES:
         caller = caller.f_back
     return caller is not None and caller.f_code.co_filename.startswith(_HERE)
 
