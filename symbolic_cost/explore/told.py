@@ -193,12 +193,13 @@ def fits_sheet(found: Fits) -> Sheet:
         )
     setup = search.setup
     machine = "" if setup.machine is None else setup.machine.name
+    attention = setup.running.attention
     notes = (
         f"{_room(search)} per rank; one sequence per microbatch but for largest b",
         _chosen(search),
-        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
-        f"attention {setup.running.attention}; GPUs are powers of two",
-        "a size is the largest integer that is legal and fits under any strategy chosen from: "
+        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}",
+        f"attention {attention}; numbers of GPUs are powers of two",
+        "the largest integer that is legal and fits under any strategy chosen from",
         "the step may be slow: search looks for the shortest",
     )
     return Sheet(f"What fits of {setup.model.name} on {machine}", columns, tuple(rows), notes)
