@@ -29,7 +29,7 @@ def command(
 
     For example: symbolic-cost profile bert-base --batch 4 --seq 128
     """
-    from symbolic_cost.published.module_profile.named import named_profile
+    from symbolic_cost.published.module_profile.profile import named_profile
     from symbolic_cost.published.module_profile.text import profile_text
 
     made = named_profile(model, batch, seq, latencies, profiler)

@@ -1,8 +1,10 @@
-"""Printed tables of the publications, and numbers in them that are not recomputed."""
+"""Data of the publications: printed tables, texts and layouts in files of the package."""
 
 from __future__ import annotations
 
+import csv
 import json
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -13,9 +15,16 @@ from symbolic_cost.published.contract import Comparison
 
 @cache
 def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Read data/NAME.json."""
-    data = files("symbolic_cost.published").joinpath("data", f"{name}.json")
-    return json.loads(data.read_text(encoding="utf-8"))
+    """Read data/NAME, a JSON file unless the name has another suffix.
+
+    Returns:
+        What a .json or .toml file holds, the rows of a .csv file by column, else the text.
+    """
+    path, _, suffix = name.partition(".")
+    text = files(__package__).joinpath("data", f"{path}.{suffix or 'json'}").read_text("utf-8")
+    if suffix == "csv":
+        return list(csv.DictReader(text.splitlines()))
+    return {"": json.loads, "toml": tomllib.loads}.get(suffix, str)(text)
 
 
 def printed_rows(name: str) -> Iterator[dict[str, str]]:

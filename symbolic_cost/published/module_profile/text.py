@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from symbolic_cost.published.module_profile.figures import (
-    Figure,
-    aggregated,
-    deepest,
-    detailed,
-    footer,
-    summary,
-)
-from symbolic_cost.published.module_profile.profile import Profile, Profiled
+from symbolic_cost.published.module_profile import figures
+from symbolic_cost.published.module_profile.modules import Module
+from symbolic_cost.published.module_profile.profile import Profile
+from symbolic_cost.published.printed import printed_data
 
 _RULE = 26
 _AGGREGATED_RULE, _DETAILED_RULE = 29, 30
-_NOTATIONS = """Notations:
-params: parameters; MACs: multiply-accumulates; flops: floating-point operations;
-FLOPS: flops per second; fwd, bwd: forward and backward pass, backward defined as twice forward;
-step: update of the weights; iter: all three; mp_size: devices that hold one model"""
-_TOP = "Top {} modules in terms of params, MACs or fwd latency at different model depths:"
-_NOTES = """Each module: params, share of all params, MACs, share of all MACs, fwd latency, share of
-the model's fwd latency, fwd FLOPS, and its own description. What a module runs outside its
-children is part of its own numbers. Latencies that were not given are left out."""
+_SAID = printed_data("module_profile.toml")
 _QUANTITIES = {"params": "params     ", "macs": "MACs       ", "latency": "fwd latency"}
 _SUFFIX = {"params_pct": " Params", "macs_pct": " MACs", "latency_pct": " latency"}
 
@@ -39,20 +27,20 @@ def profile_text(profile: Profile, step: int = 1) -> str:
     lines = [
         title,
         f"Profile Summary at step {step}:",
-        *_NOTATIONS.splitlines(),
+        *_SAID["notations"].splitlines(),
         "",
-        *_named(summary(profile)),
+        *_named(figures.summary(profile)),
         "",
         _rule("Aggregated Profile per device", _AGGREGATED_RULE),
-        _TOP.format(profile.version.top),
-        *(line for depth in range(deepest(profile)) for line in _depth(profile, depth)),
+        _SAID["top"].format(profile.version.top),
+        *(line for depth in range(figures.deepest(profile)) for line in _depth(profile, depth)),
         "",
         _rule("Detailed Profile per device", _DETAILED_RULE),
-        *_NOTES.splitlines(),
+        *_SAID["notes"].splitlines(),
         "",
         *_tree(profile, profile.top, ""),
         "-" * len(title),
-        *_named(footer(profile)),
+        *_named(figures.footer(profile)),
     ]
     return "\n".join(lines)
 
@@ -61,14 +49,14 @@ def _rule(title: str, dashes: int) -> str:
     return f"{'-' * dashes} {title} {'-' * dashes}"
 
 
-def _named(found: Iterable[Figure]) -> list[str]:
+def _named(found: Iterable[figures.Figure]) -> list[str]:
     lines = [(f"{figure.field}:", figure.text) for figure in found]
     width = max((len(name) for name, _ in lines), default=0)
     return [f"{name:<{width}}  {text}" for name, text in lines]
 
 
 def _depth(profile: Profile, depth: int) -> Iterator[str]:
-    found = list(aggregated(profile, depth))
+    found = list(figures.aggregated(profile, depth))
     yield f"depth {depth}:"
     for quantity, name in _QUANTITIES.items():
         classes = {figure.cls: figure.text for figure in found if figure.field == quantity}
@@ -76,12 +64,12 @@ def _depth(profile: Profile, depth: int) -> Iterator[str]:
             yield f"    {name} - {classes}"
 
 
-def _tree(profile: Profile, module: Profiled, indent: str) -> Iterator[str]:
+def _tree(profile: Profile, module: Module, indent: str) -> Iterator[str]:
     """Write a module and those inside; of repeated ones the first, the next and the last."""
     name = f"({module.name}): " if module.name else ""
     numbers = ", ".join(
         figure.text + _SUFFIX.get(figure.field, "")
-        for figure in detailed(profile, module)
+        for figure in figures.detailed(profile, module)
         if module.latency is not None or figure.field != "FLOPS"
     )
     if not module.children:
@@ -95,7 +83,7 @@ def _tree(profile: Profile, module: Profiled, indent: str) -> Iterator[str]:
     yield f"{indent})"
 
 
-def _repeated(module: Profiled) -> Iterator[str]:
+def _repeated(module: Module) -> Iterator[str]:
     group = len(module.children)
     last = group * module.repeat - 1
     if module.repeat > 1:
