@@ -2,7 +2,7 @@
 
 The blocks are declared; parameters, activations, shapes, messages and all-reduces are derived
 from them under the placement of tensor parallelism. What the report counts differently is a
-named `Slip`; without slips the same functions give the true figures.
+named slip; without slips the same functions give the true figures.
 
 Source: megatron-report.
 """
@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison, equal, rounded_like
-from symbolic_cost.published.megatron_report.amounts import CORRECTED, Amounts, Slip
-from symbolic_cost.published.megatron_report.figures import figures, peaks
-from symbolic_cost.published.megatron_report.run import Run
-from symbolic_cost.published.megatron_report.table import Figures
+from symbolic_cost.published.megatron_report.amounts import Amounts
+from symbolic_cost.published.megatron_report.figures import Figures, figures, peaks
+from symbolic_cost.published.megatron_report.run import REPORT, Run
 from symbolic_cost.published.megatron_report.text import corrections_text, report_text
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.units import IEC
@@ -68,7 +67,7 @@ def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
     text = report_text(run, printed)
     if not corrected:
         return text
-    true = figures(Amounts(run, CORRECTED))
+    true = figures(Amounts(run, frozenset()))
     return f"{text}\n\n\n{corrections_text(printed, true, _causes(run, true))}"
 
 
@@ -94,10 +93,10 @@ def _derived(amounts: Amounts) -> dict[str, Any]:
     }
 
 
-def _causes(run: Run, true: Figures) -> dict[str, list[Slip]]:
+def _causes(run: Run, true: Figures) -> dict[str, list[str]]:
     """Return which slips change each figure."""
-    causes: dict[str, list[Slip]] = {name: [] for name in true}
-    for slip in Slip:
+    causes: dict[str, list[str]] = {name: [] for name in true}
+    for slip in REPORT["slips"]:
         alone = figures(Amounts(run, frozenset({slip})))
         for name, slips in causes.items():
             if alone[name] != true[name]:

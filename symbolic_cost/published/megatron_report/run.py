@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.parallel.groups import MOST_RANKS
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
+from symbolic_cost.published.printed import printed_data
 
-
-class Precision(NamedTuple):
-    """Words per parameter and per logit.
-
-    Args:
-        word: bytes of one word.
-        gradient: words per parameter.
-        optimizer: words per parameter of the sharded states.
-        step_shard: words per parameter that the optimizer step adds, sharded.
-        step: words per parameter that it adds on every rank.
-        logits: words per logit.
-    """
-
-    word: int
-    gradient: int
-    optimizer: int
-    step_shard: int
-    step: int
-    logits: int
-
-
-PRECISIONS = {
-    "bf16": Precision(word=2, gradient=2, optimizer=6, step_shard=2, step=2, logits=5),
-    "fp16": Precision(word=2, gradient=1, optimizer=8, step_shard=2, step=2, logits=2),
-    "fp32": Precision(word=4, gradient=1, optimizer=2, step_shard=1, step=1, logits=2),
-}
+REPORT = printed_data("megatron_report.toml")
+"""Texts of the sections, what is said about each slip, precisions, lines of the layer table."""
 
 
 class Run(Inputs):
@@ -114,13 +91,14 @@ class Run(Inputs):
         return self.hidden // 24 * 64
 
     @property
-    def words(self) -> Precision:
+    def words(self) -> dict[str, int]:
         """Words of the precision."""
-        return PRECISIONS[self.precision]
+        found: dict[str, int] = REPORT["precisions"][self.precision]
+        return found
 
     @property
     def bindings(self) -> dict[Expr, Expr]:
         """Number by symbol."""
         return self.bound(
             "b=micro_batch l=seq e=hidden h=heads f=mlp_width V=padded_vocab n_layers=layers m1=tp"
-        ) | {symbols.s: Integer(self.words.word)}
+        ) | {symbols.s: Integer(self.words["word"])}
