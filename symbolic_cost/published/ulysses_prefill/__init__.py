@@ -75,12 +75,7 @@ def reproduce() -> list[Comparison]:
 
 
 class OtherLog:
-    """Another log of the step.
-
-    Args:
-        commit: of the log.
-        meaning: one line.
-    """
+    """Another log of the step, by its commit; its meaning in one line."""
 
     def __init__(self, commit: str, meaning: str) -> None:
         self.PUBLISHED_INPUTS: Mapping[str, Any] = {**PUBLISHED_INPUTS, "log": commit}
@@ -123,7 +118,7 @@ def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
 
 
 def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
-    shape = run.shape(tensor.true or tensor.dims)
+    shape = run.shape(tensor.true)
     return {
         "dims": tensor.dims,
         "shape": shape,
@@ -135,11 +130,8 @@ def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
 def _memory(run: Run) -> dict[str, Moment]:
     """Follow the allocations of the program."""
     steps = LOGS[run.log]
-    sizes = {
-        tensor.name: prod(run.shape(tensor.true or tensor.dims)) * run.nbytes
-        for step in steps
-        for tensor in step.tensors
-    }
+    tensors = [tensor for step in steps for tensor in step.tensors]
+    sizes = {tensor.name: prod(run.shape(tensor.true)) * run.nbytes for tensor in tensors}
     sizes |= {f"{name}_copy": size for name, size in sizes.items()}
     sizes["workspace"] = run.workspace
     return moments([(step.name, step.events) for step in steps], sizes, run.allocator)

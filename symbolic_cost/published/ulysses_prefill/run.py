@@ -14,20 +14,9 @@ from symbolic_cost.published.ulysses_prefill.memory import WORKSPACE
 class Run(Inputs):
     """One prefill step.
 
-    Attributes:
-        N: tokens.
-        d: embedding width.
-        h: heads.
-        P: GPUs.
-        TP: tensor-parallel degree of the perceptron.
-        DP: its data-parallel degree.
-        L: its layers.
-        d_ff: its width.
-        nbytes: size of one element [byte].
-        rank: which prints.
-        log: commit of the log whose lines are computed.
-        allocator: what is counted for a request: "caching" or "payload".
-        workspace: of the matrix products [byte].
+    N tokens, d embedding width, h heads, P GPUs; TP and DP split a perceptron of L layers and width
+    d_ff; elements of nbytes. `rank` prints; log is the commit whose lines are computed, allocator
+    what is counted for a request, and workspace that of the matrix products [byte].
     """
 
     N: Count
