@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
 import stat
+import tomllib
 from collections import Counter
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,6 +50,20 @@ def read_text(path: str | Path, most: int, place: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{place}: is not a text file in UTF-8") from None
+
+
+@cache
+def package_data(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read a data file of the package.
+
+    Returns:
+        What a .json or .toml file holds, the rows of a .csv file by column, else the text.
+    """
+    text = files("symbolic_cost").joinpath(path).read_text(encoding="utf-8")
+    if path.endswith(".csv"):
+        return list(csv.DictReader(text.splitlines()))
+    readers = {"json": json.loads, "toml": tomllib.loads}
+    return readers.get(path.rpartition(".")[2], str)(text)
 
 
 def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the text holds

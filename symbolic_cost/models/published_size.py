@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from symbolic_cost.reading import package_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,5 @@ class PublishedSize:
 @cache
 def published(group: str) -> tuple[PublishedSize, ...]:
     """Return the sizes of a data file: "gpt", "decoders" or "others"."""
-    folder = files("symbolic_cost.models").joinpath("sizes")
-    text = folder.joinpath(f"{group}.toml").read_text(encoding="utf-8")
-    return tuple(PublishedSize(name, **entry) for name, entry in tomllib.loads(text).items())
+    entries = package_data(f"models/sizes/{group}.toml").items()
+    return tuple(PublishedSize(name, **entry) for name, entry in entries)

@@ -12,19 +12,11 @@ from typing import Any
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_rows
+from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import exact
 from symbolic_cost.units import IEC
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "tp": 8,
-    "cp": 1,
-    "pp": 16,
-    "dp": 64,
-    "seq": 8192,
-    "batch_per_dp": 32,
-    "tflops_per_gpu": 430,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["llama3_2024"]
 """First row of Table 4."""
 
 _MEASURED = "the reported TFLOP/s are rounded, so their percentage may differ by one"

@@ -29,18 +29,7 @@ from symbolic_cost.published.printed import printed_data, records
 from symbolic_cost.published.rounding import Cell, number
 from symbolic_cost.symbols import B, F_m, P, R, X, e, exact, l, tokens
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "V": 51200,
-    "l": 2048,
-    "e": 12288,
-    "h": 96,
-    "n_layers": 80,
-    "m1": 8,
-    "pp": 8,
-    "R": 1536,
-    "B": 2304,
-    "tflops_per_gpu": 148,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["narayanan_2021"]
 """The model of 145.6 billion parameters of Table 1."""
 
 _TERA, _DAY = Integer(10**12), Integer(86400)

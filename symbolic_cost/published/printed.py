@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison
+from symbolic_cost.reading import package_data
 
 
-@cache
 def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Read data/NAME, a JSON file unless the name has another suffix.
-
-    Returns:
-        What a .json or .toml file holds, the rows of a .csv file by column, else the text.
-    """
-    path, _, suffix = name.partition(".")
-    text = files(__package__).joinpath("data", f"{path}.{suffix or 'json'}").read_text("utf-8")
-    if suffix == "csv":
-        return list(csv.DictReader(text.splitlines()))
-    return {"": json.loads, "toml": tomllib.loads}.get(suffix, str)(text)
+    """Read published/data/NAME, a JSON file unless the name has another suffix."""
+    return package_data(f"published/data/{name}" if "." in name else f"published/data/{name}.json")
 
 
 def printed_rows(name: str) -> Iterator[dict[str, str]]:

@@ -19,22 +19,12 @@ from sympy import Integer
 
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.runs import Run, rates, step_seconds
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "gpus": 512,
-    "global_batch": 1536,
-    "micro_batch": 2,
-    "e": 12288,
-    "h": 96,
-    "n_layers": 96,
-    "l": 2048,
-    "tp": 8,
-    "dp": 4,
-    "pp": 16,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["vtrain_2024"]
 """A run of 175 billion parameters."""
 
 VOCABULARY = 50257

@@ -21,17 +21,10 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
-from symbolic_cost.published.printed import not_recomputed, printed_rows
+from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import T_B, T_F, T_W, M, alpha, pp
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "p": 8,
-    "m": 24,
-    "T_F": 18.522,
-    "T_B": 18.086,
-    "T_W": 9.337,
-    "T_comm": 0.601,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["zero_bubble_2024"]
 """First row of Table 9 (1.5B parameters); times in ms."""
 
 WAITS: Mapping[str, Expr] = {

@@ -20,21 +20,7 @@ from symbolic_cost.published.megatron_report.text import corrections_text, repor
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.units import IEC
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "hidden": 1280,
-    "seq": 1024,
-    "micro_batch": 4,
-    "global_batch": 16,
-    "layers": 36,
-    "heads": 20,
-    "tp": 1,
-    "pp": 1,
-    "gpus_per_node": 2,
-    "nodes": 1,
-    "vocab": 50257,
-    "vocab_multiple": 128,
-    "precision": "fp16",
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["megatron_report"]
 """Inputs of the published report; batch, precision, vocabulary and heads are inferred from it."""
 
 

@@ -9,10 +9,8 @@ Source: subramanian-2024; tables of commit cf96a49, code of 917b558, corrections
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from importlib.resources import files
 from math import ulp
 from typing import Any
 
@@ -29,7 +27,6 @@ from symbolic_cost.published.transformer_tables.columns import counted, derived
 from symbolic_cost.published.transformer_tables.inputs import TableInputs
 from symbolic_cost.published.transformer_tables.times import Cell, symbolic, table_row
 
-_DATA = files("symbolic_cost.published") / "data"
 _TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
 _TOTALS = "transformer_totals"
 _BLANK = "NaN"
@@ -163,8 +160,7 @@ def comparisons(values: Mapping[str, Any]) -> Iterator[Comparison]:
 
 
 def _rows(name: str) -> Sequence[dict[str, str]]:
-    with (_DATA / name).open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = printed_data(name)
     return [{key: cell for key, cell in row.items() if key != "Unnamed: 0"} for row in rows]
 
 

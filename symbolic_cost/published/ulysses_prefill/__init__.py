@@ -23,18 +23,7 @@ from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
 from symbolic_cost.published.ulysses_prefill.run import Run
 from symbolic_cost.units import SI
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "N": 60000,
-    "d": 16384,
-    "h": 128,
-    "P": 16,
-    "TP": 8,
-    "DP": 2,
-    "L": 126,
-    "d_ff": 53248,
-    "nbytes": 2,
-    "rank": 7,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ulysses_prefill"]
 """Inputs of the published log; L and d_ff are read off its shapes."""
 
 _SCALES = {"MB": SI["M"], "GB": SI["G"], "TFLOPs": SI["T"]}
