@@ -1,4 +1,4 @@
-"""The command line: one module per command, no arithmetic.
+"""The command line: declarations of commands, no arithmetic.
 
 Nothing here imports SymPy until a command runs, so that `--help` answers at once.
 """
@@ -49,6 +49,11 @@ _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
 """Commands that list what there is."""
 
 
+_OF_THE_LIBRARY = frozenset(
+    ["models", "systems", "schedule", "calibrate", "import", "compare-conventions", "reproduce", "report"]
+)
+
+
 class Refusal(click.ClickException):
     """A refused input: its problems on standard error, exit code 2, no traceback."""
 
@@ -74,8 +79,8 @@ class LazyGroup(click.Group):
         if cmd_name in _LISTS:
             return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        module = import_module(f"symbolic_cost.cli.{name}")
-        command: click.Command = module.command
+        place = "of_the_library" if cmd_name in _OF_THE_LIBRARY else "of_a_model"
+        command: click.Command = getattr(import_module(f"symbolic_cost.cli.{place}"), name)
         return command
 
     def resolve_command(
