@@ -49,9 +49,11 @@ _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
 """Commands that list what there is."""
 
 
-_OF_THE_LIBRARY = frozenset(
-    ["models", "systems", "schedule", "calibrate", "import", "compare-conventions", "reproduce", "report"]
+_OF_THE_LIBRARY = (
+    *("models", "systems", "schedule", "calibrate", "import"),
+    *("compare-conventions", "reproduce", "report"),
 )
+"""Commands about no single model."""
 
 
 class Refusal(click.ClickException):

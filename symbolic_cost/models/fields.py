@@ -11,26 +11,7 @@ from typing import Any, TypeVar
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.models.configfile import Document
-from symbolic_cost.models.keys import may_change_cost
-
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "hidden_size": ("n_embd", "n_embed", "d_model"),
-    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
-    "num_attention_heads": ("n_head", "num_heads"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv"),
-    "intermediate_size": ("n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
-    "max_position_embeddings": ("n_positions",),
-    "hidden_act": ("activation_function", "hidden_activation", "activation"),
-    "num_experts": ("num_local_experts", "n_routed_experts"),
-    "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
-    "vocab_size": ("padded_vocab_size",),
-    "sliding_window": ("sliding_window_size",),
-    "partial_rotary_factor": ("rotary_pct",),
-    "resid_pdrop": ("hidden_dropout", "dropout"),
-    "attn_pdrop": ("attention_dropout",),
-    "attn_implementation": ("_attn_implementation",),
-}
-"""Other names of a field, as families write them."""
+from symbolic_cost.models.keys import ALIASES, may_change_cost
 
 LARGEST_SIZE = 10**12
 """Largest size that is accepted: beyond every model, so more is a slip."""
