@@ -25,11 +25,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_text(path: str | Path, most: int, place: str) -> str:
     """Return the text of a regular file in UTF-8, without a byte order mark.
 
-    Args:
-        path: of the file.
-        most: bytes that are read at most.
-        place: that problems name.
-
     Raises:
         InputError: no such file, a directory or device, too large, or not UTF-8.
     """
@@ -68,10 +63,6 @@ def package_data(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
 
 def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the text holds
     """Return what a JSON text holds; numbers are finite, keys given once, text is text.
-
-    Args:
-        text: to read.
-        place: that problems name.
 
     Raises:
         InputError: not JSON, or what other readers of JSON would understand otherwise.

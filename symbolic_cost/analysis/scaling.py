@@ -111,11 +111,6 @@ def crossover(left: Expr, right: Expr, symbol: Symbol | str) -> list[Expr]:
     ceiling or Piecewise of the symbol those between whose neighbouring powers of two the
     difference changes its sign.
 
-    Args:
-        left: a cost.
-        right: a cost in the same unit.
-        symbol: what varies.
-
     Raises:
         InputError: the costs are equal everywhere or nowhere, or the equation cannot be solved.
 

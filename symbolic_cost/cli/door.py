@@ -26,11 +26,7 @@ _MOST_LINES = 10
 
 
 def ended(run: Callable[[], object]) -> int:
-    """Run the command line and return its exit code; problems go to standard error, once.
-
-    Args:
-        run: does everything but exit.
-    """
+    """Run the command line and return its exit code; problems go to standard error, once."""
     try:
         with _whole_output(), _orderly_end():
             code = run()

@@ -10,12 +10,7 @@ from symbolic_cost.cli.options import Output, output
 
 
 def command(name: str, meaning: str) -> click.Command:
-    """Return the command that lists one kind of thing.
-
-    Args:
-        name: of the command.
-        meaning: one line.
-    """
+    """Return the command that lists one kind of thing."""
     listing = output(partial(_listed, name))
     return click.command(name, help=f"List {meaning}.")(listing)
 

@@ -25,10 +25,6 @@ def is_picture(path: str | None) -> TypeGuard[str]:
 def drawn(path: str, draw: Callable[[Figure], None]) -> None:
     """Write a picture.
 
-    Args:
-        path: ends in .svg, .png or .pdf.
-        draw: draws on a new figure.
-
     Raises:
         InputError: matplotlib is not installed, or the file cannot be written.
     """

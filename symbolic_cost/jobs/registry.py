@@ -51,11 +51,6 @@ def register_model(
 ) -> None:
     """Add a model.
 
-    Args:
-        name: under which it is found.
-        build: declares it, sizes as symbols.
-        bindings: numbers by symbol name.
-
     Raises:
         InputError: the name is taken.
     """

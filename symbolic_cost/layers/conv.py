@@ -42,12 +42,7 @@ class Maps:
 
 @dataclass
 class Trail:
-    """Ops declared so far, the sizes of their axes, and the tensor at hand.
-
-    Args:
-        image: the input.
-        sizes: size by axis.
-    """
+    """Ops declared so far, the sizes of their axes, and the tensor at hand."""
 
     at: Maps
     sizes: dict[str, Expr]
@@ -214,11 +209,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Chain:
-    """Layers one after the other, each with a name.
-
-    Args:
-        layers: by name.
-    """
+    """Layers one after the other, each with a name."""
 
     layers: Mapping[str, Layer]
 

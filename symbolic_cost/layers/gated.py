@@ -19,13 +19,7 @@ AXES = axes("b batch, r token residual, l token query, e hidden, f inner, f_m in
 
 @dataclass(frozen=True)
 class GatedMLP:
-    """Perceptron from x[b r e] to y[b r e].
-
-    Args:
-        function: the activation function.
-        bias: which products have one.
-        width: axis of the width.
-    """
+    """Perceptron from x[b r e] to y[b r e]."""
 
     function: str = "silu"
     bias: Bias = Bias.NONE

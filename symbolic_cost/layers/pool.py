@@ -32,11 +32,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class AdaptiveMean:
-    """A mean over windows that leave maps of a given side.
-
-    Args:
-        side: of the result.
-    """
+    """A mean over windows that leave maps of a given side."""
 
     side: int
 

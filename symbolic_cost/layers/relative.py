@@ -30,11 +30,6 @@ class CrossAttention:
     """Attention from x[b r e] to y[b r e] of one sequence to another, memory[b residual e].
 
     Keys and values are made where the memory's positions are, and gathered afterwards.
-
-    Args:
-        at: positions of the sequence.
-        source: those of the memory.
-        core: its variant.
     """
 
     at: Positions

@@ -65,13 +65,7 @@ class Pipeline:
         )
 
     def conditions(self, blocks: Expr, stages: Expr, path: str) -> tuple[Condition, ...]:
-        """Return what the numbers must meet.
-
-        Args:
-            blocks: of the model.
-            stages: of the pipeline.
-            path: of the blocks.
-        """
+        """Return what the numbers must meet."""
         if stages == 1:
             return ()
         of_layout = self.layout.conditions(blocks, stages, self.chunks_of_a_stage, path)

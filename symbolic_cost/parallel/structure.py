@@ -27,11 +27,7 @@ _ENDS = 2
 
 @dataclass(frozen=True)
 class Structure:
-    """The class of each degree of a strategy.
-
-    Args:
-        strategy: degrees as numbers or symbols.
-    """
+    """The class of each degree of a strategy."""
 
     strategy: Strategy
 

@@ -33,11 +33,7 @@ class Departures(list[Departure]):
     """Departures in the order in which they apply."""
 
     def of(self, *where: str) -> Callable[[Change], Change]:
-        """Declare a departure: its rule's name and docstring are its name and meaning.
-
-        Args:
-            where: the publication departs so.
-        """
+        """Declare a departure: its rule's name and docstring are its name and meaning."""
 
         def declared(change: Change) -> Change:
             name = change.__name__.strip("_").replace("_", " ")

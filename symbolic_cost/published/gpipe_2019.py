@@ -31,12 +31,7 @@ _NOTES = {
 
 
 class Run(Inputs):
-    """One pipeline.
-
-    Attributes:
-        K: partitions (stages).
-        M: microbatches.
-    """
+    """One pipeline."""
 
     K: Count
     M: Count
@@ -52,9 +47,6 @@ def speedup() -> Expr:
 
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     """Compute the bound on the speed-up [1].
-
-    Args:
-        inputs: K, M.
 
     Returns:
         "speedup_bound".

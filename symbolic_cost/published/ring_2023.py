@@ -72,9 +72,6 @@ def minimal_block() -> Expr:
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     """Compute the least block and the least sequence per rank [1000 tokens].
 
-    Args:
-        inputs: tflops, bw_gb_s.
-
     Raises:
         InputError: every problem of the inputs.
     """

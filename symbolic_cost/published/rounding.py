@@ -56,12 +56,6 @@ def compared_within(
 
     They match if the numbers that round to what is published and the numbers that the rule gives
     for inputs inside their rounding have one in common. The rule is monotone in every input.
-
-    Args:
-        key: place in the publication.
-        published: the number as printed.
-        rule: gives the number.
-        given: inputs of the rule as printed.
     """
     low, high = interval(published)
     reached = [rule(*ends) for ends in product(*map(interval, given))]

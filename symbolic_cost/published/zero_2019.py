@@ -71,11 +71,7 @@ class Run(Inputs):
 
 @cache
 def bytes_per_parameter(name: str) -> tuple[Expr, Expr]:
-    """Return bytes per parameter of weights with gradients, and of Adam's states, in dp [byte].
-
-    Args:
-        name: a key of LEVELS.
-    """
+    """Return bytes per parameter of weights with gradients, and of Adam's states, in dp [byte]."""
     strategy = parse_strategy(f"dp,zero={LEVELS[name]}")
     table = memory_table(_MODEL, strategy, MODEL_FLOP, Training(precision="fp16-mixed"))
     held = {quantity: table.total(quantity) / _parameters() for quantity in STATES}

@@ -85,9 +85,6 @@ def bubble_rate(name: str) -> Expr:
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     """Compute the bubble rates of every schedule that has a closed form [1].
 
-    Args:
-        inputs: p, m, T_F, T_B, T_W, T_comm.
-
     Raises:
         InputError: every problem of the inputs.
     """

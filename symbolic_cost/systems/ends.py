@@ -21,12 +21,7 @@ ENDS = ("gradients", "clipping", "optimizer", "weights")
 
 
 class StepEnds:
-    """Writes what happens once per step.
-
-    Args:
-        given: what the step rests on.
-        to: where the definitions go.
-    """
+    """Writes what happens once per step."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
         self.given, self.to = given, to

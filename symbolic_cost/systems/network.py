@@ -88,9 +88,6 @@ class Tier:
 class Network:
     """Domains inside domains.
 
-    Args:
-        tiers: innermost first.
-
     Raises:
         InputError: there is no tier, or the outermost does not join everything.
     """

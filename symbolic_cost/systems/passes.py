@@ -38,12 +38,7 @@ class StageTimes:
 
 
 class StagePasses:
-    """Writes the passes of stages.
-
-    Args:
-        given: what the step rests on.
-        to: where the definitions go.
-    """
+    """Writes the passes of stages."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
         self.given, self.to = given, to

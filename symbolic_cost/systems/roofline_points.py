@@ -44,10 +44,6 @@ class Point:
 def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
     """Return the ops of a table that compute and touch memory, in order.
 
-    Args:
-        table: with numbers bound.
-        device: its rates, numbers too.
-
     Raises:
         InputError: symbols are left.
     """

@@ -117,10 +117,6 @@ class Run:
 def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
     """Return what a machine of two tiers reaches, by the name of the symbol.
 
-    Args:
-        machine: with numbers.
-        precision: of its matrix units.
-
     Raises:
         InputError: the machine has another number of tiers than two, or a table of efficiencies.
     """

@@ -56,9 +56,6 @@ class StepTime:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
 
         Exposed communication is a row of its own, whose origin is waiting.
-
-        Args:
-            stage: of the pipeline.
         """
         times = next(times for times in self.stages if times.stage is stage)
         table = self.table[stage]

@@ -102,19 +102,7 @@ class Definitions:
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """Times of one op in one phase, once [s]; symbols of the chain's definitions, or numbers.
-
-    Args:
-        path: dotted place in the model.
-        kind: of the op.
-        phase: when it runs.
-        compute: of its units.
-        memory: of its memory.
-        busy: of both together.
-        communication: of its collectives.
-        exposed: what of that is waited for.
-        moves: its collectives.
-    """
+    """Times of one op in one phase, once [s]; symbols of the chain's definitions, or numbers."""
 
     path: str
     kind: str

@@ -70,21 +70,13 @@ def formulas() -> dict[str, Expr]:
 
 
 def chain(run: Configured) -> Chain:
-    """Return the model of a run: inputs that the glossary lacks, then every definition.
-
-    Args:
-        run: its inputs.
-    """
+    """Return the model of a run: inputs that the glossary lacks, then every definition."""
     return Chain({**run.numbers(glossary=False), **definitions(run.structure)})
 
 
 @cache
 def definitions(structure: Structure) -> Mapping[str, Expr]:
-    """Return the definitions of every run of one structure, in order.
-
-    Args:
-        structure: of the run.
-    """
+    """Return the definitions of every run of one structure, in order."""
     found = Definitions(structure)
     found.hardware()
     parts(found)

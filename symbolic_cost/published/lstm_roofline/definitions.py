@@ -28,11 +28,7 @@ Sizes = tuple[Expr, Expr, Expr]
 
 
 class Definitions(dict[str, Expr]):
-    """Definitions in order.
-
-    Args:
-        structure: what decides which there are.
-    """
+    """Definitions in order."""
 
     def __init__(self, structure: Structure) -> None:
         super().__init__()
@@ -104,12 +100,7 @@ class Definitions(dict[str, Expr]):
         return self.roofline(name, flop, traffic, launch=launches * t_k + moving)
 
     def gemm(self, name: str, sizes: Sizes) -> Expr:
-        """Define everything of a matrix product and return its time in the faster orientation.
-
-        Args:
-            name: of the product.
-            sizes: m, k, n.
-        """
+        """Define everything of a matrix product and return its time in the faster orientation."""
         m, k, n = (
             self.define(f"gemm.{name}.{axis}", size)
             for axis, size in zip("mkn", sizes, strict=True)

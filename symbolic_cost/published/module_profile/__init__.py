@@ -129,9 +129,6 @@ class Printed:
     def profile(self, inputs: Mapping[str, Any]) -> Profile:
         """Profile a model of any sizes.
 
-        Args:
-            inputs: of the shape.
-
         Raises:
             InputError: every problem of the inputs.
         """

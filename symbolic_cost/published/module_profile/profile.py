@@ -173,10 +173,6 @@ def latencies(given: Mapping[str, Any], paths: Iterable[str]) -> Latencies:
     For example {"modules": {"": "135.52 ms", "encoder": 0.13411},
     "classes": {"4": {"BertAttention": "60.64 ms"}}, "run": {"fwd": "1.89 s"}}.
 
-    Args:
-        given: by group.
-        paths: of the modules that there are.
-
     Raises:
         InputError: every latency that is refused or belongs to no module.
     """

@@ -31,14 +31,7 @@ _RECOMPUTED = ("logits", "softmax", "dpr_at")
 
 @dataclass(frozen=True, slots=True)
 class PassTime:
-    """Times of one pass of a row [s].
-
-    Args:
-        compute: of the units, launch included.
-        memory: of the memory.
-        communication: what is waited for.
-        total: of all.
-    """
+    """Times of one pass of a row [s]."""
 
     compute: Expr
     memory: Expr

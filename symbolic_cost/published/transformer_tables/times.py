@@ -36,13 +36,7 @@ def symbolic(variant: str) -> System:
 
 
 def table_row(layer: str, counts: Counts, system: System) -> dict[str, Cell]:
-    """Return all cells of one row; FLOP and bytes are in the units of the system's rates.
-
-    Args:
-        layer: printed name of the row.
-        counts: of the op, with numbers bound.
-        system: the machine.
-    """
+    """Return all cells of one row; FLOP and bytes are in the units of the system's rates."""
     ranks = counts.ranks
     link = None if ranks is None else system.network.link(ranks)
     forward = _times("fwd", counts, system, link)
