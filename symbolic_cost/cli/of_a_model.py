@@ -302,8 +302,8 @@ def profile(
 
     For example: symbolic-cost profile bert-base --batch 4 --seq 128
     """
+    from symbolic_cost.published.module_profile.figures import profile_text
     from symbolic_cost.published.module_profile.profile import named_profile
-    from symbolic_cost.published.module_profile.text import profile_text
 
     made = named_profile(model, batch, seq, latencies, profiler)
     if out.form == "table":

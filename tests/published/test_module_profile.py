@@ -15,9 +15,9 @@ from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published import module_profile
 from symbolic_cost.published.contract import publication, reproduce
 from symbolic_cost.published.module_profile import bert, gpt2
+from symbolic_cost.published.module_profile.figures import profile_text
 from symbolic_cost.published.module_profile.numbers import latency, printed, text_of
 from symbolic_cost.published.module_profile.profile import profile
-from symbolic_cost.published.module_profile.text import profile_text
 from symbolic_cost.symbols import symbol
 
 GOLDEN = Path(__file__).parents[1] / "golden"

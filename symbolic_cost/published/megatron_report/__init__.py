@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison, equal, rounded_like
-from symbolic_cost.published.megatron_report.amounts import Amounts
+from symbolic_cost.published.megatron_report.amounts import REPORT, Amounts, Run
 from symbolic_cost.published.megatron_report.figures import Figures, figures, peaks
-from symbolic_cost.published.megatron_report.run import REPORT, Run
 from symbolic_cost.published.megatron_report.text import corrections_text, report_text
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.units import IEC

@@ -9,9 +9,8 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.parallel.groups import rank_groups
 from symbolic_cost.published.contract import rounded_like
-from symbolic_cost.published.megatron_report.amounts import Amounts
+from symbolic_cost.published.megatron_report.amounts import REPORT, Amounts, Run
 from symbolic_cost.published.megatron_report.declaration import TENSOR
-from symbolic_cost.published.megatron_report.run import REPORT, Run
 from symbolic_cost.units import IEC
 
 Figures = dict[str, str | list[int] | list[list[str]]]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import Formatter
 from typing import Any
 
+from symbolic_cost.published.megatron_report.amounts import REPORT, Run
 from symbolic_cost.published.megatron_report.figures import Figures
-from symbolic_cost.published.megatron_report.run import REPORT, Run
 
 
 def report_text(run: Run, found: Figures) -> str:

@@ -26,7 +26,7 @@ from symbolic_cost.models.bert import BERT, Heads
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
-from symbolic_cost.published.module_profile.figures import Figure, every
+from symbolic_cost.published.module_profile.figures import Figure, every, profile_text
 from symbolic_cost.published.module_profile.modules import tree
 from symbolic_cost.published.module_profile.numbers import printed
 from symbolic_cost.published.module_profile.profile import (
@@ -38,7 +38,6 @@ from symbolic_cost.published.module_profile.profile import (
     counted,
     profile,
 )
-from symbolic_cost.published.module_profile.text import profile_text
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import n_layers
 

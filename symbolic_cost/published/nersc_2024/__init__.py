@@ -21,9 +21,8 @@ from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
-from symbolic_cost.published.nersc_2024.layers import Layer, Moved
+from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Timed
 from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
-from symbolic_cost.published.nersc_2024.times import Timed
 from symbolic_cost.published.printed import printed_data
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("nersc_2024")["inputs"]

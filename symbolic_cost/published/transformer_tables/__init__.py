@@ -24,8 +24,7 @@ from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
-from symbolic_cost.published.transformer_tables.inputs import TableInputs
-from symbolic_cost.published.transformer_tables.times import Cell, symbolic, table_row
+from symbolic_cost.published.transformer_tables.times import Cell, TableInputs, symbolic, table_row
 
 _TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
 _TOTALS = "transformer_totals"

@@ -18,9 +18,7 @@ from typing import Any
 from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
-from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
-from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
-from symbolic_cost.published.ulysses_prefill.run import Run
+from symbolic_cost.published.ulysses_prefill.run import LOGS, Moment, Run, Step, Tensor, moments
 from symbolic_cost.units import SI
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ulysses_prefill"]

@@ -26,8 +26,7 @@ from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
 from symbolic_cost.published.ulysses_2023 import EXCHANGE, exchanged_attention
-from symbolic_cost.published.ulysses_prefill.log import LOGS
-from symbolic_cost.published.ulysses_prefill.run import Run
+from symbolic_cost.published.ulysses_prefill.run import LOGS, Run
 
 CONVENTIONS = replace(
     MODEL_FLOP,
