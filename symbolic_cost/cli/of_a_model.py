@@ -275,7 +275,7 @@ def count(*, config: str, batch: int, seq: int, conventions: str, out: Output) -
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.sheets.count import count_sheet
+    from symbolic_cost.cli.sheets.models import count_sheet
 
     out.sheet(count_sheet(config, counts, batch, seq, conventions))
 
@@ -309,6 +309,6 @@ def profile(
     if out.form == "table":
         out.text(profile_text(made))
         return
-    from symbolic_cost.cli.sheets.profile import profile_sheet
+    from symbolic_cost.published.module_profile.figures import profile_sheet
 
     out.sheet(profile_sheet(model, made))

@@ -37,7 +37,7 @@ def systems(*, name: str | None, out: Output) -> None:
 
     For example: symbolic-cost systems h100
     """
-    from symbolic_cost.cli.sheets.systems import machine_sheet, machines_sheet
+    from symbolic_cost.cli.sheets.machines import machine_sheet, machines_sheet
 
     out.sheet(machines_sheet() if name is None else machine_sheet(name))
 
@@ -54,7 +54,7 @@ def schedule(*, strategy: str, microbatches: int, name: str, chunks: int, out: O
     With -o FILE.svg or FILE.png the schedule is drawn, as in
     symbolic-cost schedule --strategy pp=4 --microbatches 8 --schedule zb-h1 -o schedule.svg
     """
-    from symbolic_cost.cli.sheets.schedule import schedule_sheet, stages_of
+    from symbolic_cost.cli.sheets.machines import schedule_sheet, stages_of
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.timeline import draw
     from symbolic_cost.parallel.timeline import timeline
@@ -85,7 +85,7 @@ def calibrate(*, system: str, files: tuple[str, ...], out: Output) -> None:
     Rows are runs with columns global_batch, micro_batch, e, h, n_layers, l, tp, dp, pp and
     iteration_time_ms: symbolic-cost calibrate --system a100-80gb --rows runs.csv -o my-a100.toml
     """
-    from symbolic_cost.cli.sheets.calibrate import fitted, fitted_sheet
+    from symbolic_cost.cli.sheets.machines import fitted, fitted_sheet
     from symbolic_cost.systems.calibration import record
 
     found = fitted(system, files)
@@ -104,7 +104,7 @@ def import_(*, files: tuple[str, ...], out: Output) -> None:
     Megatron-LM launch scripts, DeepSpeed configurations, nanotron and NeMo YAML, Calculon and
     llm-analysis JSON: symbolic-cost import run.sh ds_config.json
     """
-    from symbolic_cost.cli.sheets.import_ import recipe_sheet
+    from symbolic_cost.cli.sheets.models import recipe_sheet
     from symbolic_cost.importers.launch import recipe
 
     out.sheet(recipe_sheet(recipe(*files)))
@@ -124,7 +124,7 @@ def compare_conventions(
 
     For example: symbolic-cost compare-conventions gpt2 torch-flop-counter fvcore
     """
-    from symbolic_cost.cli.sheets.compare_conventions import difference_sheet
+    from symbolic_cost.cli.sheets.models import difference_sheet
 
     out.sheet(difference_sheet(model, first, second, cost, settings))
 

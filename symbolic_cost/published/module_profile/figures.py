@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
+from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.published.module_profile.modules import Module
 from symbolic_cost.published.module_profile.numbers import Span, exactly, text_of
 from symbolic_cost.published.module_profile.profile import VERSION_2021, Profile
@@ -247,3 +248,23 @@ def _repeated(module: Module) -> Iterator[str]:
         for place in places:
             cls = module.children[place % group].cls
             yield "..." if place < 0 else f"({place}): {cls}(...)"
+
+
+def profile_sheet(name: str, made: Profile) -> Sheet:
+    """Return one row per module; latencies in seconds, where they are known."""
+    rows = tuple(
+        (
+            module.path or module.cls,
+            module.cls,
+            times,
+            module.params,
+            module.macs,
+            module.flop,
+            None if module.latency is None else module.latency.value,
+        )
+        for _, times, module in made.top.walk()
+    )
+    numbers = ("occurs", "params", "MACs", "FLOP", "latency")
+    columns = (Column("module"), Column("class"), *(Column(text, "right") for text in numbers))
+    notes = (f"conventions {made.version.flop.name}: {made.version.flop.meaning}",)
+    return Sheet(f"Profile of {name}", columns, rows, notes)
