@@ -63,8 +63,6 @@ class Axis:
     """A named axis.
 
     Args:
-        name: as in patterns.
-        role: what it counts.
         copy: tells axes of one role apart that strategies place differently.
     """
 
@@ -83,7 +81,6 @@ class At:
     """Axes of one role, of all copies or of the given ones; a strategy places these.
 
     Args:
-        role: of the axes.
         copies: accepted ones; every one if None.
     """
 

@@ -16,10 +16,6 @@ class NamedCost:
     """A selection of rows of one unit.
 
     Args:
-        name: the word.
-        meaning: one line for people.
-        unit: of the total.
-        quantities: that are summed.
         phases: that are summed; all if empty.
         per_step: only what occurs once per step (True) or per microbatch (False).
     """

@@ -22,8 +22,6 @@ class Entry:
     """One line of the glossary.
 
     Args:
-        symbol: the SymPy symbol.
-        latex: how it is typeset.
         meaning: what it counts, with its unit in brackets.
         integer: whether only positive integers may be bound to it.
     """

@@ -34,7 +34,6 @@ class Line:
     """A command line as click read it.
 
     Args:
-        command: its name.
         values: of every option and argument, by name.
         typed: names of those that the user wrote.
     """

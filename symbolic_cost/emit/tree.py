@@ -23,7 +23,6 @@ class _Node:
     Args:
         path: dotted place in the model.
         name: its end, below the parent's path.
-        level: depth in the tree.
         count: how often it occurs in its parent.
         total: its cost, with all counts.
     """

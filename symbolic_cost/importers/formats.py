@@ -14,7 +14,6 @@ class Format:
     """One format.
 
     Args:
-        name: of the tool.
         marks: keys of which a file of the format has at least one.
         keys: what a key sets: "config.", "degrees." or "run." and a name, or "switches.".
         implied: settings of a model that the format does not spell out.

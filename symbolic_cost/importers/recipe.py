@@ -20,9 +20,7 @@ class Entry:
 
     Args:
         key: as written, dotted where the file nests.
-        value: as read.
         line: where it stands, from 1.
-        file: its name.
     """
 
     key: str

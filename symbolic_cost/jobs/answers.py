@@ -31,7 +31,6 @@ class Answer:
     """One answer.
 
     Args:
-        setup: of the job.
         sheet: the table for people.
         rows: what it was made from, sizes and degrees as symbols.
     """

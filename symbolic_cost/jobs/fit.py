@@ -21,7 +21,6 @@ class Peak:
 
     Args:
         size: of the peak [byte].
-        moment: of the step.
         binds: the quantity that takes most of it.
     """
 

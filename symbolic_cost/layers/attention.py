@@ -81,12 +81,9 @@ class Attention:
         heads: axes of heads; one product makes query, key and value of plain ones alone.
         projection: of query, key and value.
         bias: which projections have one.
-        head_norm: of queries and keys.
-        norm: its kind.
         rotated: how much of queries and keys is.
         at: axes of positions.
         kept: of keys and values in the cache.
-        core: its variant.
         call: how products and biases are called.
     """
 

@@ -26,7 +26,6 @@ class Maps:
     """The tensor at hand: feature maps, or features alone once there are no positions.
 
     Args:
-        tensor: its name.
         axes: its axes, the batch first.
         constant: no gradient flows into it (an image).
     """
@@ -102,10 +101,7 @@ class Conv:
     """A convolution with square kernels.
 
     Args:
-        channels: of the result.
-        kernel: side of the kernel.
         stride: step between positions.
-        padding: on each side.
         bias: whether one is added.
     """
 
@@ -126,9 +122,7 @@ class Depthwise:
     """A convolution in which every channel is a group of its own.
 
     Args:
-        kernel: side of the kernel.
         stride: step between positions.
-        padding: on each side.
         bias: whether one is added.
     """
 
@@ -190,7 +184,6 @@ class Linear:
     """A linear layer of all features of a sample, positions included.
 
     Args:
-        features: of the result.
         bias: whether one is added.
     """
 
@@ -229,7 +222,6 @@ class Residual:
     """y = function(branch(x) + shortcut(x)).
 
     Args:
-        branch: of layers.
         shortcut: of layers; x itself if there are none.
         function: applied to the sum; none if empty.
     """

@@ -46,7 +46,6 @@ class LatentAttention:
     Args:
         query: axis of the latent that queries are projected through; empty without one.
         expansion: where keys and values are expanded.
-        core: its variant.
     """
 
     query: str = "r_q"

@@ -14,9 +14,7 @@ class Pool:
 
     Args:
         function: "max_pool" or "avg_pool".
-        kernel: side of the window.
         stride: step between positions.
-        padding: on each side.
     """
 
     function: str

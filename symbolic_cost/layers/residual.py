@@ -37,8 +37,6 @@ class Branch:
     """Norms and dropout of a residual branch.
 
     Args:
-        norm: kind of the norms.
-        placing: of the norms.
         dropped: whether what the layer gives is dropped out.
         axes: of the residual stream.
     """

@@ -65,13 +65,10 @@ class BERT:
         V: vocabulary.
         P: learned positions.
         T: token types.
-        n_layers: transformer blocks.
         heads: what stands on the encoder.
         tied: whether the masked head's weight is the token table.
-        attention: its variant.
         dropout: whether embeddings and residual branches are dropped out.
         function: the activation function.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

@@ -29,7 +29,6 @@ class Preset:
         family: whose declaration it uses.
         build: declares the model for a shape, sizes as symbols.
         bindings: numbers of the preset; empty for a family.
-        source: key of a reference.
         note: what a user should know of its sizes.
     """
 

@@ -34,13 +34,8 @@ class CNN:
     """An image network on square images.
 
     Args:
-        name: of the network.
         layers: makes the chain for a number of classes.
-        side: of the images.
-        channels: of the images.
-        classes: to tell apart.
         b: images.
-        source: key of a reference.
     """
 
     name: str

@@ -22,8 +22,6 @@ class Difference:
     Args:
         first: name of the conventions that are subtracted from.
         second: name of those that are subtracted.
-        unit: of the formulas.
-        total: first less second.
         kinds: the parts of it by kind of op; kinds that are counted alike are left out.
     """
 

@@ -27,7 +27,6 @@ class Imported:
     """A model read from a configuration.
 
     Args:
-        model_type: its family.
         architecture: its head, as `architectures` names it.
         model: declared for the shape asked for.
         origins: where every value came from.

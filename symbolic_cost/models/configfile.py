@@ -23,7 +23,6 @@ class Document:
 
     Args:
         name: of the file, or "config" for a mapping.
-        values: by key.
         text: of the file, empty for a mapping.
         places: file, line and name by key, where a user wrote the value under another name.
     """

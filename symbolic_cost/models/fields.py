@@ -25,7 +25,6 @@ class Origin:
     """Where a value came from.
 
     Args:
-        value: as used.
         key: in the file; empty where the family decides.
         how: "file", "alias", "family default" or "derived".
     """
@@ -40,8 +39,6 @@ class Fields:
     """Reads the fields of one configuration.
 
     Args:
-        source: the configuration.
-        family: model_type.
         aliases: other names of fields, in addition to `ALIASES`.
         defaults: values of fields that are missing, before any other default.
 

@@ -39,11 +39,8 @@ class GPT:
         q: head width; e/h unless given.
         V: vocabulary.
         P: learned positions; l unless given.
-        n_layers: transformer blocks.
-        attention: its variant.
         mlp: its variant.
         dropout: whether embeddings and residual branches are dropped out.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

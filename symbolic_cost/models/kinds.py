@@ -64,7 +64,6 @@ class Kind:
     Args:
         sliding: whether queries see a window.
         sparse: whether the perceptron is a mixture of experts.
-        count: of layers.
     """
 
     sliding: bool

@@ -32,10 +32,7 @@ class Mamba2:
         K: kernel of the convolutions.
         C: chunk of the scan [tokens].
         V: vocabulary.
-        n_layers: layers.
-        layer: its variant.
         tied: whether the output head is the token table.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

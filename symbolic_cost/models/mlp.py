@@ -24,7 +24,6 @@ class Perceptron:
         b: samples.
         function: the activation function.
         bias: whether the layers have one.
-        name: of the model.
     """
 
     widths: tuple[int, ...]

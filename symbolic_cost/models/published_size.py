@@ -14,10 +14,8 @@ class PublishedSize:
     """One published size of a family.
 
     Args:
-        name: of the preset.
         family: whose declaration it uses.
         sizes: number by symbol; l is the usual length.
-        source: key of a reference.
         note: where the preset departs from the print, and why.
     """
 

@@ -30,11 +30,8 @@ class RNN:
         l: sequence length [tokens].
         e: width.
         V: vocabulary.
-        n_layers: recurrent layers.
-        cell: their kind.
         tied: whether the output head is the token table.
         dropout: whether what goes into a layer or the head is dropped out.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

@@ -19,7 +19,6 @@ class Sizes:
     """Sizes of a decoder; the fields bear the glossary's names.
 
     Args:
-        n_layers: blocks.
         e: embedding width.
         f: width of the perceptron.
         h: attention heads.

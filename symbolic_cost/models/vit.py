@@ -59,13 +59,9 @@ class ViT:
         e: embedding width.
         f: MLP width.
         h: attention heads.
-        n_classes: classes.
-        n_layers: transformer blocks.
         heads: what stands on the class token.
-        attention: its variant.
         dropout: whether embeddings and residual branches are dropped out.
         function: the activation function.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

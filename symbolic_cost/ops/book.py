@@ -33,7 +33,6 @@ class Book:
         part: ops and their repetition.
         counter: counts local work and bytes.
         placement: which axes are split.
-        conventions: what counts how.
         recompute: which regions backward runs again.
     """
 

@@ -19,9 +19,7 @@ class Counter:
     """Counts what one rank does.
 
     Args:
-        sizes: global size by axis.
         placement: which axes are split.
-        conventions: what counts how.
         padded: axes that are padded to a multiple of the degree that splits them.
         means: axes whose size is a mean, which need not be whole.
     """

@@ -67,7 +67,6 @@ class Elementwise(Op):
     """One kind of function on every element or row; see the functions below.
 
     Args:
-        function: its kind.
         row: axes along which it normalises, or along which it finds the largest.
         sums: axes over which its result is a sum.
         laid: axes of inputs whose elements the result holds under other axes: parts that are

@@ -28,7 +28,6 @@ class Flow:
         kept_as: the operand that is stored when a tensor is saved, by the tensor's name; views
             without a move share it, and so do gathered copies where only the shard is kept.
         gathers: the collectives that make a saved tensor whole again, by the tensor's name.
-        book: where it writes.
         ops: those of the part.
     """
 

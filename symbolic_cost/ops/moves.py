@@ -26,7 +26,6 @@ class Move:
     """One collective on one tensor.
 
     Args:
-        kind: of the collective.
         meshes: mesh axes whose ranks take part.
         axis: axis gathered or scattered, empty for an all-reduce.
         elements: of the full message (of the local buffer for an all-to-all).

@@ -21,7 +21,6 @@ class Held:
     """A tensor that belongs to a weight.
 
     Args:
-        tensor: its name.
         size: of all that the ranks with the same shards hold together [byte].
     """
 
@@ -34,12 +33,7 @@ class Update:
     """An op over one weight and what belongs to it.
 
     Args:
-        name: of the op.
-        reads: tensors read.
-        writes: tensors written.
         flop: of the whole weight [FLOP].
-        units: that compute it.
-        source: key of a reference.
     """
 
     name: str

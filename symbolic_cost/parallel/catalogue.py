@@ -44,7 +44,6 @@ class Entry:
     """One strategy.
 
     Args:
-        meaning: one line.
         meshes: its mesh axes, each with the symbol of its degree.
         places: roles of the axes that each mesh axis splits.
         inmost: places where its mesh axes split inside of the blocks that others make.
@@ -52,12 +51,10 @@ class Entry:
         stored: mesh axes whose ranks keep shards of weights, gradients and states.
         needs: strategies that must be there as well.
         excludes: strategies that cannot be there as well.
-        because: why not.
         requires: places of which the model must have an axis.
         lacks: places of which the model must have none, by the reason.
         rewrite: gives ops axes of their own.
         step: turns a collective into steps.
-        source: key of a reference.
     """
 
     meaning: str

@@ -33,8 +33,6 @@ class Exempt:
     """Work that the ranks of a mesh axis repeat on purpose.
 
     Args:
-        name: of the work.
-        meaning: one line.
         test: whether an op with these axes is such work.
     """
 
@@ -101,9 +99,6 @@ class Repeated:
     """Work that all ranks of a mesh axis do alike.
 
     Args:
-        path: of the op.
-        mesh: the mesh axis.
-        reason: what exempts it.
         work: all of the op's, or what is left of it where its products are divided.
     """
 

@@ -25,9 +25,6 @@ class Layout:
     """One layout.
 
     Args:
-        name: of the layout.
-        meaning: one line.
-        source: key of a reference.
         rule: see `Fewer`; slots are the stages times their chunks.
     """
 

@@ -22,11 +22,8 @@ class Pipeline:
     """How stages work together.
 
     Args:
-        name: of the schedule.
-        microbatches: of one step.
         chunks: model chunks per stage, for schedules that leave it open; one chunk of
             "interleaved" is 1f1b.
-        layout: of the blocks.
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).

@@ -35,8 +35,6 @@ class States:
     Args:
         model: the parts that the rank holds.
         placement: which axes are split, and what is kept in shards.
-        conventions: sizes of weights.
-        precision: bytes of the states.
         optimizer: its moments and what it computes.
         mesh: ranks by mesh axis, the stages of a pipeline among them, innermost first.
     """

@@ -18,7 +18,6 @@ class Event:
 
     Args:
         stage: from 0.
-        task: what runs.
         start: when it begins, in the unit of the given times.
         end: when it is done.
     """

@@ -17,7 +17,6 @@ class Departure:
     """One departure.
 
     Args:
-        name: of the departure.
         meaning: what the publication does instead.
         where: it does: names of strategies or variants.
         change: of a derived row, given how the model runs.

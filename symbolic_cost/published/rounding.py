@@ -72,7 +72,6 @@ class Cell(NamedTuple):
 
     Args:
         key: place in the publication.
-        name: of the rule.
         printed: the number as printed.
         expr: the rule, with numbers for symbols but for the one of a printed input.
         given: the printed input that it rests on, if any.

@@ -36,12 +36,10 @@ class Measurement(Inputs):
     """One run.
 
     Attributes:
-        gpus: ranks.
         global_batch: of a step [sequences].
         micro_batch: of one rank [sequences].
         e: embedding width.
         h: attention heads.
-        n_layers: blocks.
         l: sequence length [tokens].
         tp: tensor-parallel degree.
         dp: data-parallel degree.

@@ -67,11 +67,8 @@ class Errors:
     """Relative errors of predictions, as shares.
 
     Args:
-        runs: how many.
         mean: absolute error in the mean.
         median: absolute error of the run in the middle.
-        bias: error in the mean.
-        largest: absolute error.
     """
 
     runs: int

@@ -16,7 +16,6 @@ class Link:
     """One kind of link.
 
     Args:
-        name: of the link.
         bandwidth: of one rank [byte/s].
         latency: of one step [s].
     """
@@ -41,7 +40,6 @@ class TwoLinks:
 
     Args:
         fast: used by groups that fit into one domain.
-        slow: used by the others.
         domain: ranks that the fast link joins; 0 where there is none, infinite where all are.
     """
 

@@ -19,7 +19,6 @@ class Overlap:
 
     Args:
         name: of the answer, with its number; answers of one name are the same.
-        meaning: one line.
         rule: exposed time of (communication, what may run at the same time) [s].
     """
 

@@ -27,7 +27,6 @@ class StageTimes:
     """What one pipeline stage takes.
 
     Args:
-        stage: which one.
         ops: times of its ops, once.
         counts: how often each op runs per microbatch, by path.
     """

@@ -19,12 +19,9 @@ class Point:
 
     Args:
         path: dotted place in the model.
-        kind: of the op.
-        phase: when it runs.
         flop: that it computes, all its repetitions [FLOP].
         traffic: that it reads and writes, all its repetitions [byte].
         rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].
-        units: that compute it.
     """
 
     path: str

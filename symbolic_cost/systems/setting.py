@@ -54,9 +54,6 @@ class Setting:
     """Everything that a step is derived from.
 
     Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        machine: its rates and links.
         training: precision, optimizer, recomputation, schedule and microbatches.
         methods: roofline, algorithms of collectives, overlap.
     """

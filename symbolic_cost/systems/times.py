@@ -33,8 +33,6 @@ class Timing:
     """How work takes time on a machine.
 
     Args:
-        device: its rates.
-        network: its links.
         mesh: ranks by mesh axis, innermost first.
         roofline: how computing and memory make one time.
         collectives: how long a collective takes.

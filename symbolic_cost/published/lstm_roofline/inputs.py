@@ -36,7 +36,6 @@ class Structure(NamedTuple):
         mesh: whether degrees get links of their own.
         projected: whether the projection counts in the total time.
         algorithmic: whether products move their matrices once and have no epilogue.
-        slips: that are kept.
     """
 
     kinds: tuple[tuple[str, int], ...]

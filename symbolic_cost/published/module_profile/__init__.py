@@ -102,10 +102,8 @@ class Printed:
         name: of its data, whose numbers have the key "section|place|class|field" and a check:
             "closed" follows from the shape, "derived" from latencies as well, "measured" and
             "given" are inputs.
-        shape: its inputs.
         declared: makes the model of sizes.
         sizes: that it takes, with the input's name as "size=input".
-        version: of the profiler.
         step: at which the text says that it was taken.
         partitioned: whether parameters are partitioned over ranks.
     """

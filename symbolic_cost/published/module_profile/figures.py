@@ -20,8 +20,6 @@ class Figure(NamedTuple):
         section: "summary", "aggregated", "detailed" or "footer".
         place: path of a module, or depth.
         cls: class of the module.
-        field: what it is.
-        text: as printed.
         span: of the values that it may have; None if it follows from the shape alone.
     """
 

@@ -28,7 +28,6 @@ class Module:
     """One module, with its totals once they are counted.
 
     Args:
-        name: inside its parent.
         cls: its class.
         ops: paths of the ops that it runs itself.
         extra: its own description, with sizes of axes in braces.
@@ -37,7 +36,6 @@ class Module:
         path: dotted names from the top; empty for the top.
         params: parameters; one that is shared inside counts once [element].
         macs: multiply-accumulates of one forward pass.
-        flop: of one forward pass.
         latency: of one forward pass [s], if known.
         together: latency of all its occurrences, if known.
     """

@@ -35,7 +35,6 @@ class Version(NamedTuple):
     """One version of the profiler.
 
     Args:
-        title: of its report.
         flop: what it counts as FLOP.
         macs: what it counts as multiply-accumulates.
         device: what it calls the device in the line of parameters.

@@ -76,7 +76,6 @@ class Scheme:
     """How a block runs.
 
     Args:
-        strategy: a key of STRATEGIES.
         flash: whether the attention is fused.
         recompute: whether backward computes scores, softmax and dropout again.
     """

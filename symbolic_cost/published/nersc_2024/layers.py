@@ -39,7 +39,6 @@ class Moved(NamedTuple):
     """One collective of a row.
 
     Args:
-        kind: of the collective.
         mesh: "m1" or "m2", whose ranks take part.
         message: in units of the element size.
     """
@@ -56,7 +55,6 @@ class Pass(NamedTuple):
         matrix: on matrix units [FLOP].
         vector: on vector units [FLOP].
         traffic: in units of the element size.
-        moves: collectives.
     """
 
     matrix: Expr
@@ -69,10 +67,8 @@ class Layer(NamedTuple):
     """One row.
 
     Args:
-        name: as printed.
         block: "mlp" or "sa".
         on_matrix_units: whether its time is that of matrix units.
-        passes: costs by pass.
         activation: kept for backward, in units of the element size.
         weights: in units of the element size.
     """

@@ -81,9 +81,7 @@ class Moved:
     """What moves in one pass of one op.
 
     Args:
-        kind: of the collective.
         charged: to one rank [byte].
-        ranks: that take part.
     """
 
     kind: str
@@ -96,7 +94,6 @@ class Counts:
     """Costs of one op.
 
     Args:
-        units: that compute it.
         sums: FLOP and bytes by column.
         moved: what moves, by column, forward first; no entry where nothing moves.
     """
