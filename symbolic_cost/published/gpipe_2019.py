@@ -31,7 +31,7 @@ _NOTES = {
 
 
 class Run(Inputs):
-    """One pipeline."""
+    """One pipeline: K partitions (stages), M microbatches."""
 
     K: Count
     M: Count

@@ -23,17 +23,9 @@ _MEASURED = "the reported TFLOP/s are rounded, so their percentage may differ by
 
 
 class Run(Inputs):
-    """One training phase.
+    """One training phase: degrees, sequence length [tokens], sequences per data-parallel group.
 
-    Attributes:
-        tp: tensor-parallel degree.
-        cp: context-parallel degree.
-        pp: pipeline stages.
-        dp: data-parallel degree.
-        seq: sequence length [tokens].
-        batch_per_dp: sequences per data-parallel group.
-        tflops_per_gpu: achieved rate [TFLOP/s].
-        peak_tflops: dense bf16 rate of the GPU, an H100 unless given [TFLOP/s].
+    Rates are the achieved one, and the dense bf16 one of the GPU, an H100 unless given [TFLOP/s].
     """
 
     tp: Count

@@ -39,13 +39,7 @@ _INFINIBAND = "A100 InfiniBand"
 
 
 class Host(Inputs):
-    """One host.
-
-    Attributes:
-        tflops: peak rate [TFLOP/s].
-        bw_gb_s: bandwidth of the link to the next rank [GB/s].
-        hbm_gb: memory, which enters no length [GB].
-    """
+    """One host: peak rate [TFLOP/s], link to the next rank [GB/s]; memory enters no length."""
 
     tflops: Rate
     bw_gb_s: Rate

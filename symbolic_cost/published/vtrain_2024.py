@@ -33,19 +33,7 @@ NODE_BANDWIDTH = Integer(100 * 10**9)
 
 
 class Measurement(Inputs):
-    """One run.
-
-    Attributes:
-        global_batch: of a step [sequences].
-        micro_batch: of one rank [sequences].
-        e: embedding width.
-        h: attention heads.
-        l: sequence length [tokens].
-        tp: tensor-parallel degree.
-        dp: data-parallel degree.
-        pp: pipeline-parallel degree.
-        V: vocabulary before it is padded.
-    """
+    """One run: ranks, batches [sequences], sizes and degrees; V before it is padded."""
 
     gpus: Count
     global_batch: Count

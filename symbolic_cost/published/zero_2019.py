@@ -52,14 +52,10 @@ _MODEL = Model(
 
 
 class Run(Inputs):
-    """One model on data-parallel devices.
+    """One model of psi parameters on data-parallel devices.
 
-    Attributes:
-        psi: parameters.
-        nd: data-parallel degree.
-        K: bytes of optimizer states per parameter.
-        device_gb: memory of one device [GB].
-        mp: model-parallel degree.
+    Adam keeps K bytes of states per parameter; a device has device_gb of memory [GB]; mp is the
+    model-parallel degree.
     """
 
     psi: Rate

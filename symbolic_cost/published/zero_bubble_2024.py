@@ -49,15 +49,10 @@ _REASONS = {
 
 
 class Run(Inputs):
-    """One pipeline.
+    """One pipeline of p stages and m microbatches.
 
-    Attributes:
-        p: stages.
-        m: microbatches.
-        T_F: forward pass of a microbatch on a stage [any unit of time].
-        T_B: its input gradients.
-        T_W: its weight gradients.
-        T_comm: latency of one message.
+    Times of forward, input gradients and weight gradients of a microbatch on a stage, and latency
+    of one message, in any unit.
     """
 
     p: Count

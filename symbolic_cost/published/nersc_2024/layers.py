@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sympy import Add, Expr, Integer, Rational
 
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import BACKWARD, CollectiveKind, Phase, Quantity, Row
+from symbolic_cost.ledger import BACKWARD, CollectiveKind, CostTable, Phase, Quantity, Row
 from symbolic_cost.published.nersc_2024.books import counted, op_of
 from symbolic_cost.published.nersc_2024.declaration import (
     FUSED,
@@ -18,6 +19,7 @@ from symbolic_cost.published.nersc_2024.declaration import (
     MESHES,
     PRODUCTS,
     Scheme,
+    derived,
     matrix_flop,
 )
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
@@ -36,12 +38,7 @@ PASSES: Mapping[str, tuple[Phase, ...]] = {
 
 
 class Moved(NamedTuple):
-    """One collective of a row.
-
-    Args:
-        mesh: "m1" or "m2", whose ranks take part.
-        message: in units of the element size.
-    """
+    """One collective of a row over mesh "m1" or "m2", its message in units of the element size."""
 
     kind: CollectiveKind
     mesh: str
@@ -49,13 +46,7 @@ class Moved(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Costs of one pass of a row.
-
-    Args:
-        matrix: on matrix units [FLOP].
-        vector: on vector units [FLOP].
-        traffic: in units of the element size.
-    """
+    """One pass of a row: FLOP of matrix and vector units, traffic in units of the element size."""
 
     matrix: Expr
     vector: Expr
@@ -64,11 +55,11 @@ class Pass(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """One row.
+    """One row, as printed, of block "mlp" or "sa".
 
     Args:
-        block: "mlp" or "sa".
         on_matrix_units: whether its time is that of matrix units.
+        passes: costs by pass.
         activation: kept for backward, in units of the element size.
         weights: in units of the element size.
     """
@@ -80,35 +71,38 @@ class Layer(NamedTuple):
     activation: Expr
     weights: Expr
 
-    def map(self, change: Callable[[Expr], Expr]) -> Layer:
-        """Apply a change to every expression."""
-        passes = {
-            name: Pass(
-                change(one.matrix),
-                change(one.vector),
-                change(one.traffic),
-                tuple(move._replace(message=change(move.message)) for move in one.moves),
-            )
-            for name, one in self.passes.items()
-        }
-        activation, weights = change(self.activation), change(self.weights)
-        return self._replace(passes=passes, activation=activation, weights=weights)
 
-
-@cache
-def layers(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> tuple[Layer, ...]:
+def layers(
+    scheme: Scheme,
+    repaired: frozenset[str] = frozenset(),
+    numbers: Mapping[Expr, Expr] = MappingProxyType({}),
+) -> tuple[Layer, ...]:
     """Return the rows of a scheme, for one microbatch and block.
 
     Args:
         scheme: how the block runs.
         repaired: names of the slips that are left out.
+        numbers: of symbols.
     """
-    rows = counted(scheme, repaired)
-    return tuple(
-        _layer(name, block, [row for row in rows if op_of(row) == name], scheme)
-        for block, names in scheme.rows.items()
-        for name in names
+    table = replace(derived(scheme), rows=counted(scheme, repaired))
+    rows, matrix = (
+        one.map(lambda expr: expr.xreplace(numbers)) for one in (table, matrix_flop(scheme))
     )
+    found = []
+    for block, names in scheme.rows.items():
+        for name in names:
+            mine = [row for row in rows if op_of(row) == name]
+            found.append(
+                Layer(
+                    name,
+                    block,
+                    name in {*LINEARS, *PRODUCTS, FUSED},
+                    {one: _pass(name, mine, of, matrix) for one, of in PASSES.items()},
+                    _sum(mine, (Quantity.SAVED,)),
+                    _sum(mine, (Quantity.WEIGHT,)),
+                )
+            )
+    return tuple(found)
 
 
 @cache
@@ -116,49 +110,28 @@ def handed_on(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> Expr:
     """Return what a stage of the pipeline sends on, in units of the element size.
 
     It is the input that the last norm keeps, not what it hands on, though both are as large.
-
-    Args:
-        scheme: as of `layers`.
-        repaired: as of `layers`.
     """
     rows = (row for row in counted(scheme, repaired) if op_of(row) == "ln1")
     kept = [row for row in rows if not row.tensor.endswith(".statistics")]
     return _sum(kept, (Quantity.SAVED,))
 
 
-def _layer(name: str, block: str, rows: list[Row], scheme: Scheme) -> Layer:
-    return Layer(
-        name,
-        block,
-        name in {*LINEARS, *PRODUCTS, FUSED},
-        {one: _pass(name, rows, phases, scheme) for one, phases in PASSES.items()},
-        _sum(rows, (Quantity.SAVED,)),
-        _sum(rows, (Quantity.WEIGHT,)),
-    )
-
-
-def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], scheme: Scheme) -> Pass:
+def _pass(name: str, rows: list[Row], phases: tuple[Phase, ...], products: CostTable) -> Pass:
     mine = [row for row in rows if row.phase in phases]
     flop = _sum(mine, (Quantity.FLOP,))
     matrix = flop if name in {*LINEARS, *PRODUCTS} else Add()
-    if name == FUSED:
-        matrix = matrix_flop(scheme).total(Quantity.FLOP, phase=phases, path=f"block.{name}")
     moves = [
         Moved(move.kind, MESHES[move.group], move.calls * move.message)
         for row in mine
         if row.quantity is Quantity.COMMUNICATION and (move := row.collective) is not None
     ]
     if name == FUSED:
-        moves = _together(moves)
+        matrix = products.total(Quantity.FLOP, phase=phases, path=f"block.{name}")
+        groups: dict[tuple[CollectiveKind, str], Expr] = {}
+        for kind, mesh, size in moves:  # one collective for keys and values
+            groups[kind, mesh] = groups.get((kind, mesh), Integer(0)) + size
+        moves = [Moved(*group, size) for group, size in groups.items()]
     return Pass(matrix, flop - matrix, _sum(mine, TRAFFIC), tuple(moves))
-
-
-def _together(moves: list[Moved]) -> list[Moved]:
-    """Return one collective for keys and values."""
-    groups: dict[tuple[CollectiveKind, str], list[Expr]] = {}
-    for move in moves:
-        groups.setdefault((move.kind, move.mesh), []).append(move.message)
-    return [Moved(kind, mesh, Add(*sizes)) for (kind, mesh), sizes in groups.items()]
 
 
 def _sum(rows: list[Row], quantities: tuple[Quantity, ...]) -> Expr:
@@ -176,9 +149,11 @@ _ROOFLINE = roofline("launched maximum")
 _RECOMPUTED = ("logits", "softmax", "dpr_at")
 
 
-@dataclass(frozen=True, slots=True)
-class PassTime:
-    """Times of one pass of a row [s]."""
+class PassTime(NamedTuple):
+    """Times of one pass of a row [s]: of the units, launch included, of the memory, and in all.
+
+    Of the communication it is what is waited for.
+    """
 
     compute: Expr
     memory: Expr
@@ -199,11 +174,8 @@ class Timed:
         self._repaired = given.repaired
         self.stages_layers = Integer(given.depth) / given.pp
         self.microbatches = Integer(given.microbatches)
-        self._numbers = numbers = given.numbers()
-        self.layers = tuple(
-            layer.map(lambda expr: expr.xreplace(numbers))
-            for layer in layers(given.scheme, given.repaired)
-        )
+        self._numbers = given.numbers()
+        self.layers = layers(given.scheme, given.repaired, self._numbers)
         self.times = {layer.name: self._passes_of(layer) for layer in self.layers}
         self.forward = Add(*(times["fwd"].total for times in self.times.values()))
         self.backward = Add(*(times["bwd"].total for times in self.times.values()))
@@ -222,7 +194,7 @@ class Timed:
         times = {name: self._pass(layer, one) for name, one in layer.passes.items()}
         if self.given.recompute_attention and layer.name in _RECOMPUTED:
             backward = times["bwd"]
-            times["bwd"] = replace(backward, total=backward.total + times["fwd"].total)
+            times["bwd"] = backward._replace(total=backward.total + times["fwd"].total)
         return times
 
     def _pass(self, layer: Layer, one: Pass) -> PassTime:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from sympy import Expr, Integer, oo
 
@@ -21,8 +20,7 @@ Cell: TypeAlias = Expr | str | None
 """A value, a name, or a blank."""
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(NamedTuple):
     """A machine: its device and the network between devices."""
 
     device: Device
