@@ -128,6 +128,7 @@ VALID = {
     "Job.replace": {"model": "gpt", "strategy": "tp=2", "numbers": {}, **OPTIONS},
     "Job.rows_under": {"strategy": STRATEGY},
     "Job.total": {"cost": "flops"},
+    "Model.cut": {"parts": GPT.parts[:1]},
     "Job.value": {"expr": b},
     "CostTable.below": {"path": "block"},
     "CostTable.map": {"change": lambda expr: expr},
@@ -218,7 +219,7 @@ def test_every_parameter_of_every_public_name_is_tried():
             lambda: sc.cost("gpt", recompute=["full"]),
             "cost: recompute = ['full']: text or Recompute is accepted",
         ),
-        (lambda: JOB.bind(l=True), "Job.bind: l = True: an integer is accepted"),
+        (lambda: JOB.bind(l=True), "Job.bind: l = True: an integer or Fraction is accepted"),
         (
             lambda: sc.Model("m", [PART], {}),
             "...: a tuple of Part is accepted",

@@ -9,8 +9,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 FLOORS = (
-    ("errors", "checking", "reading", "symbols", "units", "references", "extrema", "axes"),
-    ("conventions", "ledger", "costs", "conditions"),
+    ("errors", "checking", "reading", "symbols", "units", "references", "extrema", "axes", "lazy"),
+    ("conventions", "ledger", "costs", "conditions", "program"),
     ("ops",),
     ("layers",),
     ("models",),
@@ -19,6 +19,7 @@ FLOORS = (
     ("analysis", "importers"),
     ("numeric", "emit"),
     ("jobs",),
+    ("search",),
     ("published",),
     ("cli",),
 )

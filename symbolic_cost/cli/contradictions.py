@@ -117,6 +117,13 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
     ("formula", "phase", lambda given: given["sheet"], "--sheet shows all phases"),
     ("formula", "model", lambda given: given["sheet"], "--sheet takes a model alone, no cost"),
     ("time", "wrt", lambda given: given["ops"], "--ops lists ops: take one of the two"),
+    (
+        "formula",
+        "stage",
+        lambda given: given["stage"] == "all" and (given["sheet"] or given["form"] == "latex"),
+        "LaTeX is of one stage",
+    ),
+    ("time", "stage", lambda given: given["stage"] != "first", "a step is of all stages"),
     ("comm", "per_op", lambda given: given["groups"], "--groups lists ranks: take one of the two"),
     ("comm", "node_size", lambda given: not given["groups"], "only --groups knows nodes"),
     ("scale", "point", lambda given: not given["point"], "--at takes a model's name"),

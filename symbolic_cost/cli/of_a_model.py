@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from symbolic_cost.cli.options import Choices, Output, costing, output, training
+
+if TYPE_CHECKING:
+    from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.jobs.job import Job
 
 _COLUMNS = "flops_fwd,flops_bwd,params,saved,comm"
 
@@ -33,7 +37,7 @@ def table(
 
     costs = named_costs(columns)
     make = grouped_sheet if out.form == "table" else flat_sheet
-    out.sheet(make(choices.job(model), costs, only))
+    out.sheet(choices.sheet(model, lambda job: make(job, costs, only)))
 
 
 @click.command("formula")
@@ -66,11 +70,10 @@ def formula(
         raise click.UsageError("name a cost and a model: symbolic-cost formula flops gpt")
     from symbolic_cost.jobs.tables.totals import total_latex, total_sheet
 
-    work = choices.job(model)
     if out.form == "latex":
-        out.text(total_latex(work, cost, phase, path))
+        out.text(total_latex(choices.job(model), cost, phase, path))
         return
-    out.sheet(total_sheet(work, cost, phase, path))
+    out.sheet(choices.sheet(model, lambda job: total_sheet(job, cost, phase, path)))
 
 
 def _document(
@@ -110,7 +113,7 @@ def tree(
     """
     from symbolic_cost.jobs.tables.totals import nested_sheet
 
-    out.sheet(nested_sheet(choices.job(model), cost, phase))
+    out.sheet(choices.sheet(model, lambda job: nested_sheet(job, cost, phase)))
 
 
 @click.command("scale")
@@ -135,7 +138,7 @@ def scale(
     """
     from symbolic_cost.jobs.tables.growth import scaling_sheet
 
-    out.sheet(scaling_sheet(choices.job(model), cost, wrt, point))
+    out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, wrt, point)))
 
 
 @click.command("memory")
@@ -151,7 +154,7 @@ def memory(
     With --system it says whether every stage fits. For example: symbolic-cost memory gpt3-175b
     --strategy tp=8,sp,pp=8,dp=8,zero=1 --precision bf16-mixed --recompute selective --set M=8
     """
-    out.sheet(choices.job(model, **trained, offload=offload).memory().sheet)
+    out.sheet(choices.sheet(model, lambda job: job.memory().sheet, **trained, offload=offload))
 
 
 @click.command("comm")
@@ -179,11 +182,10 @@ def comm(
         raise click.UsageError("--groups and --per-op are two tables: give one of them")
     from symbolic_cost.jobs.tables.traffic import communication_sheet, groups_sheet
 
-    run = choices.job(model, **trained)
-    if groups:
-        out.sheet(groups_sheet(run, node_size))
-    else:
-        out.sheet(communication_sheet(run, per_op=per_op))
+    def make(run: Job) -> Sheet:
+        return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
+
+    out.sheet(choices.sheet(model, make, **trained))
 
 
 @click.command("time")

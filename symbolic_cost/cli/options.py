@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -39,21 +39,42 @@ class Choices:
             InputError: every problem of every option.
         """
         from symbolic_cost.errors import Problems
-        from symbolic_cost.importers.launch import is_launch_file
         from symbolic_cost.jobs.job import job
+        from symbolic_cost.jobs.launched import launched
         from symbolic_cost.jobs.numbers import degree_names
         from symbolic_cost.numeric.assignments import parse_assignments
 
         problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings, degree_names())
         chosen = {**self.options, **options}
-        if is_launch_file(model):  # what the user did not type, the file says
+        if launched(model) is not None:  # what the user did not type, the file says
             for name in {"precision", "recompute", "schedule"} - self.typed:
                 chosen.pop(name, None)
         make = partial(job, **chosen)
         made = problems.attempt(make, model, self.strategy, numbers)
         problems.refuse()
         return made
+
+    def sheet(self, model: str, make: Callable[[Job], Sheet], **options: Any) -> Sheet:  # noqa: ANN401
+        """Return a table of the job's stage; for --stage all, of its stages one below another.
+
+        Args:
+            model: as `job` takes it.
+            make: the table of a job.
+            **options: as `job` takes them.
+
+        Raises:
+            InputError: every problem of every option.
+        """
+        if self.options["stage"] != "all":
+            return make(self.job(model, **options))
+        from symbolic_cost.emit.sheet import stacked
+
+        first = replace(self, options={**self.options, "stage": "first"}).job(model, **options)
+        if "pp" not in first.strategy:
+            return make(first)
+        stages = (stage.value for stage in first.structure.stages)
+        return stacked("stage", {stage: make(first.replace(stage=stage)) for stage in stages})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +148,7 @@ _COSTING = (
         "--set",
         "settings",
         multiple=True,
-        metavar="NAME=INTEGER",
+        metavar="NAME=NUMBER",
         help="Bind a symbol or a degree, e.g. l=8192 or tp=8.",
     ),
     click.option("--strategy", default="", help="Parallel strategy, e.g. tp=8,sp,dp."),
@@ -152,7 +173,7 @@ _COSTING = (
         "--stage",
         default="first",
         show_default=True,
-        metavar="first|middle|last",
+        metavar="first|middle|last|all",
         help="Pipeline stage.",
     ),
     click.option(

@@ -7,7 +7,7 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -114,6 +114,20 @@ class Sheet:
             return number(rounded(cell, column.unit))
 
         return [list(map(cell_text, row, self.columns)) for row in self.rows]
+
+
+def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
+    """Return sheets of the same columns one below another; a first column says which is which.
+
+    Raises:
+        InputError: no sheet, or other columns than those of the first.
+    """
+    first = next(iter(sheets.values()), None)
+    if first is None or any(sheet.columns != first.columns for sheet in sheets.values()):
+        raise InputError("sheets with the same columns are needed")
+    rows = tuple((name, *row) for name, sheet in sheets.items() for row in sheet.rows)
+    notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
+    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes))
 
 
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces

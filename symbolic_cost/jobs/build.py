@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from sympy import Expr, Integer
@@ -100,7 +101,7 @@ def modelled(model: Modelled) -> Model:
 def setup(
     model: Modelled,
     strategy: str | Strategy = "",
-    numbers: Mapping[str, int] | None = None,
+    numbers: Mapping[str, int | Fraction] | None = None,
     **options: Unpack[Options],
 ) -> Setup:
     """Return a setup.

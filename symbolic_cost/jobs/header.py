@@ -103,8 +103,19 @@ def _repeated(setup: Setup) -> Iterator[str]:
     lines: dict[str, list[str]] = {}
     for (mesh, name), paths in reasons.items():
         part = setup.value(sum((sums.get(path, Integer(0)) for path in paths), Integer(0)))
-        known = not (part.free_symbols | whole.free_symbols) and whole != 0
-        share = f" ({float(100 * part / whole):.2g} % of its FLOP)" if known else ""
+        if part == 0:
+            continue
+        known = not (part.free_symbols | whole.free_symbols)
+        share = f" ({_percent(part / whole)} of its FLOP)" if known else ""
         lines.setdefault(mesh, []).append(f"{name}{share}")
     for mesh, names in lines.items():
         yield f"every rank of {mesh} repeats {', '.join(names)}"
+
+
+def _percent(share: Expr) -> str:
+    percent = float(100 * share)
+    return f"{percent:.2g} %" if percent >= _LEAST else f"less than {_LEAST} %"
+
+
+_LEAST = 0.001
+"""Percentages below are not told apart."""

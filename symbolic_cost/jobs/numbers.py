@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
@@ -53,8 +54,11 @@ def twice(what: str, names: Sequence[str]) -> list[str]:
 
 
 def checked_numbers(
-    model: Model, strategy: Strategy, given: Mapping[str, int], more: tuple[str, ...] = ()
-) -> dict[str, int]:
+    model: Model,
+    strategy: Strategy,
+    given: Mapping[str, int | Fraction],
+    more: tuple[str, ...] = (),
+) -> dict[str, int | Fraction]:
     """Return numbers by symbol name.
 
     A degree may be given by the name of its strategy ("tp") or of its symbol ("m1"); names of
@@ -65,7 +69,7 @@ def checked_numbers(
             refuse, and degrees that the strategy gives otherwise.
     """
     problems: list[str] = []
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int | Fraction] = {}
     names = _names(strategy)
     sizes = _sizes(model)
     accepted = {*sizes, *names, *names.values(), *RUN, *more}

@@ -129,7 +129,8 @@ class AttentionCore:
             return self._arranged(shape)
         ops = self._single(shape) if self.kernel is Core.SINGLE else self._ops(shape)
         kept = {name: name for name in ("q", *names, "context", self.position) if name}
-        return (*(_copies(heads, at, value) if copied else ()), *scope("core", ops, **kept))
+        core = (replace(op, core="core") for op in scope("core", ops, **kept))
+        return (*(_copies(heads, at, value) if copied else ()), *core)
 
     def _arranged(self, shape: _Shape) -> tuple[Op, ...]:
         """Declare the fused kernel and, if its result is not in order, the copy that is."""
@@ -146,7 +147,7 @@ class AttentionCore:
         rows = f"b {shape.at.query}"
         projected = f"projected_q[{rows} {shape.query} d], projected_k[{rows} {shape.key} d]"
         statistic = f"logsumexp[b {shape.at.query} {shape.query}]:statistic"
-        return fused(
+        kernel = fused(
             "core",
             f"{border}{sinks} -> {shape.context}",
             ops,
@@ -154,6 +155,7 @@ class AttentionCore:
             recompute=tuple(op.path for op in ops if op.path != "attend"),
             holds=projected if Step.WHOLE in self.steps else "",
         )
+        return replace(kernel, core="core")
 
     def _single(self, shape: _Shape) -> tuple[Op, ...]:
         """Declare the core between a cast to single precision and one back."""

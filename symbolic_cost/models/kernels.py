@@ -94,7 +94,7 @@ def running(model: Model, wanted: Attention | None) -> Running:
         for group in _groups(part):
             own = _runs_as(group, wanted)
             if own is not None:
-                cores[f"{part.path}.{_parent(group[0])}"] = own
+                cores[f"{part.path}.{group[0].core}"] = own
             fuses = own is Attention.FLASH and len(group) > 1
             ops += _flash(part, group, ops) if fuses else group
         parts.append(replace(part, ops=tuple(ops)))
@@ -140,9 +140,9 @@ def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]
     inputs = tuple(dict.fromkeys(o for op in ops for o in op.inputs if o.tensor not in inside))
     weights = tuple(dict.fromkeys(o for op in ops for o in op.weights))
     saved = (*inputs, ops[-1].outputs[0], *_row_sums(ops))
-    pattern = Pattern(f"flash {_parent(core[0])}", inputs + weights, (), ops[-1].outputs)
+    pattern = Pattern(f"flash {core[0].core}", inputs + weights, (), ops[-1].outputs)
     again = tuple(op.path for op in ops[:-1])
-    return (Fused(_parent(core[0]), pattern, ops, saved, again),)
+    return (Fused(core[0].core, pattern, ops, saved, again, core=core[0].core),)
 
 
 def _users(part: Part, tensor: str) -> list[Op]:
@@ -155,8 +155,3 @@ def _row_sums(ops: Sequence[Op]) -> Iterator[Operand]:
         if op.kind == "softmax":
             rows = tuple(axis for axis in op.outputs[0].axes if axis not in op.row_axes)
             yield Operand(f"{op.outputs[0].tensor}.logsumexp", rows, Role.STATISTIC)
-
-
-def _parent(op: Op) -> str:
-    """Return the path above an op: that of its layer's core."""
-    return op.path.rpartition(".")[0] or op.path

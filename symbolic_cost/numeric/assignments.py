@@ -1,24 +1,28 @@
-"""NAME=INTEGER as typed on the command line, read without evaluating anything."""
+"""NAME=NUMBER as typed on the command line, read without evaluating anything."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
 from decimal import Decimal
+from fractions import Fraction
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.symbols import GLOSSARY
 
 _ASSIGNMENT = re.compile(
-    r"\s*(?P<name>[A-Za-z]\w*)\s*=\s*(?P<number>[+-]?[0-9](?:_?[0-9])*(?:e[0-9]{1,2})?)\s*",
+    r"\s*(?P<name>[A-Za-z]\w*)\s*=\s*"
+    r"(?P<number>[+-]?[0-9](?:_?[0-9])*(?P<rate>\.[0-9]+)?(?P<power>e-?[0-9]{1,2})?)\s*",
     re.ASCII,
 )
 _LONGEST = 60
-_ACCEPTED = "NAME=INTEGER is accepted, as in m1=4 or l=1_000_000"
+_ACCEPTED = "NAME=INTEGER is accepted, as in m1=4 or l=1_000_000; rates may be 3e14 or 2.5e-6"
 
 
-def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dict[str, int]:
+def parse_assignments(
+    texts: Iterable[str], others: Collection[str] = ()
+) -> dict[str, int | Fraction]:
     """Return the number by symbol name of texts like "m1=4" or "b=2,l=1_000".
 
     Args:
@@ -29,18 +33,19 @@ def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dic
         InputError: every malformed text, symbol named twice, unknown name and number that the
             symbol does not accept.
     """
-    values: dict[str, int] = {}
+    values: dict[str, int | Fraction] = {}
     problems: list[str] = []
     for text in (piece for whole in texts for piece in whole.split(",")):
         found = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
-        if found is None or ("e" in found["number"] and _counts(found["name"])):
+        if found is None or ((found["rate"] or found["power"]) and _counts(found["name"])):
             problems.append(f"{_shown(text)} is not an assignment: {_ACCEPTED}")
         elif found["name"] in values:
             problems.append(
                 f"{text.strip()!r} gives {found['name']} a second number: one is accepted"
             )
         else:
-            values[found["name"]] = int(Decimal(found["number"]))
+            number = Fraction(Decimal(found["number"]))
+            values[found["name"]] = int(number) if number.denominator == 1 else number
     try:
         check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:
@@ -51,7 +56,7 @@ def parse_assignments(texts: Iterable[str], others: Collection[str] = ()) -> dic
 
 
 def _counts(name: str) -> bool:
-    """Tell whether a symbol counts something; rates alone may be written as 3e14."""
+    """Tell whether a symbol counts something; rates alone may be written as 3e14 or 0.5."""
     return name not in GLOSSARY or GLOSSARY[name].integer
 
 

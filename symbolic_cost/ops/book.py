@@ -63,7 +63,7 @@ class Book:
 
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""
-        return self.recompute.region(self.path(op))
+        return self.recompute.region(self.part, op)
 
     def flop(self, op: Op, phase: Phase, expr: Expr) -> None:
         """Write FLOP."""

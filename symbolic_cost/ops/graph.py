@@ -15,7 +15,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.checking import Names, checked
-from symbolic_cost.errors import InputError, PatternError, shown
+from symbolic_cost.errors import InputError, PatternError, shown, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 
@@ -200,9 +200,16 @@ class Model:
 
         Args:
             parts: of the model, by path, in any order; how often they occur may differ.
+
+        Raises:
+            InputError: every part that the model does not have.
         """
         place = {part.path: index for index, part in enumerate(self.parts)}
-        held = tuple(sorted(parts, key=lambda part: place[part.path]))
+        wanted = tuple(parts)
+        others = [unknown("part", p.path, place) for p in wanted if p.path not in place]
+        if others:
+            raise InputError(others)
+        held = tuple(sorted(wanted, key=lambda part: place[part.path]))
         paths = {part.path for part in held}
         sources = self._sources()
         ports = {

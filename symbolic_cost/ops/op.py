@@ -7,7 +7,7 @@ The kinds of work are all that the counting conventions need to know.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -132,10 +132,12 @@ class Op:
     Args:
         path: dotted name inside its part of the model.
         pattern: the parsed declaration, tensor names as in the part.
+        core: dotted name of the attention core that it belongs to; empty for most ops.
     """
 
     path: str
     pattern: Pattern
+    core: str = field(default="", kw_only=True)
 
     @property
     def kind(self) -> str:
@@ -293,4 +295,5 @@ class Op:
                 return operand
             return operand.renamed(names.get(operand.tensor, f"{prefix}.{operand.tensor}"))
 
-        return replace(self.mapped(scoped), path=f"{prefix}.{self.path}")
+        core = self.core and f"{prefix}.{self.core}"
+        return replace(self.mapped(scoped), path=f"{prefix}.{self.path}", core=core)

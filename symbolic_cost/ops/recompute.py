@@ -1,13 +1,26 @@
-"""Recomputation: ops below a path segment run again in backward, and only their inputs are kept."""
+"""Recomputation: attention cores or blocks run again in backward; only their inputs are kept."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
+
+if TYPE_CHECKING:
+    from symbolic_cost.ops.graph import Model, Part
+    from symbolic_cost.ops.op import Op
+
+
+class Region(Enum):
+    """What runs again as one; a part or an op says whether it is one."""
+
+    CORE = "attention core"
+    BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,26 +30,35 @@ class Recompute:
     Args:
         name: of the policy.
         meaning: one line.
-        segment: path segment that marks the regions; empty for none.
+        again: what runs again; None for nothing.
         every: regions in a row of which only the first one's inputs are kept.
     """
 
     name: str
     meaning: str
-    segment: str
+    again: Region | None
     every: Expr = Integer(1)
 
-    def region(self, path: str) -> str | None:
+    def region(self, part: Part, op: Op) -> str | None:
         """Return the path of the region that an op belongs to, or None."""
-        segments = path.split(".")
-        if self.segment not in segments:
-            return None
-        return ".".join(segments[: segments.index(self.segment) + 1])
+        if self.again is Region.BLOCK and part.is_block:
+            return part.path
+        if self.again is Region.CORE and op.core:
+            return f"{part.path}.{op.core}"
+        return None
+
+    def regions(self, model: Model) -> dict[str, str | None]:
+        """Return the region of every op of a model, both by path."""
+        return {
+            f"{part.path}.{op.path}": self.region(part, op)
+            for part in model.parts
+            for op in part.ops
+        }
 
 
-KEEP_ALL = Recompute("none", "every activation that backward needs is kept", "")
-SELECTIVE = Recompute("selective", "attention cores run again in backward", "core")
-FULL = Recompute("full", "whole blocks run again; full/N keeps every N-th input", "block")
+KEEP_ALL = Recompute("none", "every activation that backward needs is kept", None)
+SELECTIVE = Recompute("selective", "attention cores run again in backward", Region.CORE)
+FULL = Recompute("full", "whole blocks run again; full/N keeps every N-th input", Region.BLOCK)
 
 POLICIES = {policy.name: policy for policy in (KEEP_ALL, SELECTIVE, FULL)}
 """Every policy by name: nothing, the attention core, whole blocks."""
@@ -58,4 +80,4 @@ def recompute_policy(name: str) -> Recompute:
         raise InputError(
             f"recompute policy {shown(name)}: {shown(every)} is not a positive integer"
         )
-    return Recompute(name, FULL.meaning, FULL.segment, Integer(every))
+    return replace(FULL, name=name, every=Integer(every))

@@ -28,12 +28,11 @@ from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sharded import States
-from symbolic_cost.parallel.stages import block_paths, stage_model
+from symbolic_cost.parallel.stages import block_paths
 from symbolic_cost.parallel.states import Precision, optimizer, precision
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
-from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.parallel.workspace import greatest, workspace_row
 
 STATES = (
@@ -119,31 +118,45 @@ def memory_table(
         InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
-    policy, pipeline = precision(chosen.precision), chosen.pipeline
-    counted = policy.applied(conventions)
-    ranks = Structure(strategy).reduced
-    table, kept = (
-        strategy_table(model, ranks, counted, way, stage=stage, pipeline=pipeline)
-        for way in (chosen.recompute, KEEP_ALL)
-    )
-    own = ranks.model(model)
-    share = stage_model(own, ranks.degree("pp"), stage, pipeline)
-    states = States(share, ranks.placement(own), counted, policy, optimizer(chosen.optimizer))
-    kept_states = tuple(states.rows())
-    rows = [
-        *_resident(table, pipeline.schedule.copies, block_paths(own)),
-        *kept_states,
-        *_in_flight(table, kept, pipeline, ranks.degree("pp"), stage),
-        *table.select(Quantity.WORKSPACE),
-        *_workspace(table, kept, chosen.recompute, share),
-        *_step_workspace(table, kept_states, policy),
-    ]
-    placed = (
-        replace(row, place=Place.HOST) if row.quantity.value in chosen.offload else row
-        for row in rows
-        if row.expr != 0
-    )
-    return replace(table, rows=tuple(placed))
+    counted = precision(chosen.precision).applied(conventions)
+    return Memory(Divided(model, strategy, counted, chosen.pipeline), chosen).table(stage)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the ranks of every stage hold.
+
+    Args:
+        divided: the model, under conventions with the bytes of the precision.
+        training: precision, optimizer, recomputation and schedule.
+    """
+
+    divided: Divided
+    training: Training
+
+    def table(self, stage: Stage) -> CostTable:
+        """Derive what one rank of a stage holds [byte]; see `memory_table`."""
+        divided, chosen = self.divided, self.training
+        policy, pipeline = precision(chosen.precision), divided.pipeline
+        table, kept = (divided.table(stage, way) for way in (chosen.recompute, KEEP_ALL))
+        share = divided.share(stage)
+        update = optimizer(chosen.optimizer)
+        states = States(share, divided.placement, divided.conventions, policy, update)
+        kept_states = tuple(states.rows())
+        rows = [
+            *_resident(table, pipeline.schedule.copies, block_paths(divided.own)),
+            *kept_states,
+            *_in_flight(table, kept, pipeline, divided.stages, stage),
+            *table.select(Quantity.WORKSPACE),
+            *_workspace(table, kept, chosen.recompute, share),
+            *_step_workspace(table, kept_states, policy),
+        ]
+        placed = (
+            replace(row, place=Place.HOST) if row.quantity.value in chosen.offload else row
+            for row in rows
+            if row.expr != 0
+        )
+        return replace(table, rows=tuple(placed))
 
 
 def moments(table: CostTable) -> dict[str, Expr]:
@@ -197,9 +210,10 @@ def _workspace(table: CostTable, kept: CostTable, policy: Recompute, share: Mode
     What backward recomputes at once is no more than there is: of every fourth block kept, three
     blocks where the stage has three.
     """
-    again = _by(lambda row: policy.region(row.path), kept.select(Quantity.SAVED))
-    inputs = _by(lambda row: policy.region(row.path), table.select(Quantity.SAVED))
-    repeats = {policy.region(f"{part.path}.") or "": part.repeat for part in share.parts}
+    regions = policy.regions(share)
+    again = _by(lambda row: regions[row.path], kept.select(Quantity.SAVED))
+    inputs = _by(lambda row: regions[row.path], table.select(Quantity.SAVED))
+    repeats = {part.path: part.repeat for part in share.parts}
     recomputed = [
         Mul(_at_once(policy, repeats.get(region, policy.every)), size)
         - inputs.get(region, Integer(0))

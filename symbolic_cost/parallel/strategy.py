@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from sympy import Expr, Integer, Mul
@@ -140,7 +141,7 @@ class Strategy:
             raise UnknownNameError(unknown("mesh axis", mesh, meshes))
         return self.mesh.get(mesh, Integer(1))
 
-    def numbered(self, numbers: Mapping[str, int]) -> Strategy:
+    def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one."""
         degrees = {
             name: tuple(

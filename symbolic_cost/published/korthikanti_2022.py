@@ -22,7 +22,7 @@ from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.recompute import FULL, KEEP_ALL, SELECTIVE, Recompute
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.published.contract import Comparison
@@ -127,7 +127,7 @@ _MODEL = GPT(f=4 * e)
 def block_table(technique: str) -> CostTable:
     """Derive what one block costs under a technique of Table 2."""
     strategy, recompute = TECHNIQUES[technique]
-    parts = (Part("block", _MODEL.block()),)
+    parts = (Part("block", _MODEL.block(), place=Place.BLOCK),)
     model = Model("gpt-block", parts, _MODEL.sizes(), axes=_MODEL.model().axes)
     placement = parse_strategy(strategy).placement(model)
     return cost(model, MEGATRON_2022, placement, recompute)

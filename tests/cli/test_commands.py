@@ -13,7 +13,7 @@ from symbolic_cost.cli import main
 def run(line, exit_code=0):
     result = CliRunner().invoke(main, line.split(), catch_exceptions=False)
     assert result.exit_code == exit_code, result.output
-    return result.stdout
+    return result.stdout if exit_code == 0 else result.stderr
 
 
 def test_table_gives_formula_and_value():
@@ -253,3 +253,27 @@ def test_calibrate_writes_a_machine_that_time_takes(tmp_path):
     assert found["mean"] < 1
     assert run(f"calibrate --rows {rows} -o {record}") == ""
     assert "mfu" in run(f"time gpt2 --system {record} --strategy tp=2 --global-batch 8")
+
+
+def test_all_stages_stand_one_below_another():
+    line = "formula params gpt2 --strategy pp=2 --stage all --format csv"
+    rows = list(csv.DictReader(io.StringIO(run(line))))
+    assert [row["stage"] for row in rows] == ["first", "last"]
+    one = run("formula params gpt2 --strategy pp=2 --stage last --format csv")
+    (last,) = csv.DictReader(io.StringIO(one))
+    assert rows[1] == {"stage": "last", **last}
+    assert run("formula params gpt2 --stage all --format csv") == run(
+        "formula params gpt2 --format csv"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "formula params gpt --strategy pp --stage all --format latex",
+        "formula --sheet gpt --strategy pp --stage all",
+        "time gpt2 --system h100 --stage last",
+    ],
+)
+def test_one_stage_is_asked_of_what_has_one(line):
+    assert "--stage" in run(line, exit_code=2)

@@ -149,7 +149,7 @@ def test_all_problems_are_told_at_once():
 
 @pytest.mark.parametrize("family", ["mamba-2.8b", "resnet-18", "lstm-large"])
 def test_recompute_policies_that_match_nothing_are_refused(family):
-    with pytest.raises(InputError, match="no core that could run again"):
+    with pytest.raises(InputError, match="no attention core that could run again"):
         sc.job(family, recompute="selective").rows  # noqa: B018 - rows are derived when asked for
 
 

@@ -15,7 +15,7 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.graph import Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import FULL, SELECTIVE
@@ -134,11 +134,12 @@ SHARDED = Placement(
 @pytest.mark.parametrize("policy", [SELECTIVE, FULL], ids=lambda policy: policy.name)
 def test_recomputation_repeats_the_forward_of_its_regions(policy, preset, placement):
     model = GPT(**GPT_SIZES).model()
+    regions = policy.regions(model)
     kept = cost(model, PRESETS[preset], placement)
     again = cost(model, PRESETS[preset], placement, policy)
     for quantity in (Quantity.FLOP, Quantity.READ, Quantity.WRITE):
         inside = again.select(quantity, phase=Phase.FORWARD).select(
-            where=lambda row: policy.region(row.path) is not None and row.collective is None
+            where=lambda row: regions[row.path] is not None and row.collective is None
         )
         repeated = again.select(quantity, phase=Phase.RECOMPUTE)
         computed = repeated.select(where=lambda row: row.collective is None)
@@ -161,7 +162,9 @@ def test_full_recomputation_keeps_the_shard_that_a_block_gathers_first():
         outside="x",
     )
     placement = Placement({"tp": 2}, {"r": ("tp",)})
-    table = cost(model_of(ops, {"r": 8, "l": 8, "e": 2}), EXACT, placement, FULL)
+    model = model_of(ops, {"r": 8, "l": 8, "e": 2})
+    block = replace(model, parts=tuple(replace(p, place=Place.BLOCK) for p in model.parts))
+    table = cost(block, EXACT, placement, FULL)
     assert [(row.tensor, row.expr) for row in table.select(Quantity.SAVED)] == [("x", 4 * 2)]
     gathered = table.select(Quantity.COMMUNICATION, phase=[Phase.FORWARD, Phase.RECOMPUTE])
     assert [row.phase for row in gathered] == [Phase.FORWARD, Phase.RECOMPUTE]

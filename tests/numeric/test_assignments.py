@@ -1,4 +1,6 @@
-"""NAME=INTEGER: what is read and what is refused."""
+"""NAME=NUMBER: what is read and what is refused."""
+
+from fractions import Fraction
 
 import pytest
 
@@ -15,6 +17,10 @@ from symbolic_cost.symbols import GLOSSARY
         (["m1=4,b=2", "l=1_000_000"], {"m1": 4, "b": 2, "l": 10**6}),
         ([" n_layers = 96 , V = 50257 "], {"n_layers": 96, "V": 50257}),
         (["b=+7", "B=007"], {"b": 7, "B": 7}),
+        (
+            ["F_m=3e14,alpha=2.5e-6", "beta_m=0.5"],
+            {"F_m": 3 * 10**14, "alpha": Fraction(1, 400_000), "beta_m": Fraction(1, 2)},
+        ),
     ],
 )
 def test_reads(texts, values):
@@ -35,7 +41,8 @@ def test_refuses_malformed(text):
     with pytest.raises(InputError) as caught:
         parse_assignments([text])
     assert str(caught.value) == (
-        f"{text!r} is not an assignment: NAME=INTEGER is accepted, as in m1=4 or l=1_000_000"
+        f"{text!r} is not an assignment: NAME=INTEGER is accepted, as in m1=4 or "
+        "l=1_000_000; rates may be 3e14 or 2.5e-6"
     )
 
 
@@ -58,7 +65,7 @@ def test_refuses_malformed(text):
             "b=" + "9" * 10_000,
             (
                 f"'b={'9' * 55}...' is not an assignment: NAME=INTEGER is accepted, "
-                "as in m1=4 or l=1_000_000"
+                "as in m1=4 or l=1_000_000; rates may be 3e14 or 2.5e-6"
             ),
         ),
     ],

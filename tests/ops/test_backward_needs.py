@@ -1,15 +1,17 @@
 """What backward keeps, reads and moves again, where a slip would not show in totals."""
 
+from dataclasses import replace
+
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.ops.recompute import FULL
+from symbolic_cost.ops.recompute import FULL, SELECTIVE
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import b, e, f, l, m1
 
@@ -53,7 +55,7 @@ def test_the_backward_of_a_lookup_reads_the_ids():
 def block(*ops, before=()):
     return Model(
         "m",
-        (Part("start", before), Part("block", ops)),
+        (Part("start", before), Part("block", ops, place=Place.BLOCK)),
         {"b": b, "r": l, "l": l, "e": e, "f": f, "g": e},
     )
 
@@ -69,8 +71,8 @@ INSIDE = (
 LATER = (pointwise("act", "x[b r e] -> y[b r e]", "gelu"),)
 
 
-def moved(model, placement, phase):
-    table = cost(model, RULES, placement, FULL).select("communication", phase=phase)
+def moved(model, placement, phase, policy=FULL):
+    table = cost(model, RULES, placement, policy).select("communication", phase=phase)
     return [(row.path, str(row.collective.kind)) for row in table]
 
 
@@ -84,20 +86,23 @@ def test_what_a_region_gathers_and_sums_inside_moves_again():
 def test_a_sum_that_comes_into_a_region_is_kept_and_not_made_again():
     parts = (
         einsum("before", "seen[b f], *w[f e] -> given[b e]"),
-        pointwise("block.act", "given[b e] -> done[b e]", "gelu"),
+        replace(pointwise("core.act", "given[b e] -> done[b e]", "gelu"), core="core"),
     )
     outside = {"seen": OUTSIDE}
     model = Model("m", (Part("part", parts, takes=outside),), {"b": b, "e": e, "f": f})
     split = Placement({"tp": m1}, {"f": ("tp",)})
-    assert moved(model, split, Phase.FORWARD) == [("part.before", "all-reduce")]
-    assert moved(model, split, Phase.RECOMPUTE) == []
-    kept = cost(model, RULES, split, FULL).select("saved")
+    assert moved(model, split, Phase.FORWARD, SELECTIVE) == [("part.before", "all-reduce")]
+    assert moved(model, split, Phase.RECOMPUTE, SELECTIVE) == []
+    kept = cost(model, RULES, split, SELECTIVE).select("saved")
     assert [row.tensor for row in kept] == ["seen", "given"]
 
 
 def test_nothing_moves_again_outside_a_region():
     split = Placement({"tp": m1}, {"f": ("tp",), "r": ("tp",)})
-    again = (Part("part", INSIDE, takes={"x": OUTSIDE}), Part("block", LATER))
+    again = (
+        Part("part", INSIDE, takes={"x": OUTSIDE}),
+        Part("block", LATER, place=Place.BLOCK),
+    )
     outside = Model("m", again, block().sizes)
     forward = moved(outside, split, Phase.FORWARD)
     assert [path for path, _ in forward] == ["part.gather", "part.down"]

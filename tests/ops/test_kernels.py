@@ -1,5 +1,7 @@
 """What single ops save and read in backward, and what a recomputed region moves again."""
 
+from dataclasses import replace
+
 from sympy import Integer
 
 from symbolic_cost.conventions.presets import EXACT
@@ -48,8 +50,8 @@ def test_a_region_gathers_again_what_it_keeps_in_shards():
     """The shard that comes into a region is kept, so the gather inside of it runs again."""
     ops = (
         pointwise("before", "x[b r] -> shard[b r]", "relu"),
-        view("core.gather", "shard[b r] -> full[b l]"),
-        pointwise("core.act", "full[b l] -> y[b l]", "relu"),
+        replace(view("gather", "shard[b r] -> full[b l]"), core="core"),
+        replace(pointwise("act", "full[b l] -> y[b l]", "relu"), core="core"),
         view("after", "y[b l] -> z[b r]"),
     )
     sizes = {"b": Integer(2), "r": Integer(4), "l": Integer(4)}
@@ -63,7 +65,7 @@ def test_a_region_gathers_again_what_it_keeps_in_shards():
 
 def test_what_leaves_a_region_is_not_moved_again():
     ops = (
-        einsum("core.up", "x[b e], *w[e f] -> u[b f]"),
+        replace(einsum("up", "x[b e], *w[e f] -> u[b f]"), core="core"),
         pointwise("act", "u[b f] -> y[b f]", "relu"),
     )
     sizes = {"b": Integer(2), "e": Integer(4), "f": Integer(4)}

@@ -1,0 +1,1 @@
+"""Programs: costs as one graph of shared operations, evaluated exactly, in floats and in arrays."""

@@ -1,0 +1,180 @@
+"""Many configurations at once: the steps of a tape on float64 arrays, in buffers bound beforehand.
+
+Never int64, in which 12288**6 is silently 0. Every bit is that of the steps on Python floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.program import scalars
+from symbolic_cost.program.tape import Tape
+
+Floats = NDArray[np.float64]
+
+CHUNK = 8192
+"""Configurations evaluated at a time, so that the buffers stay in the cache."""
+
+
+def evaluated(tape: Tape, values: Mapping[str, Floats], size: int) -> dict[str, Floats]:
+    """Return the outputs of many configurations.
+
+    Args:
+        tape: to run.
+        values: by input, an array of one dimension, or of none where it is one number for all.
+        size: length of the arrays.
+    """
+    results = {name: np.empty(size) for name in tape.outputs}
+    run = Flat(tape, frozenset(n for n in tape.inputs if values[n].ndim), min(size, CHUNK))
+    for start in range(0, size, CHUNK):
+        stop = min(start + CHUNK, size)
+        found = run(
+            {
+                name: values[name][start:stop] if values[name].ndim else values[name]
+                for name in tape.inputs
+            }
+        )
+        for name, array in results.items():
+            array[start:stop] = found[name]
+    return results
+
+
+class Flat:
+    """A tape bound to buffers; a call fills them and returns views that the next call overwrites.
+
+    Args:
+        tape: to run.
+        varying: inputs that are arrays; the others are one number for all.
+        size: most elements of an array.
+    """
+
+    def __init__(self, tape: Tape, varying: frozenset[str], size: int) -> None:
+        self._tape, self._varying, self._size = tape, varying, size
+        mask = sum(1 << place for place, name in enumerate(tape.inputs) if name in varying)
+        self._moves = [bool(own & mask) for own in tape.masks]
+        self._fixed: tuple[float, ...] | None = None
+        self._calls: list[Callable[[], object]] = []
+        self._registers: list[Any] = []
+
+    def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an array, or a number where no array matters, by output.
+
+        Args:
+            values: by input; arrays of one length, at most the size.
+        """
+        fixed = tuple(float(values[n]) for n in self._tape.inputs if n not in self._varying)
+        if self._fixed != fixed:
+            self._bind(fixed)
+        length = self._size
+        for place, name in enumerate(self._tape.inputs):
+            if name in self._varying:
+                length = len(values[name])
+                self._registers[place][:length] = values[name]
+        with np.errstate(all="ignore"):  # cases that are not chosen
+            for call in self._calls:
+                call()
+        return {
+            name: self._registers[place][:length] if self._moves[place] else self._registers[place]
+            for name, place in self._tape.outputs.items()
+        }
+
+    def _bind(self, fixed: tuple[float, ...]) -> None:
+        """Compute what no array moves, and bind the rest to buffers."""
+        tape, numbers = self._tape, iter(fixed)
+        registers: list[Any] = [
+            np.ones(self._size) if name in self._varying else next(numbers) for name in tape.inputs
+        ]
+        registers += [scalars.rounded(one) for one in tape.constants]
+        last = _last_use(tape)
+        free: list[Floats] = []
+        self._calls = []
+        for place, (kind, taken) in enumerate(tape.steps, tape.first):
+            if not self._moves[place]:
+                registers.append(scalars.FLOAT[kind](*(registers[one] for one in taken)))
+                continue
+            over = {one for one in taken if last[one] == place and one >= len(tape.inputs)}
+            ended = [registers[one] for one in over if self._moves[one]]
+            early = [] if kind in OWN_BUFFER else ended
+            free += early
+            out = free.pop() if free else np.empty(self._size)
+            free += [] if early else ended
+            self._calls.append(call_of(kind, [registers[one] for one in taken], out))
+            registers.append(out)
+        self._fixed, self._registers = fixed, registers
+
+
+def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]:
+    """Return one step, bound to its operands and its result."""
+    operands = [np.asarray(one, dtype=np.float64) for one in operands]
+    if kind == "inv":
+        return partial(np.divide, 1.0, operands[0], out=out)
+    if kind in UFUNCS:
+        return partial(UFUNCS[kind], *operands, out=out)
+    return partial(_CALLS[kind], *operands, out)
+
+
+def _last_use(tape: Tape) -> list[float]:
+    last: list[float] = [-1] * len(tape.masks)
+    for place, (_, taken) in enumerate(tape.steps, tape.first):
+        for one in taken:
+            last[one] = place
+    for one in tape.outputs.values():
+        last[one] = math.inf
+    return last
+
+
+def _select(bracket: Floats, one: Floats, other: Floats, out: Floats) -> None:
+    np.copyto(out, other)
+    np.copyto(out, one, where=bracket != 0)
+
+
+def _log2(value: Floats, out: Floats) -> None:
+    """Take the steps of `scalars` on arrays."""
+    part, exponent = np.frexp(value)
+    small = part < scalars.HALF_ROOT
+    part = np.where(small, 2 * part, part)
+    ratio = (part - 1.0) / (part + 1.0)
+    square = ratio * ratio
+    found = np.full_like(square, scalars.LOG2_TERMS[-1])
+    for term in scalars.LOG2_TERMS[-2::-1]:
+        found = found * square + term
+    found = (exponent - small) + ratio * found
+    inside = (value > 0) & (value < math.inf)
+    np.copyto(out, np.where(inside, found, np.where(value == math.inf, math.inf, math.nan)))
+
+
+def _exp2(value: Floats, out: Floats) -> None:
+    inside = np.abs(value) < scalars.LARGEST_POWER
+    kept = np.where(inside, value, 0.0)
+    exponent = np.floor(kept + 0.5)
+    rest = kept - exponent
+    found = np.full_like(rest, scalars.EXP2_TERMS[-1])
+    for term in scalars.EXP2_TERMS[-2::-1]:
+        found = found * rest + term
+    found = np.ldexp(found, exponent.astype(np.int32))
+    beyond = np.where(value > 0, math.inf, np.where(np.isnan(value), math.nan, 0.0))
+    np.copyto(out, np.where(inside, found, beyond))
+
+
+UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "sqrt": np.sqrt,
+}
+_CALLS: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
+OWN_BUFFER = frozenset(_CALLS)
+"""Kinds whose result may not lie where their operands do."""

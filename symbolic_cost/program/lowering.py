@@ -1,0 +1,215 @@
+"""Programs of SymPy's expressions: what SymPy wrote, and nothing that it decided.
+
+>>> from symbolic_cost.symbols import V, m1
+>>> program = lowered({"rows": ceiling(V / m1)})
+>>> program.inputs, program.exact({"V": 525, "m1": 75})
+(('V', 'm1'), {'rows': 7})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import sympy
+from sympy import Basic, Expr, ceiling
+
+from symbolic_cost import extrema
+from symbolic_cost.errors import InputError
+from symbolic_cost.program.exact import LN2, UNDEFINED, Number
+from symbolic_cost.program.graph import Graph
+from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.symbols import GLOSSARY, Active, named
+
+COMPILED = (
+    "symbols of the glossary, arithmetic, powers, log, Max, Min, ceiling and Piecewise are compiled"
+)
+
+
+def lowered(
+    definitions: Mapping[str, Expr],
+    outputs: Iterable[str] | None = None,
+    values: Mapping[str, Number] | None = None,
+    first: Iterable[str] = (),
+) -> Program:
+    """Return the program of expressions, each in symbols and in `named` earlier ones.
+
+    Args:
+        definitions: expression by name.
+        outputs: names of those that are results; all unless given.
+        values: exact numbers of some symbols, put in at once; cheaper than binding later.
+        first: symbols in whose order it is evaluated, before the others in the glossary's order.
+
+    Raises:
+        InputError: everything that an expression holds and a program cannot.
+    """
+    order = {name: GLOSSARY[name].integer for name in (*first, *GLOSSARY)}
+    lowering = Lowering(Graph(order), values or {})
+    nodes: dict[str, int] = {}
+    problems: list[str] = []
+    for name, expr in definitions.items():
+        nodes[name] = lowering.node(expr)
+        lowering.known[named(name)] = nodes[name]
+        problems += [f"{name!r} holds {text}: {COMPILED}" for text in lowering.refused]
+        lowering.refused.clear()
+    if problems:
+        raise InputError(problems)
+    wanted = definitions if outputs is None else outputs
+    return of_graph(lowering.graph, {name: nodes[name] for name in wanted})
+
+
+class Lowering:
+    """Expressions put into a graph.
+
+    Args:
+        graph: to add to; with all symbols that are met.
+        values: exact number by name of a symbol.
+
+    Attributes:
+        known: node by expression; `named` symbols of intermediate results are put here.
+        refused: what was met and cannot be lowered.
+    """
+
+    def __init__(self, graph: Graph, values: Mapping[str, Number]) -> None:
+        self.graph = graph
+        self.known: dict[Basic, int] = {}
+        self.refused: dict[str, None] = {}
+        for name in graph.symbols:
+            number = values.get(name)
+            node = graph.symbol(name) if number is None else graph.number(number)
+            self.known[GLOSSARY[name].symbol] = node
+
+    def node(self, expr: Basic) -> int:
+        """Return the node of an expression; note what is not understood."""
+        found = self.known.get(expr)
+        if found is None:
+            lower = _RULES.get(type(expr))
+            if lower is None:
+                self.refused[str(expr)] = None
+                return self.graph.number(0)
+            found = self.known[expr] = lower(self, expr)
+        return found
+
+    def nodes(self, exprs: Iterable[Basic]) -> list[int]:
+        """Return the nodes of expressions."""
+        return [self.node(expr) for expr in exprs]
+
+
+def _number(value: Expr) -> Number:
+    above, below = int(value.p), int(value.q)
+    return above if below == 1 else Fraction(above, below)
+
+
+def _add(low: Lowering, expr: Expr) -> int:
+    terms: list[tuple[int, Number]] = []
+    constant: Number = 0
+    for term in expr.args:
+        if term.is_Rational:
+            constant = constant + _number(term)
+        else:
+            terms.append((low.node(term), 1))
+    return low.graph.sum(terms, constant)
+
+
+def _mul(low: Lowering, expr: Expr) -> int:
+    args = list(expr.args)
+    number: Number = 1
+    factors: list[tuple[int, int]] = []
+    if _PER_LN2 in args:
+        logarithm = next((one for one in args if type(one) is sympy.log), None)
+        if logarithm is not None:
+            args.remove(_PER_LN2)
+            args.remove(logarithm)
+            factors.append((low.graph.log2(low.node(logarithm.args[0])), 1))
+    for factor in args:
+        if factor.is_Rational:
+            number = number * _number(factor)
+        elif factor.is_Pow and factor.exp.is_Integer:
+            factors.append((low.node(factor.base), int(factor.exp)))
+        else:
+            factors.append((low.node(factor), 1))
+    return low.graph.product(factors, number)
+
+
+def _pow(low: Lowering, expr: Expr) -> int:
+    graph, base = low.graph, low.node(expr.base)
+    if expr.exp.is_Integer:
+        return graph.product([(base, int(expr.exp))])
+    if expr.exp.is_Rational and expr.exp.q == 2:  # noqa: PLR2004 - a root
+        return graph.product([(graph.square_root(base), int(expr.exp.p))])
+    return graph.exp2(graph.product([(low.node(expr.exp), 1), (graph.log2(base), 1)]))
+
+
+def _log(low: Lowering, expr: Expr) -> int:
+    return low.graph.product([(low.graph.log2(low.node(expr.args[0])), 1)], LN2)
+
+
+def _exp(low: Lowering, expr: Expr) -> int:
+    return low.graph.exp2(low.graph.product([(low.node(expr.args[0]), 1)], 1 / LN2))
+
+
+def _piecewise(low: Lowering, expr: Expr) -> int:
+    found = low.graph.number(UNDEFINED)
+    for value, condition in reversed(expr.args):
+        found = low.graph.select(low.node(condition), low.node(value), found)
+    return found
+
+
+def _not(graph: Graph, bracket: int) -> int:
+    return graph.sum([(bracket, -1)], 1)
+
+
+def _equal(low: Lowering, expr: Basic) -> int:
+    one, other = low.nodes(expr.args)
+    graph = low.graph
+    return graph.product([(graph.at_least(one, other), 1), (graph.at_least(other, one), 1)])
+
+
+def _compared(strict: bool, turned: bool) -> Callable[[Lowering, Basic], int]:  # noqa: FBT001
+    def rule(low: Lowering, expr: Basic) -> int:
+        pair = low.nodes(expr.args[::-1] if turned else expr.args)
+        return low.graph.more(*pair) if strict else low.graph.at_least(*pair)
+
+    return rule
+
+
+def _extremum(kind: str) -> Callable[[Lowering, Basic], int]:
+    return lambda low, expr: low.graph.extremum(kind, low.nodes(expr.args))
+
+
+def _rational(low: Lowering, expr: Expr) -> int:
+    return low.graph.number(_number(expr))
+
+
+_RULES: dict[type[Any], Callable[[Lowering, Any], int]] = {
+    sympy.Add: _add,
+    sympy.Mul: _mul,
+    sympy.Pow: _pow,
+    sympy.log: _log,
+    sympy.exp: _exp,
+    sympy.Piecewise: _piecewise,
+    ceiling: lambda low, expr: low.graph.ceiling(low.node(expr.args[0])),
+    sympy.floor: lambda low, expr: low.graph.floor(low.node(expr.args[0])),
+    Active: lambda low, expr: low.graph.active(low.node(expr.args[0])),
+    extrema.AtLeast: _compared(strict=False, turned=False),
+    extrema.Choice: lambda low, expr: low.graph.select(*low.nodes(expr.args)),
+    sympy.Ge: _compared(strict=False, turned=False),
+    sympy.Le: _compared(strict=False, turned=True),
+    sympy.Gt: _compared(strict=True, turned=False),
+    sympy.Lt: _compared(strict=True, turned=True),
+    sympy.Eq: _equal,
+    sympy.Ne: lambda low, expr: _not(low.graph, _equal(low, expr)),
+    sympy.And: lambda low, expr: low.graph.extremum("min", low.nodes(expr.args)),
+    sympy.Or: lambda low, expr: low.graph.extremum("max", low.nodes(expr.args)),
+    sympy.Not: lambda low, expr: _not(low.graph, low.node(expr.args[0])),
+    type(sympy.true): lambda low, _: low.graph.number(1),
+    type(sympy.false): lambda low, _: low.graph.number(0),
+    **dict.fromkeys((extrema.Max, sympy.Max), _extremum("max")),
+    **dict.fromkeys((extrema.Min, sympy.Min), _extremum("min")),
+    **dict.fromkeys(
+        (sympy.Integer, sympy.Rational, *map(type, (sympy.S.Zero, sympy.S.One))), _rational
+    ),
+    **dict.fromkeys(map(type, (sympy.S.NegativeOne, sympy.S.Half)), _rational),
+}
+_PER_LN2 = 1 / sympy.log(2)

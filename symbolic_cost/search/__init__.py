@@ -1,0 +1,1 @@
+"""Many jobs at once: sweeps of numbers, searches over strategies, inverse questions."""

@@ -1,0 +1,149 @@
+"""A job priced once for all its numbers: step, memory and legality as one program.
+
+What changes which rows exist is structure, and has a program of its own; degrees, microbatches and
+sizes are numbers of it. A program is kept on disk, so that the next search need not derive it.
+
+For example the step of tp=8,dp=4 and that of tp=2,dp=64 are one program in m1 and dp; that of
+dp=64 alone is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import blake2b
+from math import prod
+
+from sympy import Expr
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.ledger import Condition, Split
+from symbolic_cost.parallel.memory import moments
+from symbolic_cost.program.graph import Graph
+from symbolic_cost.program.lowering import Lowering
+from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.program.stored import kept
+from symbolic_cost.symbols import GLOSSARY, exact, named
+from symbolic_cost.systems.step import RESULTS, STEP_PARTS
+
+MEMORY = "memory"
+"""Output: the most that one rank of any stage holds at any moment [byte]."""
+
+TIMES = tuple(dict.fromkeys((*RESULTS, *STEP_PARTS)))
+"""Outputs of a step: parts [s], rates, and shares."""
+
+LEGAL = "legal: "
+"""Outputs that begin so are one where a condition is met; the rest of the name says which."""
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The program of one structure.
+
+    Args:
+        setup: degrees as symbols.
+        program: outputs TIMES where the setup names a machine, MEMORY, and conditions.
+    """
+
+    setup: Setup
+    program: Program
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What numbers must meet, in words."""
+        return tuple(n.removeprefix(LEGAL) for n in self.program.outputs if n.startswith(LEGAL))
+
+
+def priced(setup: Setup, free: Collection[str] = ()) -> Priced:
+    """Return the program of a setup's structure.
+
+    Args:
+        setup: its degrees count as symbols, but for those that are a class of their own (1, and 2
+            stages).
+        free: names of symbols that stay symbols though the setup has numbers for them.
+
+    Raises:
+        InputError: names without a symbol, or a strategy that does not go with the model.
+    """
+    own = structure_of(setup)
+    numbers = {name: number for name, number in own.values.items() if name not in free}
+    return Priced(own, kept(_about(own, numbers), lambda: _derived(own, numbers)))
+
+
+def structure_of(setup: Setup) -> Setup:
+    """Return a setup with a symbol for every degree and count whose number is no structure."""
+    degrees = {
+        s.name for d in setup.placed.degrees.values() for e in d for s in exact(e).free_symbols
+    }
+    numbers = {
+        name: number for name, number in setup.numbers.items() if name not in {*degrees, "M", "B"}
+    }
+    training = replace(setup.trained, microbatches=exact(GLOSSARY["M"].symbol))
+    return replace(
+        setup,
+        strategy=setup.placed,
+        numbers=numbers,
+        training=training,
+        global_batch=None,
+        precise=True,
+    )
+
+
+def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str:
+    """Describe everything that a program rests on."""
+    model = setup.model
+    parts = blake2b(repr((model.parts, model.axes)).encode(), digest_size=16).hexdigest()
+    sizes = sorted((axis, str(size)) for axis, size in model.sizes.items())
+    held = (
+        parts,
+        sizes,
+        sorted(map(str, model.padded)),
+        str(setup.strategy),
+        sorted(numbers.items()),
+    )
+    return repr((*held, setup.training, setup.machine, setup.methods, setup.attention))
+
+
+def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
+    chain = None if setup.machine is None else Timed(setup).step.chain
+    stages = {stage: replace(setup, stage=stage).memory_rows for stage in setup.structure.stages}
+    conditions = dict.fromkeys(c for table in stages.values() for c in table.conditions)
+    graph = Graph({name: entry.integer for name, entry in GLOSSARY.items()})
+    low = Lowering(graph, numbers)
+    nodes: dict[str, int] = {}
+    for name, expr in ({} if chain is None else chain.definitions).items():
+        nodes[name] = low.known[named(name)] = low.node(expr)
+    outputs = {name: nodes[name] for name in TIMES if name in nodes}
+    peaks = [low.node(size) for table in stages.values() for size in moments(table).values()]
+    outputs[MEMORY] = graph.extremum("max", peaks)
+    for label, node in _legal(low, conditions):
+        outputs[LEGAL + label] = node
+    if low.refused:
+        raise InputError([f"{text} has no place in a program" for text in low.refused])
+    return of_graph(graph, outputs)
+
+
+def _legal(low: Lowering, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:
+    """Yield what numbers must meet, in words, and the node that is one where they do."""
+    graph = low.graph
+    for one in conditions:
+        if isinstance(one, Split):
+            degree = prod((exact(d) for _, d in one.degrees), start=exact(1))
+            node = _whole(low, exact(one.size), degree)
+            by = " and ".join(mesh for mesh, _ in one.degrees)
+            label = f"{one.path}: {one.axis} is divisible by {by}" if by else f"{one.axis} is whole"
+        else:
+            node = graph.at_least(low.node(one.size), low.node(one.least))
+            label = f"{one.what}: {one.because}"
+        if graph.value(node) != 1:
+            yield label, node
+
+
+def _whole(low: Lowering, size: Expr, degree: Expr) -> int:
+    """Return the node that is one where a quotient is a whole number."""
+    graph = low.graph
+    quotient = graph.over(low.node(size), low.node(degree))
+    return graph.at_least(graph.floor(quotient), quotient)
