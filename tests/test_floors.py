@@ -19,7 +19,7 @@ FLOORS = (
     ("analysis", "importers"),
     ("numeric", "emit"),
     ("jobs",),
-    ("search",),
+    ("explore",),
     ("published",),
     ("cli",),
 )

@@ -16,8 +16,8 @@ from symbolic_cost.errors import InputError, SymbolicCostError, looked_up
 from symbolic_cost.jobs.build import setup as make_setup
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.search.priced import LEGAL, MEMORY, Priced, priced, structure_of
-from symbolic_cost.search.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
+from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced, structure_of
+from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
 from symbolic_cost.systems.step import STEP_PARTS
 
 if TYPE_CHECKING:
