@@ -9,8 +9,6 @@ After the role may stand the copy: a layer gives positions several names because
 some of them and not others (Megatron's sequence parallelism splits residual positions alone).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Named costs: what users ask for by one word, as a selection of rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from sympy import Add, Expr

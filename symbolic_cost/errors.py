@@ -11,8 +11,6 @@
 Every refusal of an input lists all that is wrong with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType

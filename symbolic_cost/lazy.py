@@ -1,7 +1,5 @@
 """Tables whose entries are made when they are first looked up: loading a module makes none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Files of users: read whole, in bounded time and memory, or refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Publications and public tools that formulas, sizes and conventions point at."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.reading import package_data

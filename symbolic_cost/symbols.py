@@ -4,8 +4,6 @@ Counts and sizes are positive integers; rates, times and element sizes are posit
 The order of this file is the order in which factors are printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal

@@ -3,8 +3,6 @@
 Symbols are treated as positive reals here, though they count things.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias

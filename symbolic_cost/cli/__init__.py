@@ -3,8 +3,6 @@
 Nothing here imports SymPy until a command runs, so that `--help` answers at once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from functools import partial

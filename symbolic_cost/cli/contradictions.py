@@ -1,7 +1,5 @@
 """Options that contradict each other, or that a command would not read: refused, not ignored."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

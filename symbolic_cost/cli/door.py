@@ -3,8 +3,6 @@
 0: all was written. 1: the output could not be written. 2: refused. 130: interrupted.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

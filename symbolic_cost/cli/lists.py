@@ -1,7 +1,5 @@
 """`symbolic-cost symbols`, `conventions`, ...: what there is, with meaning and source."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import click

@@ -1,7 +1,5 @@
 """Commands about what there is: models, machines, schedules, launch files, publications."""
 
-from __future__ import annotations
-
 import click
 
 from symbolic_cost.cli.options import Output, output

@@ -1,7 +1,5 @@
 """What frameworks' counters count, and the rules of thumb of papers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer, Lambda

@@ -1,7 +1,5 @@
 """The presets: one bundle of answers per publication or common use, as data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer

@@ -6,8 +6,6 @@ of Hugging Face) are not seen and cost nothing. Where product and bias are one c
 the bias are counted once. It counts forward; backward is defined as twice that.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Expr, Integer, Lambda

@@ -4,8 +4,6 @@ Tools disagree about definitions before they disagree about numbers, so no answe
 a preset is passed to every cost and travels with the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

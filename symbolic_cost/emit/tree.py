@@ -1,7 +1,5 @@
 """Nested totals: what each part of a model costs, and its share of the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """The formats that are understood, as formats.toml has them: which key means what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """From launch files to a recipe: formats told apart by their keys, several files joined."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a reader must know of a number: the header of every table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sympy import Expr, Integer

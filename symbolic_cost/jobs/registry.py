@@ -9,8 +9,6 @@ package. What is registered is found wherever the library's own names are. For e
     sc.register_model("tiny", lambda: sc.GPT(n_layers=2).model(), {"b": 1, "l": 128, "e": 64})
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib.metadata import entry_points

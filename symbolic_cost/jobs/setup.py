@@ -5,8 +5,6 @@ the axes of the strategy, every data-parallel rank its microbatch, a stage its p
 derived with degrees as symbols, and numbers are bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

@@ -7,8 +7,6 @@ Positions have three names because sequence parallelism splits r, context parall
 splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 

@@ -4,8 +4,6 @@ A layer says what it does to the tensor at hand; the trail makes its axes. Every
 new axes: c channels, y and x positions, s and t the kernel, g groups, each with a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol

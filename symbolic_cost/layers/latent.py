@@ -8,8 +8,6 @@ A rank expands the latents of its own positions, so that keys and values are wha
 a decode step expands all latents of its cache, or none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Pooling layers of image networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.layers.conv import Maps, Trail

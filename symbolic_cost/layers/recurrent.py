@@ -4,8 +4,6 @@ Axes: b sequences, l positions, i inputs, o hidden width, m the same width one s
 n gates.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from symbolic_cost.axes import axes

@@ -4,8 +4,6 @@ Axes: b sequences, e embedding, h heads, d head width, n_rel buckets of distance
 residual, query and key positions are given, since an encoder and a decoder differ in length.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from symbolic_cost.axes import axes

@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, e embedding, unless others are given.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol

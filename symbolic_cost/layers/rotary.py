@@ -4,8 +4,6 @@ Axes: l positions, d head width, d_n its part without rotation, d_r its rotated 
 are given.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.axes import axes
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op

@@ -6,8 +6,6 @@ Axes: as in the layers; types token types, w width of the heads' hidden layers, 
 classes, one a single position.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import StrEnum
 

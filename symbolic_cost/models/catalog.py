@@ -1,7 +1,5 @@
 """Every named model: a family whose sizes are symbols, and presets that bind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module

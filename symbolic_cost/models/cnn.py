@@ -3,8 +3,6 @@
 Each is a chain of layers, named as torchvision names them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

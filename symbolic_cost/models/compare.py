@@ -1,7 +1,5 @@
 """The difference of two conventions for one model, as formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

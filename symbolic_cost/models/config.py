@@ -1,7 +1,5 @@
 """From a config.json to a model: the registry of families and the importer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module

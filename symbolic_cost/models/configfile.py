@@ -1,7 +1,5 @@
 """A config.json as read: its text, its values, and the line of every key."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Builders of the decoder families: from the fields of a configuration to traits and sizes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated

@@ -14,8 +14,6 @@ before and after every layer, its heads too, and has experts of which one sees e
 ['embedding', 'rotation', 'block', 'head']
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction

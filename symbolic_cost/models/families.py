@@ -4,8 +4,6 @@ A builder is a function of (Fields, Shape) named as "module:function" inside thi
 only the module of the family that is asked for is loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

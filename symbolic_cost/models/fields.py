@@ -3,8 +3,6 @@
 A builder asks for what its family needs; every problem is collected and told at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

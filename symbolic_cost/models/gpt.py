@@ -1,7 +1,5 @@
 """GPT: pre-norm transformer decoder with learned positions and a tied output head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr

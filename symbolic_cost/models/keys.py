@@ -3,8 +3,6 @@
 A key that a family does not read is refused if its name looks as if it changed a count.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Mamba: state-space layers with a selective scan."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer

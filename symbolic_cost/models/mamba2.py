@@ -1,7 +1,5 @@
 """Mamba-2: state-space layers whose scan runs in chunks of matrix products."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, ceiling

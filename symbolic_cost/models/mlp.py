@@ -1,7 +1,5 @@
 """A plain multi-layer perceptron: linear layers with an activation between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Expr, Integer

@@ -1,7 +1,5 @@
 """Published sizes of named models, read from the data files beside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

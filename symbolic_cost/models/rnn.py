@@ -1,7 +1,5 @@
 """Recurrent language models: embedding, recurrent layers, output head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Expr, Integer

@@ -1,7 +1,5 @@
 """Sizes of decoders: symbols unless given, and the size of every axis."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from fractions import Fraction
 

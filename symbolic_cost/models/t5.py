@@ -4,8 +4,6 @@ Axes: r, l, t positions of the source, o, m, u of the target (residual, queries,
 the layers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from sympy import Expr

@@ -3,8 +3,6 @@
 Axes: as in the layers; z classes, w width of the pooler, one a single position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum

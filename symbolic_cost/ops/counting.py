@@ -1,7 +1,5 @@
 """Work to FLOP and operands to bytes, for the local part of one rank under named conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from functools import singledispatchmethod
 

@@ -1,7 +1,5 @@
 """Contractions: the forward product and, over the same index space, every gradient product."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -3,8 +3,6 @@
 A kind says what its backward pass needs; the conventions say what it costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum

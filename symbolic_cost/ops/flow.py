@@ -4,8 +4,6 @@ One pass forward finds the state of every tensor, one pass backward that of ever
 ask the same table (`moves`). A collective is booked on the op that produced what moves.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

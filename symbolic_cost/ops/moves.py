@@ -10,8 +10,6 @@ forward state, so that all-gather and reduce-scatter, all-reduce and nothing, al
 all-to-all come out as each other's adjoints without being told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

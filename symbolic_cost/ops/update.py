@@ -5,8 +5,6 @@ op it says what it reads, writes and computes; what that costs on a rank follows
 For example Adam on *w[e f], its states in shards over 8 dp ranks, reads 1/8 of e f gradients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

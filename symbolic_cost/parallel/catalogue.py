@@ -17,8 +17,6 @@ For example, to split the head width, which leaves scores to be summed over rank
 matrices or scans positions and is not divided makes the strategy refuse the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

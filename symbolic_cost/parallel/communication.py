@@ -1,7 +1,5 @@
 """Communication of one step: collectives by group with counts, messages and bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Mul

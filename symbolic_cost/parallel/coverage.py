@@ -14,8 +14,6 @@ exempt (sp splits them); an LSTM's cell has batch, positions and features that r
 that tp could split: every rank would run all of it, and tp is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A pipeline: schedule, chunks, microbatches and layout, and the numbers that it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

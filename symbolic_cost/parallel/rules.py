@@ -1,7 +1,5 @@
 """Strategies that give some ops axes of their own; see `relabel`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

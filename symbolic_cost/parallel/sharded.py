@@ -1,7 +1,5 @@
 """What a weight has beside its gradient, in shards where ZeRO says so, and what updates it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

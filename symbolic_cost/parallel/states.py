@@ -1,7 +1,5 @@
 """What training keeps per parameter: precision policies and optimizers, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Algorithms that move data in steps: what one collective is made of, and its buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 

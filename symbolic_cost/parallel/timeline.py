@@ -1,7 +1,5 @@
 """When every stage of a pipeline runs what: the data of a drawing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What every published module offers, and the comparison with what was printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Departures of a publication: named changes of derived rows, declared where their rule stands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ The paper prints measured speed-ups alone, which no bound gives: they are listed
 Source: huang-2019, section 2 and Table 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any

@@ -7,8 +7,6 @@ Source: korthikanti-2022, Table 2 (Eq 1 to 6), Eq 7 to 9, Tables 3 and 5, sectio
 appendix B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache

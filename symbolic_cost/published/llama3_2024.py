@@ -3,8 +3,6 @@
 Source: grattafiori-2024, Table 4 (the first version of the text misprints a degree).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

@@ -8,8 +8,6 @@ Inputs are named as in this library or as in the paper's tables; see `Run.NAMES`
 Source: narayanan-2021, Eq 2 to 4, Tables 1 and 2, section 5.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Data of the publications: printed tables, texts and layouts in files of the package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

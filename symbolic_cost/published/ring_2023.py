@@ -6,8 +6,6 @@ while the next block arrives.
 Source: liu-2023, section 3 and Tables 1 and 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache

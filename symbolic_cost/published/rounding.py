@@ -1,7 +1,5 @@
 """Comparison of a printed number with one computed from other printed, hence rounded, numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product

@@ -5,8 +5,6 @@ Attention is declared with key/value heads; the all-to-alls follow from its plac
 Source: jacobs-2023, section 3.2; the log of pycomm-prefill for bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache

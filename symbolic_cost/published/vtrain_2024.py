@@ -8,8 +8,6 @@ published beside it (see `systems.calibration`), and `reports/accuracy` says how
 Source: vtrain-2024, tables of measured step times; full recomputation, 1F1B, fp16, f = 4 e.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

@@ -6,8 +6,6 @@ volumes from the collectives that the levels bring.
 Source: rajbhandari-2019, sections 3, 5, 7 and Tables 1 and 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from fractions import Fraction

@@ -7,8 +7,6 @@ does not print.
 Source: qi-2024, Tables 5 and 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

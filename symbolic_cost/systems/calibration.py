@@ -5,8 +5,6 @@ products that reach half of theirs, latencies of links, and how fast the host is
 has a number of its own.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

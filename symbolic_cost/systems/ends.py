@@ -1,7 +1,5 @@
 """What happens once per step: sums of gradients, clipping, optimizer, gathers of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sympy import Add, Expr, Integer, Mul

@@ -3,8 +3,6 @@
 Every number carries its source and what it includes; records are TOML files, see `records`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 

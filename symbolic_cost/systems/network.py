@@ -1,7 +1,5 @@
 """Networks: links, tiers of domains that they join, and where a group of ranks lies on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

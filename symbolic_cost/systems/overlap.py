@@ -1,7 +1,5 @@
 """Overlap of communication with computing: named answers to what of it is exposed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation

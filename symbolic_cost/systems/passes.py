@@ -1,7 +1,5 @@
 """Passes of one pipeline stage and microbatch, as definitions of a chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Ops on the roofline of a machine: the points, and the roofs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rates of a device, and rooflines: how its times for computing and for memory make one time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise

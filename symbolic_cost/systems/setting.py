@@ -1,7 +1,5 @@
 """What a step rests on: model, strategy, machine, and the named answers to how work takes time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Time of a training step: stages, schedule, exposed communication and optimizer as one chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Times of ops: rows of a cost table as definitions of a chain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What commands about schedules and machines print."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What commands about configurations and conventions print."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from symbolic_cost.analysis.forms import factored

@@ -6,8 +6,6 @@ totals, parameters and memory. The model is a chain of named definitions (`chain
 Source: lstm-roofline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache

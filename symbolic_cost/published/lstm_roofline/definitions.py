@@ -1,7 +1,5 @@
 """The model's definitions in the making: hardware, rooflines, matrix products and exchanges."""
 
-from __future__ import annotations
-
 from sympy import Add, Expr, Integer, Piecewise, ceiling, floor, log
 
 from symbolic_cost.extrema import AtLeast, Choice, Min

@@ -4,8 +4,6 @@ A number may be text, "37e-6" or "4*2^30", and may have a remark behind it in pa
 name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from decimal import Decimal

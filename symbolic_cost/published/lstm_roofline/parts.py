@@ -1,7 +1,5 @@
 """Times of the parts: cell, softmax, projection, embedding, and the gradients of their weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

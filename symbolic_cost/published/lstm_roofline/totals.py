@@ -1,7 +1,5 @@
 """Total time, parameters, memory and the time that a step may take."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sympy import And, Expr, Integer, Piecewise, floor

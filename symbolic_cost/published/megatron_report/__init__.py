@@ -7,8 +7,6 @@ named slip; without slips the same functions give the true figures.
 Source: megatron-report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

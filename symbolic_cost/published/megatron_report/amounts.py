@@ -3,8 +3,6 @@
 Where the report departs from what is derived, a slip says so; without slips amounts are true.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

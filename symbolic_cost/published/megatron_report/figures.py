@@ -1,7 +1,5 @@
 """Every figure of the report by name, as printed; the sections follow the report's order."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

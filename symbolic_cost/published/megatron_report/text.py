@@ -1,7 +1,5 @@
 """The report as text: data/megatron_report.toml holds the layout, figures fill it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from string import Formatter
 from typing import Any

@@ -11,8 +11,6 @@ product shows one element.
 Source: flops-profiler, README.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

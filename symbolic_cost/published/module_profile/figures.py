@@ -1,7 +1,5 @@
 """Every number of a profile, with the place where it is printed, and the report as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Profiles: parameters, multiply-accumulates, FLOP and, where given, latencies of every module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple

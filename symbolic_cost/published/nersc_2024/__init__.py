@@ -9,8 +9,6 @@ memory and messages in the units of element_size (GB), FLOP in those of flops_un
 Source: subramanian-2024-head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@
 charged to. `SLIPS` and `TIME_SLIPS` are departures that a corrected mode repairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

@@ -5,8 +5,6 @@ width, h heads, d head width, c the three of query, key and value. Norms stand a
 half; biases are ops of their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 

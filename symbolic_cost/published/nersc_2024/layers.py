@@ -1,7 +1,5 @@
 """Rows of the published tables, sums of what is counted, their times, and totals of a step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property

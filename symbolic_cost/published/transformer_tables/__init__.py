@@ -7,8 +7,6 @@ preset of conventions, a placement and a list of named slips (`slips`).
 Source: subramanian-2024; tables of commit cf96a49, code of 917b558, corrections of 80b63dc.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ulp

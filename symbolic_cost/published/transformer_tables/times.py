@@ -1,7 +1,5 @@
 """Inputs, and the time columns: a roofline per row, one link per row, nothing overlaps."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypeAlias
 
 from sympy import Expr, Integer, oo

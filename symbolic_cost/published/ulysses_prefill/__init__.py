@@ -8,8 +8,6 @@ the later log counts the perceptron without the factor 2 of a multiply-accumulat
 Source: pycomm-prefill.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod

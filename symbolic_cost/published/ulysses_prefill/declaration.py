@@ -4,8 +4,6 @@ The attention is that of ulysses-2023 with a key/value head per head. Axes of th
 tokens in shards, l tokens of one data-parallel group, e embedding, f width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction

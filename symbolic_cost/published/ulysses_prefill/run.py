@@ -3,8 +3,6 @@
 Memory is what is allocated, what is freed, and the running peak.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
