@@ -48,9 +48,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
 
     Returns:
         "speedup_bound".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     bound = speedup().xreplace(Run.accepted(inputs).bound("pp=K M"))
     return {"speedup_bound": float(value(bound))}

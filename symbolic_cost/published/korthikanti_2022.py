@@ -198,9 +198,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "sbhp (2 bytes, 2**30)" [GiB], "model_flop" and "hardware_flop" (Eq 7 and 8) [FLOP],
         "mfu_percent", "hfu_percent", "hfu_percent_once" (see `RECOMPUTED_PASSES`), and
         "throughput_increase_percent".
-
-    Raises:
-        InputError: every problem of the inputs; sizes that a degree does not divide.
     """
     given = Training.accepted(inputs)
     sizes = {name: getattr(given, name) for name in ("b", "l", "e", "h", "m1")}

@@ -44,9 +44,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, int | float]:
 
     Returns:
         "gpus", "tokens_per_batch", "bf16_mfu_percent".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     mesh = Strategy({name: (getattr(run, name),) for name in ("tp", "cp", "dp", "pp")})

@@ -149,9 +149,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         For a run params_billion, percent_peak, aggregate_pflops, flop_per_iteration [FLOP],
         iteration_s, days (of training on `tokens`) and days_for_300B_tokens, as far as the
         inputs determine them. For a budget days.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     if "P" in inputs:
         return {"days": number(_computed("eq4_days", Budget.accepted(inputs).numbers()))}

@@ -62,11 +62,7 @@ def minimal_block() -> Expr:
 
 
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
-    """Compute the least block and the least sequence per rank [1000 tokens].
-
-    Raises:
-        InputError: every problem of the inputs.
-    """
+    """Compute the least block and the least sequence per rank [1000 tokens]."""
     return {name: float(length) for name, length in _lengths(inputs).items()}
 
 

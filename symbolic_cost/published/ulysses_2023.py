@@ -116,9 +116,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     Returns:
         "aggregate_qkv", "aggregate_out", "per_link", "megatron_per_link" [element];
         "buffer_bytes" of one all-to-all of q and "sent_bytes" of all four [byte].
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     numbers = {k: Integer(run.h)} | run.bound("l e h s1 k")

@@ -76,9 +76,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, float]:
 
     Returns:
         "iteration_time_ms".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Measurement.accepted(inputs).run()
     (seconds,) = step_seconds([run], rates(cluster()))

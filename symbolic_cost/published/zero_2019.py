@@ -91,9 +91,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     Returns:
         "baseline", "P_os", "P_os+g", "P_os+g+p": model states per device [GB]; below
         "max_params_billion" the largest model; below "volume_elements" what a process sends.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     psi = _fraction(exact(run.psi))

@@ -76,11 +76,7 @@ def bubble_rate(name: str) -> Expr:
 
 
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
-    """Compute the bubble rates of every schedule that has a closed form [1].
-
-    Raises:
-        InputError: every problem of the inputs.
-    """
+    """Compute the bubble rates of every schedule that has a closed form [1]."""
     return {column: float(rate) for column, rate in _rates(inputs).items()}
 
 

@@ -45,9 +45,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, int | Fraction]:
 
     Returns:
         Numbers by name, in the units of the log.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = accepted(inputs)
     found = {**run.numbers(), **chain(run).evaluate(run.numbers(glossary=True))}

@@ -27,9 +27,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     Args:
         inputs: hidden, seq, micro_batch, global_batch, layers, heads, tp, pp, gpus_per_node,
             nodes, vocab, vocab_multiple, precision ("bf16", "fp16" or "fp32").
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     amounts = Amounts(Run.accepted(inputs))
     return {**figures(amounts), "derived": _derived(amounts)}
@@ -41,9 +38,6 @@ def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
     Args:
         inputs: as for `evaluate`.
         corrected: whether the true figures follow, with the reason of every difference.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     printed = figures(Amounts(run))

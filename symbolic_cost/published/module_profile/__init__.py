@@ -122,11 +122,7 @@ class Printed:
         return {**data["inputs"], "latencies": measured}
 
     def profile(self, inputs: Mapping[str, Any]) -> Profile:
-        """Profile a model of any sizes.
-
-        Raises:
-            InputError: every problem of the inputs.
-        """
+        """Profile a model of any sizes."""
         shape = self.shape.accepted(inputs)
         pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in self.sizes.split()]
         return profile(
@@ -185,9 +181,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     Args:
         inputs: "bert" and "gpt2", each as the shape of that name takes them; or those of one
             alone, a BERT if there are token types T.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     if {"b", "l", "e"} <= set(inputs):
         return (bert if "T" in inputs else gpt2).evaluate(inputs)

@@ -280,9 +280,6 @@ def named_profile(
         seq: tokens of each sequence; those of the preset unless given.
         measured: as `latencies` reads them, or the path of a JSON file that holds them.
         version: of the profiler.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     problems = Problems()
     problems.found += [

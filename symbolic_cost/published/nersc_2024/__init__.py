@@ -39,9 +39,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         "layers", one record per row of one block and microbatch, and "totals" of one step.
-
-    Raises:
-        InputError: every problem of the inputs; sizes that a degree does not divide.
     """
     given = StepInputs.accepted(inputs)
     timed = Timed(given)

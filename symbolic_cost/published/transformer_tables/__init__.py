@@ -67,9 +67,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         Rows of the tables "mlp" and "sa" by printed column, blank cells as None, and their
         "totals" over rows and depth: FLOP and bytes in the units of flops_units and
         element_size (Tera-operations and GB unless given), times in ms.
-
-    Raises:
-        InputError: every problem of the inputs; sizes that a degree does not divide.
     """
     given = TableInputs.accepted(inputs)
     table = bind(derived(given.variant, sequence=given.sequence_degree > 1), given.numbers())

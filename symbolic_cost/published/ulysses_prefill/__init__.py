@@ -32,9 +32,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         inputs: N, d, h, P, TP, DP, L, d_ff, nbytes, rank; optionally log (commit of the log:
             "3b1a699", "d7a62c8" or "5e270bf"), allocator ("caching" or "payload") and
             workspace [byte].
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     memory = _memory(run)
