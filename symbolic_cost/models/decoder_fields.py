@@ -3,8 +3,7 @@
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoder import Decoder
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.keys import ALIASES
+from symbolic_cost.models.fields import ALIASES, Fields
 from symbolic_cost.models.kinds import Sparse
 from symbolic_cost.models.plan import Plan
 

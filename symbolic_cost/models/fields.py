@@ -3,13 +3,30 @@
 A builder asks for what its family needs; every problem is collected and told at once.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.models.configfile import Document
-from symbolic_cost.models.keys import ALIASES, may_change_cost
+from symbolic_cost.reading import package_data
+
+_KEYS = package_data("models/keys.toml")
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    name: tuple(others) for name, others in _KEYS["aliases"].items()
+}
+"""Other names of a field, as families write them."""
+
+_costless = re.compile("|".join(name for names in _KEYS["costless"].values() for name in names))
+_structural = re.compile("|".join(_KEYS["structural"]["parts"]))
+
+
+def may_change_cost(key: str) -> bool:
+    """Return whether the name of a key that is not read looks as if it changed a count."""
+    return _structural.search(key) is not None and _costless.fullmatch(key) is None
+
 
 LARGEST_SIZE = 10**12
 """Largest size that is accepted: beyond every model, so more is a slip."""

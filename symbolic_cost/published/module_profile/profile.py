@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
-from symbolic_cost.conventions.profilers import (
+from symbolic_cost.conventions.frameworks import (
     FLOPS_PROFILER,
     FLOPS_PROFILER_2021,
     FLOPS_PROFILER_2021_MACS,
