@@ -7,16 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sympy import (
-    Add,
-    Derivative,
-    Expr,
-    Integer,
-    Mul,
-    Number,
-    Subs,
-    Symbol,
-)
+from sympy import Add, Derivative, Expr, Integer, Mul, Number, Subs, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in, terms

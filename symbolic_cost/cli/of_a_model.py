@@ -21,14 +21,7 @@ _COLUMNS = "flops_fwd,flops_bwd,params,saved,comm"
 @click.option("--only", type=click.Choice(["formulas", "values"]), help="Leave the other out.")
 @costing
 @output
-def table(
-    *,
-    model: str,
-    columns: str,
-    only: str | None,
-    choices: Choices,
-    out: Output,
-) -> None:
+def table(*, model: str, columns: str, only: str | None, choices: Choices, out: Output) -> None:
     """Tabulate the costs of MODEL per op: formulas, and values where sizes are known.
 
     For example: symbolic-cost table gpt3-175b --strategy tp --set tp=4
@@ -99,14 +92,7 @@ def _document(
 @click.option("--phase", help="fwd, bwd, recompute, train or step.")
 @costing
 @output
-def tree(
-    *,
-    model: str,
-    cost: str,
-    phase: str | None,
-    choices: Choices,
-    out: Output,
-) -> None:
+def tree(*, model: str, cost: str, phase: str | None, choices: Choices, out: Output) -> None:
     """Nest the totals of a cost by the parts of MODEL, with their shares.
 
     For example: symbolic-cost tree gpt3-175b --of flops
@@ -124,13 +110,7 @@ def tree(
 @costing
 @output
 def scale(
-    *,
-    cost: str,
-    model: str,
-    wrt: str,
-    point: str | None,
-    choices: Choices,
-    out: Output,
+    *, cost: str, model: str, wrt: str, point: str | None, choices: Choices, out: Output
 ) -> None:
     """Derivative, elasticity and leading term of a cost, and where attention meets the MLP.
 
@@ -292,13 +272,7 @@ def count(*, config: str, batch: int, seq: int, conventions: str, out: Output) -
 )
 @output
 def profile(
-    *,
-    model: str,
-    batch: int,
-    seq: int | None,
-    latencies: str | None,
-    profiler: str,
-    out: Output,
+    *, model: str, batch: int, seq: int | None, latencies: str | None, profiler: str, out: Output
 ) -> None:
     """Profile MODEL, a name or a config.json: parameters, MACs and FLOP of every module.
 

@@ -134,12 +134,7 @@ def compare_conventions(
 @output
 @click.pass_context
 def reproduce(
-    ctx: click.Context,
-    name: str,
-    inputs: str | None,
-    *,
-    formulas: bool,
-    out: Output,
+    ctx: click.Context, name: str, inputs: str | None, *, formulas: bool, out: Output
 ) -> None:
     """Reproduce the publication NAME: published, computed, match.
 

@@ -73,10 +73,7 @@ TORCH_AUTOGRAD_SINGLE = replace(
     name="torch-autograd-fp32",
     meaning="what PyTorch keeps for backward, in single precision",
     sizes=ElementSizes(
-        value=Integer(4),
-        cast=Integer(0),
-        weight=Integer(4),
-        weight_gradient=Integer(4),
+        value=Integer(4), cast=Integer(0), weight=Integer(4), weight_gradient=Integer(4)
     ),
 )
 
@@ -193,10 +190,5 @@ FLOPS_PROFILER_2021_MACS = replace(
     contraction_kinds={"conv": Lambda(n, n + 1)},
 )
 
-PROFILERS = (
-    FLOPS_PROFILER,
-    FLOPS_PROFILER_MACS,
-    FLOPS_PROFILER_2021,
-    FLOPS_PROFILER_2021_MACS,
-)
+PROFILERS = (FLOPS_PROFILER, FLOPS_PROFILER_MACS, FLOPS_PROFILER_2021, FLOPS_PROFILER_2021_MACS)
 """The presets of this module."""

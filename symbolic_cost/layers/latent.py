@@ -106,10 +106,7 @@ class LatentAttention:
                 laid="r_kv d_r",
             ),
             pointwise(
-                "join",
-                "latents[b t r_kv], shared[b t d_r] -> keys[b t d]",
-                "copy",
-                laid="r_kv d_r",
+                "join", "latents[b t r_kv], shared[b t d_r] -> keys[b t d]", "copy", laid="r_kv d_r"
             ),
             *latents,
             einsum("v_up", "latent.context[b l k g r_kv], *w[r_kv k d_v] -> context[b l k g d_v]"),

@@ -95,9 +95,7 @@ def alexnet(classes: int) -> Chain:
             ),
             "avgpool": AdaptiveMean(6),
             "classifier": chain(
-                *(Dropout(), Linear(4096), relu),
-                *(Dropout(), Linear(4096), relu),
-                Linear(classes),
+                *(Dropout(), Linear(4096), relu), *(Dropout(), Linear(4096), relu), Linear(classes)
             ),
         }
     )
@@ -116,9 +114,7 @@ def vgg16(classes: int) -> Chain:
             "features": chain(*features),
             "avgpool": AdaptiveMean(7),
             "classifier": chain(
-                *(Linear(4096), relu, Dropout()),
-                *(Linear(4096), relu, Dropout()),
-                Linear(classes),
+                *(Linear(4096), relu, Dropout()), *(Linear(4096), relu, Dropout()), Linear(classes)
             ),
         }
     )

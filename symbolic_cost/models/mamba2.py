@@ -121,10 +121,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     made = Mamba2(
         b=shape.b,
         l=shape.l,
-        layer=Duality(
-            form=Form.CHUNKED if shape.c == 0 else Form.STEPS,
-            bias=biases(fields),
-        ),
+        layer=Duality(form=Form.CHUNKED if shape.c == 0 else Form.STEPS, bias=biases(fields)),
         tied=fields.flag("tie_word_embeddings", default=False),
     )
     refuse_other_norms(fields)

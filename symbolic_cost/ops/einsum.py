@@ -184,9 +184,7 @@ def own_weights(name: str, pattern: Pattern) -> Pattern:
         return operand.renamed(f"{name}.{operand.tensor}") if own else operand
 
     return replace(
-        pattern,
-        inputs=tuple(map(owned, pattern.inputs)),
-        biases=tuple(map(owned, pattern.biases)),
+        pattern, inputs=tuple(map(owned, pattern.inputs)), biases=tuple(map(owned, pattern.biases))
     )
 
 

@@ -196,10 +196,7 @@ STRATEGIES: dict[str, Entry] = {
         leaves=(BATCH_FREE,),
         needs=("dp",),
     ),
-    "pp": Entry(
-        meaning="pipeline: blocks in stages",
-        meshes={"pp": symbols.pp},
-    ),
+    "pp": Entry(meaning="pipeline: blocks in stages", meshes={"pp": symbols.pp}),
 }
 """Every strategy by its name, in the order of the mesh: tensor, context, data, pipeline."""
 

@@ -61,15 +61,9 @@ RESIDUAL = Exempt(
     _has(At(Role.TOKEN, ("residual", "patch"))),
 )
 LATENTS = Exempt(
-    "latents",
-    "projections to a narrow width, which every rank needs whole",
-    _has(At(Role.LATENT)),
+    "latents", "projections to a narrow width, which every rank needs whole", _has(At(Role.LATENT))
 )
-POOLED = Exempt(
-    "pooled",
-    "heads on one position of a sequence",
-    _pooled,
-)
+POOLED = Exempt("pooled", "heads on one position of a sequence", _pooled)
 BATCH_FREE = Exempt(
     "shared by sequences",
     "what is computed once for all sequences: tables of positions and distances",

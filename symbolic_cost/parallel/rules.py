@@ -35,8 +35,7 @@ def keep_key_shards(model: Model) -> Model:
     """Save shards of the keys and values that come round, and no copies (ring attention)."""
     parts = tuple(
         replace(
-            part,
-            ops=tuple(_in_shards(op, model.axes) for op in _uncopied(part.ops, model.axes)),
+            part, ops=tuple(_in_shards(op, model.axes) for op in _uncopied(part.ops, model.axes))
         )
         for part in model.parts
     )

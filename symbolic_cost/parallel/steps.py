@@ -88,11 +88,7 @@ def apart(
     if row.quantity is not Quantity.COMMUNICATION:  # the additions of both
         return (row,)
     return tuple(
-        replace(
-            row,
-            collective=each,
-            expr=conventions.charge(each.kind, each.message, each.ranks),
-        )
+        replace(row, collective=each, expr=conventions.charge(each.kind, each.message, each.ranks))
         for each in (among, others)
     )
 

@@ -149,10 +149,7 @@ def _results(given: Setting, to: Definitions) -> None:
     """Define the step and its figures."""
     step = to.keep("step", _sum(named(name) for name in STEP_PARTS))
     to.keep("bubble fraction", named("bubble") / step)
-    to.keep(
-        "exposed",
-        named("microbatches.exposed") + named("gradients") + named("weights"),
-    )
+    to.keep("exposed", named("microbatches.exposed") + named("gradients") + named("weights"))
     unit, amount = given.model.work
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)

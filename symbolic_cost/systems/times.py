@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Integer, Mul
 
-from symbolic_cost.ledger import (
-    Collective,
-    CollectiveKind,
-    Origin,
-    Phase,
-    Quantity,
-    Row,
-    Units,
-)
+from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row, Units
 from symbolic_cost.symbols import Active, named
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.network import Hop, Hops, Network

@@ -12,13 +12,7 @@ from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.timeline import Event
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
-from symbolic_cost.systems.calibration import (
-    Errors,
-    Measured,
-    calibrate,
-    errors_of,
-    read_rows,
-)
+from symbolic_cost.systems.calibration import Errors, Measured, calibrate, errors_of, read_rows
 from symbolic_cost.systems.machines import SYMBOLIC, Machine
 from symbolic_cost.systems.records import find_machine, machine, machine_names
 from symbolic_cost.systems.runs import rates, step_seconds

@@ -16,13 +16,7 @@ from sympy import Expr
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.lstm_roofline.definitions import Definitions
-from symbolic_cost.published.lstm_roofline.inputs import (
-    Configured,
-    Run,
-    Structure,
-    accepted,
-    term,
-)
+from symbolic_cost.published.lstm_roofline.inputs import Configured, Run, Structure, accepted, term
 from symbolic_cost.published.lstm_roofline.parts import parts
 from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
 from symbolic_cost.published.printed import printed_data
