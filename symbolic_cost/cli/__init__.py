@@ -27,6 +27,7 @@ _COMMANDS = {
     "schedule": "a pipeline schedule, as formulas and drawn",
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
+    "search": "the best strategies on so many GPUs, proven by looking at all of them",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",
     "count": "exact counts of a config.json",
@@ -48,11 +49,16 @@ _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
 """Commands that list what there is."""
 
 
-_OF_THE_LIBRARY = (
-    *("models", "systems", "schedule", "calibrate", "import"),
-    *("compare-conventions", "reproduce", "report"),
-)
-"""Commands about no single model."""
+_SHARED = {
+    **dict.fromkeys(
+        ("table", "formula", "tree", "scale", "memory", "comm", "time", "roofline", "count"),
+        "of_a_model",
+    ),
+    "profile": "of_a_model",
+    **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
+    **dict.fromkeys(("compare-conventions", "reproduce", "report"), "of_the_library"),
+}
+"""Module of a command that has none of its own."""
 
 
 class Refusal(click.ClickException):
@@ -80,8 +86,8 @@ class LazyGroup(click.Group):
         if cmd_name in _LISTS:
             return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        place = "of_the_library" if cmd_name in _OF_THE_LIBRARY else "of_a_model"
-        command: click.Command = getattr(import_module(f"symbolic_cost.cli.{place}"), name)
+        module = import_module(f"symbolic_cost.cli.{_SHARED.get(cmd_name, name)}")
+        command: click.Command = getattr(module, name if cmd_name in _SHARED else "command")
         return command
 
     def resolve_command(

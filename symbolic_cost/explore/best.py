@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError, SymbolicCostError, looked_up
+from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced, structure_of
+from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
 from symbolic_cost.jobs.build import setup as make_setup
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced, structure_of
-from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
+from symbolic_cost.program.arrays import evaluated as run
 from symbolic_cost.systems.step import STEP_PARTS
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Columns = Mapping[str, Floats]
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,6 @@ class _Tally:
         self, one: Priced, structure: Structured, listed: Sequence[Numbers], columns: Columns
     ) -> None:
         """Price the candidates of one structure."""
-        import numpy as np
-
         found = evaluated(one, columns, len(listed))
         legal = self._legal(found, len(listed))
         self.legal += int(legal.sum())
@@ -199,8 +197,6 @@ class _Tally:
 
     def _legal(self, found: Mapping[str, Floats], count: int) -> NDArray[np.bool_]:
         """Return what meets every condition; what does not is counted by the first it breaks."""
-        import numpy as np
-
         legal = np.ones(count, dtype=bool)
         for name, met in found.items():
             if name.startswith(LEGAL):
@@ -230,8 +226,6 @@ def _order(candidate: Candidate) -> tuple[float, float, str]:
 
 
 def _least(score: Floats, count: int) -> NDArray[np.int_]:
-    import numpy as np
-
     if len(score) <= count:
         return np.arange(len(score))
     return np.argpartition(score, count)[:count]
@@ -243,10 +237,6 @@ def evaluated(one: Priced, columns: Columns, count: int) -> dict[str, Floats]:
     Raises:
         InputError: a symbol without numbers.
     """
-    import numpy as np
-
-    from symbolic_cost.program.arrays import evaluated as run
-
     missing = [name for name in one.program.inputs if name not in columns]
     if missing:
         raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
@@ -256,8 +246,6 @@ def evaluated(one: Priced, columns: Columns, count: int) -> dict[str, Floats]:
 
 def columns_of(shape: Shape, listed: Sequence[Numbers]) -> Columns:
     """Return the numbers of every symbol by its name."""
-    import numpy as np
-
     given = dict(zip(Numbers._fields, np.array(listed, dtype=float).T, strict=True))
     symbols = {name: next(iter(STRATEGIES[name].meshes.values())).name for name, _ in shape.degrees}
     degrees = {symbol: given["cp" if name in CONTEXT else name] for name, symbol in symbols.items()}
@@ -269,7 +257,7 @@ def search(
     space: Space,
     objective: str = "step",
     top: int = 10,
-    progress: Callable[[int, int], None] = lambda done, all_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Search:
     """Price every candidate of a space.
 

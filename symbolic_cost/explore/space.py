@@ -51,7 +51,6 @@ class Space:
         zero: levels of ZeRO.
         recompute: policies.
         schedule: of the pipeline.
-        offload: quantities in the memory of the host, as in "optimizer"; "" for none.
         overlap: of communication, as in "dp=full".
     """
 
@@ -69,7 +68,6 @@ class Space:
     zero: tuple[int, ...] = (0, 1, 2, 3)
     recompute: tuple[str, ...] = ("none", "selective", "full")
     schedule: tuple[str, ...] = ("1f1b", "interleaved")
-    offload: tuple[str, ...] = ("",)
     overlap: tuple[str, ...] = ("",)
 
     def __post_init__(self) -> None:
@@ -100,7 +98,7 @@ class Space:
             raise InputError(problems)
 
 
-_OPTIONS = ("sp", "zero", "recompute", "schedule", "offload", "overlap", "context")
+_OPTIONS = ("sp", "zero", "recompute", "schedule", "overlap", "context")
 
 
 def _listed(value: object) -> tuple[object, ...]:
@@ -167,7 +165,7 @@ class Structured:
         shape: of its numbers.
         sp: whether sequence parallelism is on.
         zero: level of ZeRO.
-        options: recompute, schedule, offload, overlap and layout, as of a job.
+        options: recompute, schedule, overlap and layout, as of a job.
     """
 
     shape: Shape
@@ -221,7 +219,7 @@ def candidates(space: Space, setup: Setup) -> Candidates:
             left_out["the global batch is not divisible by dp"] += 1
             continue
         share = space.global_batch // dp
-        sequences = [b for b in _among(space.b, share)]
+        sequences = _among(space.b, share)
         left_out["the global batch is not divisible by b and dp"] += len(
             space.b or sequences
         ) - len(sequences)
@@ -297,18 +295,16 @@ def _structures(space: Space, shape: Shape) -> Iterator[Structured]:
     """Yield the structures that numbers of a shape may have."""
     schedules = [name for name in space.schedule if (name == _INTERLEAVED) == shape.chunked]
     layout = "uneven" if shape.uneven else "even"
-    for sp, zero, schedule, recompute, offload, overlap in product(
+    for sp, zero, schedule, recompute, overlap in product(
         space.sp if "tp" in shape.names else (False,),
         (0,) if shape.names.isdisjoint(DATA_AXES) else space.zero,
         schedules if "pp" in shape.names else ("1f1b",),
         space.recompute,
-        space.offload,
         space.overlap,
     ):
         options = {
             "recompute": recompute,
             "schedule": schedule,
-            "offload": offload,
             "overlap": overlap,
             "layout": layout,
         }

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
+from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import (
     Collective,
@@ -27,6 +28,7 @@ from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.sharded import States
 from symbolic_cost.parallel.stages import block_paths
 from symbolic_cost.parallel.states import Precision, optimizer, precision
@@ -80,15 +82,33 @@ class Training:
         return Pipeline(self.schedule, self.microbatches, self.chunks, blocks)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be offloaded."""
+        """Refuse names that are none, and numbers that are no count."""
+        problems = Problems()
+        problems.found += [
+            f"Training: {name} = {shown(value)}: {described(hint)} is accepted"
+            for name, value, hint in (
+                ("recompute", self.recompute, Recompute),
+                ("offload", self.offload, frozenset[str]),
+                ("chunks", self.chunks, Expr | int),
+                ("layout", self.layout, str),
+            )
+            if not accepts(hint, value)
+        ]
+        problems.refuse()
+        for look_up, name in (
+            (precision, self.precision),
+            (optimizer, self.optimizer),
+            (schedule, self.schedule),
+            (named_layout, self.layout),
+        ):
+            problems.attempt(look_up, name)
         accepted = [quantity.value for quantity in (*STATES, Quantity.SAVED)]
         strange = sorted(name for name in self.offload if name not in accepted)
-        problems = [unknown("offload", name, accepted) for name in strange]
+        problems.found += [unknown("offload", name, accepted) for name in strange]
         number = symbols.exact(self.microbatches)
         if number.is_extended_positive is False:
-            problems.append(f"microbatches = {shown(number)}: a positive number is accepted")
-        if problems:
-            raise InputError(problems)
+            problems.found.append(f"microbatches = {shown(number)}: a positive number is accepted")
+        problems.refuse()
         object.__setattr__(self, "microbatches", number)
 
 
