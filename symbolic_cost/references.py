@@ -21,6 +21,6 @@ class Reference:
 
 
 REFERENCES: dict[str, Reference] = {
-    key: Reference(key, **entry) for key, entry in package_data("references.toml").items()
+    key: Reference(key, **entry) for key, entry in package_data("references.json").items()
 }
 """Every source by its key."""
