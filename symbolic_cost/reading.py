@@ -8,7 +8,6 @@ import stat
 import tomllib
 from collections import Counter
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,7 +51,7 @@ def package_data(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
     Returns:
         What a .json or .toml file holds, the rows of a .csv file by column, else the text.
     """
-    text = files("symbolic_cost").joinpath(path).read_text(encoding="utf-8")
+    text = (Path(__file__).parent / path).read_text(encoding="utf-8")
     if path.endswith(".csv"):
         return list(csv.DictReader(text.splitlines()))
     readers = {"json": json.loads, "toml": tomllib.loads}
