@@ -21,7 +21,6 @@ OTHERS = {
     "jobs/setup.py": {"v"},
     "jobs/launched.py": {"b", "l", "v"},
     # the exponent of a number
-    "numeric/assignments.py": {"e"},
     "cli/of_a_model.py": {"l"},
     # fields of that name
     "ops/conv.py": {"window"},
