@@ -64,7 +64,7 @@ _HOMES = {
         "leading_term",
     ),
     "symbolic_cost.numeric.binding": ("bind", "value"),
-    "symbolic_cost.numeric.compiled": ("compiled",),
+    "symbolic_cost.numeric.compiled": ("compile",),
     "symbolic_cost.numeric.frames": ("frame", "pivot"),
     "symbolic_cost.emit.plots": ("drawn",),
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),

@@ -61,7 +61,7 @@ VALID = {
     "Strategy": {"degrees": {"tp": 2}, "zero": 0, "panels": 1, "copies": 1},
     "bind": {"target": b * l, "values": {"l": 4}},
     "collected": {"expr": b * l},
-    "compiled": {"expressions": {"x": b * l}},
+    "compile": {"expressions": {"x": b * l}},
     "cost": {
         "model": "gpt",
         "conventions": "standard",

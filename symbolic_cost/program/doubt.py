@@ -5,6 +5,7 @@ Symbols are positive. The rest follows by signs: a sum of positive values is pos
 
 from __future__ import annotations
 
+from symbolic_cost.program.exact import undefined
 from symbolic_cost.program.tape import Tape
 
 _ANY, _NOT_NEGATIVE, _POSITIVE = range(3)
@@ -14,7 +15,7 @@ def doubtful(tape: Tape) -> list[bool]:
     """Tell of every register whether its value may be undefined."""
     signs = [_POSITIVE] * len(tape.inputs)
     signs += [_ANY if one < 0 else 1 + (one > 0) for one in tape.constants]
-    doubts = [False] * len(tape.inputs) + [one != one for one in tape.constants]
+    doubts = [False] * len(tape.inputs) + [undefined(one) for one in tape.constants]
     for kind, taken in tape.steps:
         own = [signs[one] for one in taken]
         unsafe = kind in ("inv", "div", "log2", "sqrt") and own[-1] < _POSITIVE

@@ -33,28 +33,33 @@ def slopes(graph: Graph, outputs: Iterable[int], by: int) -> dict[int, int]:
 
 
 def _slope(graph: Graph, node: int, own: Node, found: dict[int, int]) -> int:
-    kind = own[0]
-    if kind == "add":
-        return graph.sum((found[term], factor) for term, factor in own[2] if term in found)
-    if kind == "mul":
-        return _of_product(graph, node, own, found)
-    if kind in ("max", "min"):
-        return _of_extremum(graph, kind, own[1], found)
+    kind, zero = own[0], graph.number(0)
+    if kind in _RULES:
+        return _RULES[kind](graph, own, found)
+    if kind not in _FACTORS:
+        return zero
+    power, number = _FACTORS[kind]
+    factor = (node, power) if kind != "log2" else (own[1], power)
+    return graph.product([(found.get(own[1], zero), 1), factor], number)
+
+
+_FACTORS = {"sqrt": (-1, Fraction(1, 2)), "log2": (-1, 1 / LN2), "exp2": (1, LN2)}
+"""Power of the result, and number, that the slope of the argument is multiplied by.
+
+Of a logarithm it is the power of the argument.
+"""
+
+
+def _of_sum(graph: Graph, own: Node, found: dict[int, int]) -> int:
+    return graph.sum((found[term], factor) for term, factor in own[2] if term in found)
+
+
+def _of_choice(graph: Graph, own: Node, found: dict[int, int]) -> int:
     zero = graph.number(0)
-    if kind == "select":
-        _, bracket, one, other = own
-        return graph.select(bracket, found.get(one, zero), found.get(other, zero))
-    inner = found.get(own[1], zero)
-    if kind == "sqrt":
-        return graph.product([(inner, 1), (node, -1)], Fraction(1, 2))
-    if kind == "log2":
-        return graph.product([(inner, 1), (own[1], -1)], 1 / LN2)
-    if kind == "exp2":
-        return graph.product([(inner, 1), (node, 1)], LN2)
-    return zero
+    return graph.select(own[1], found.get(own[2], zero), found.get(own[3], zero))
 
 
-def _of_product(graph: Graph, node: int, own: Node, found: dict[int, int]) -> int:
+def _of_product(graph: Graph, own: Node, found: dict[int, int]) -> int:
     """Sum exponent * product / factor * slope of the factor."""
     terms = []
     for base, exponent in own[2]:
@@ -64,12 +69,21 @@ def _of_product(graph: Graph, node: int, own: Node, found: dict[int, int]) -> in
     return graph.sum(terms)
 
 
-def _of_extremum(graph: Graph, kind: str, args: tuple[int, ...], found: dict[int, int]) -> int:
+def _of_extremum(graph: Graph, own: Node, found: dict[int, int]) -> int:
     """Select the slope of the first argument that none of the later ones beats."""
-    zero = graph.number(0)
+    (kind, args), zero = own, graph.number(0)
     slope, best = found.get(args[0], zero), args[0]
     for other in args[1:]:
         greater, less = (best, other) if kind == "max" else (other, best)
         slope = graph.select(graph.at_least(greater, less), slope, found.get(other, zero))
         best = graph.extremum(kind, (best, other))
     return slope
+
+
+_RULES = {
+    "add": _of_sum,
+    "mul": _of_product,
+    "max": _of_extremum,
+    "min": _of_extremum,
+    "select": _of_choice,
+}

@@ -32,24 +32,9 @@ Node: TypeAlias = tuple[Any, ...]
     ("div", x, y): rounded once, for what is rounded up or compared
 """
 
-KINDS = tuple(
-    [
-        "num",
-        "sym",
-        "add",
-        "mul",
-        "max",
-        "min",
-        "ceil",
-        "floor",
-        "ge",
-        "gt",
-        "select",
-        "sqrt",
-        "log2",
-        "exp2",
-        "div",
-    ]
+KINDS = (
+    *("num", "sym", "add", "mul", "max", "min", "ceil", "floor", "ge", "gt", "select"),
+    *("sqrt", "log2", "exp2", "div"),
 )
 JUMPS = frozenset({"ceil", "floor", "ge", "gt"})
 """What is flat but for its jumps."""
@@ -216,20 +201,16 @@ class Graph:
 
     def make(self, node: Node) -> int:
         """Return a node of any kind, its arguments numbers of this graph's nodes; folded."""
-        kind, *rest = node
-        if kind == "num":
-            return self.number(rest[0])
-        if kind == "sym":
-            return self.symbol(rest[0])
-        if kind == "add":
-            return self.sum(rest[1], rest[0])
-        if kind == "mul":
-            return self.product(rest[1], rest[0])
+        kind = node[0]
+        if kind in ("add", "mul"):
+            return (self.sum if kind == "add" else self.product)(node[2], node[1])
         if kind in ("max", "min"):
-            return self.extremum(kind, rest[0])
+            return self.extremum(kind, node[1])
+        if kind in ("num", "sym"):
+            return self.number(node[1]) if kind == "num" else self.symbol(node[1])
         if kind == "select":
-            return self.select(*rest)
-        return self._of_one(kind, *rest) if len(rest) == 1 else self._of_two(kind, *rest)
+            return self.select(*node[1:])
+        return (self._of_one if len(node) == 2 else self._of_two)(*node)  # noqa: PLR2004 - kind, x
 
     def counts(self, node: int) -> bool:
         """Tell whether a node is made of symbols that count, so of whole numbers."""

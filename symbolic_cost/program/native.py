@@ -8,14 +8,16 @@ floats. A flat array is a grid of one axis.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import Any
 
+import llvmlite
 import numpy as np
+from llvmlite import binding as llvm
 from numpy.typing import NDArray
 
 from symbolic_cost.program import scalars, stored
@@ -23,16 +25,12 @@ from symbolic_cost.program.doubt import doubtful
 from symbolic_cost.program.tape import Tape
 
 Floats = NDArray[np.float64]
-LANES = 8
-"""Elements of a vector: one register of AVX-512, several of narrower machines."""
+FEATURES = llvm.get_host_cpu_features()
+LANES = 8 if FEATURES.get("avx512f") else 4
+"""Elements of a vector: one register of AVX-512 or AVX2, several of narrower machines."""
 
 _VECTOR = f"<{LANES} x double>"
 _BITS = f"<{LANES} x i64>"
-
-
-def available() -> bool:
-    """Tell whether the extra "fast" is installed."""
-    return find_spec("llvmlite") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,9 @@ class Plan:
         axes: place of an axis by input; inputs without one are one number for all.
         order: places of axes, outermost first.
         lanes: place of the axis in lanes.
-        best: names of an objective and of a bracket. The kernel then keeps the least objective
-            where the bracket is one, and how often it is; else it stores every output.
+        best: names of an objective and of a bracket, or "". The kernel then keeps the least
+            objective where the bracket is not zero, and how often it is; else it stores every
+            output.
         blocks: loops that are blocks: each has its own least objective.
     """
 
@@ -79,14 +78,16 @@ class Kernel:
 
         Args:
             sizes: of the axes in the order of the loops; of the one in lanes, vectors.
-            inputs: contiguous array by name; of the axis in lanes a multiple of LANES long.
+            inputs: contiguous array by name; of the axis in lanes a multiple of LANES long. The
+                best needs "" too: one for an element of that axis, zero for one that fills up.
             outputs: arrays to fill: by output, in the order of the loops and LANES last; for the
                 best, least objective and count of every block, LANES last.
         """
+        taken = [inputs[name] for name in self.tape.inputs]
+        if self.plan.best:
+            taken.append(inputs[""])
         counts = (ctypes.c_int64 * len(sizes))(*sizes)
-        self._function(
-            counts, _pointers([inputs[name] for name in self.tape.inputs]), _pointers(outputs)
-        )
+        self._function(counts, _pointers(taken), _pointers(outputs))
 
 
 def _pointers(arrays: Sequence[Floats]) -> Any:  # noqa: ANN401 - ctypes makes a type by length
@@ -110,12 +111,14 @@ class _Writer:
         self._bodies: list[list[str]] = [[] for _ in range(len(plan.order) + 1)]
         self._fresh = 0
         self._intrinsics: set[str] = set()
+        self._counted = f"<{', '.join(['i1 true'] * LANES)}>"
 
     def lines(self) -> Iterator[str]:
         """Write the module."""
         self._load()
         for place, (kind, taken) in enumerate(self._tape.steps, self._tape.first):
             self._step(place, kind, taken)
+        self._finish()
         body = list(self._loops())
         for name in sorted(self._intrinsics):
             kind = _VECTOR if name.endswith(f"v{LANES}f64") else "double"
@@ -253,40 +256,50 @@ class _Writer:
         exponent = do("sitofp {i} {0} to {d}", do("sub {i} {0}, {1}", biased, do.integer(1022)))
         mantissa = do("and {i} {0}, {1}", bits, do.integer((1 << 52) - 1))
         part = do("bitcast {i} {0} to {d}", do("or {i} {0}, {1}", mantissa, do.integer(1022 << 52)))
-        small = do("fcmp olt {d} {0}, {1}", part, do.float(scalars.HALF_ROOT))
-        twice = do("fmul {d} {0}, {1}", part, do.float(2.0))
+        small = do("fcmp olt {d} {0}, {1}", part, do.real(scalars.HALF_ROOT))
+        twice = do("fmul {d} {0}, {1}", part, do.real(2.0))
         part = do("select {b} {0}, {d} {1}, {d} {2}", small, twice, part)
-        less = do("fsub {d} {0}, {1}", exponent, do.float(1.0))
+        less = do("fsub {d} {0}, {1}", exponent, do.real(1.0))
         exponent = do("select {b} {0}, {d} {1}, {d} {2}", small, less, exponent)
-        above = do("fsub {d} {0}, {1}", part, do.float(1.0))
-        below = do("fadd {d} {0}, {1}", part, do.float(1.0))
+        above = do("fsub {d} {0}, {1}", part, do.real(1.0))
+        below = do("fadd {d} {0}, {1}", part, do.real(1.0))
         ratio = do("fdiv {d} {0}, {1}", above, below)
         series = do.series(scalars.LOG2_TERMS, do("fmul {d} {0}, {0}", ratio))
         found = do("fadd {d} {0}, {1}", exponent, do("fmul {d} {0}, {1}", ratio, series))
-        positive = do("fcmp ogt {d} {0}, {1}", value, do.float(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", positive, found, do.float(float("nan")))
-        top = do("fcmp oeq {d} {0}, {1}", value, do.float(float("inf")))
-        do("select {b} {0}, {d} {1}, {d} {2}", top, do.float(float("inf")), found, own=own)
+        positive = do("fcmp ogt {d} {0}, {1}", value, do.real(0.0))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", positive, found, do.real(math.nan))
+        top = do("fcmp oeq {d} {0}, {1}", value, do.real(math.inf))
+        do("select {b} {0}, {d} {1}, {d} {2}", top, do.real(math.inf), found, own=own)
 
     def _exp2(self, own: str, value: str, level: int, *, vector: bool) -> None:
         do = _Formula(self, level, vector=vector)
-        high = do("fcmp olt {d} {0}, {1}", value, do.float(scalars.LARGEST_POWER))
-        low = do("fcmp ogt {d} {0}, {1}", value, do.float(-scalars.LARGEST_POWER))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.float(0.0))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", low, kept, do.float(0.0))
-        half = do("fadd {d} {0}, {1}", kept, do.float(0.5))
+        high = do("fcmp olt {d} {0}, {1}", value, do.real(scalars.LARGEST_POWER))
+        low = do("fcmp ogt {d} {0}, {1}", value, do.real(-scalars.LARGEST_POWER))
+        kept = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.real(0.0))
+        kept = do("select {b} {0}, {d} {1}, {d} {2}", low, kept, do.real(0.0))
+        half = do("fadd {d} {0}, {1}", kept, do.real(0.5))
         floor = self._intrinsic("floor", vector=vector)
         exponent = do(f"call {{d}} @{floor}({{d}} {{0}})", half)
         series = do.series(scalars.EXP2_TERMS, do("fsub {d} {0}, {1}", kept, exponent))
         shift = do("shl {i} {0}, {1}", do("fptosi {d} {0} to {i}", exponent), do.integer(52))
         raised = do("add {i} {0}, {1}", do("bitcast {d} {0} to {i}", series), shift)
         found = do("bitcast {i} {0} to {d}", raised)
-        found = do("select {b} {0}, {d} {1}, {d} {2}", low, found, do.float(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", high, found, do.float(float("inf")))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", low, found, do.real(0.0))
+        found = do("select {b} {0}, {d} {1}, {d} {2}", high, found, do.real(math.inf))
         unknown = do("fcmp uno {d} {0}, {0}", value)
         do("select {b} {0}, {d} {1}, {d} {2}", unknown, value, found, own=own)
 
     # ---- loops
+
+    def _finish(self) -> None:
+        """Write what the ends of the loops take, before the loops."""
+        best, tape = self._plan.best, self._tape
+        for place in tape.outputs.values():
+            self._operand(place, vector=True)
+        if best and best[1]:
+            place, depth = tape.outputs[best[1]], len(self._plan.order)
+            operand = self._operand(place, vector=True)
+            self._counted = self._bit(place, operand, depth, vector=True)
 
     def _loops(self) -> Iterator[str]:
         """Write the nest: each body, the next loop, and at its end what is kept of it."""
@@ -322,7 +335,7 @@ class _Writer:
             yield f"%c{level} = phi i64 [ {first}, %{above} ], [ %c{level}.x, %end{level} ]"
         if self._plan.best and level > storing:
             outside = level - 1 > storing
-            infinite, zero = _constant(float("inf"), vector=True), _constant(0.0, vector=True)
+            infinite, zero = _constant(math.inf, vector=True), _constant(0.0, vector=True)
             for name, start in (("least", infinite), ("count", zero)):
                 begin = f"%{name}{level - 1}" if outside else start
                 yield (
@@ -355,25 +368,18 @@ class _Writer:
     def _stores(self) -> Iterator[str]:
         depth = len(self._plan.order)
         for number, place in enumerate(self._tape.outputs.values()):
-            self._bodies[depth].clear()
-            value = self._operand(place, vector=True)
-            yield from self._bodies[depth]
+            value = self._operand(place, vector=True)  # written before, so that it is known
             yield f"%s{number} = getelementptr {_VECTOR}, ptr %out{number}, i64 %c{depth}"
             yield f"store {_VECTOR} {value}, ptr %s{number}, align 8"
 
     def _kept(self) -> Iterator[str]:
         """Write the least objective where the bracket is one, and how often it is."""
-        depth, tape = len(self._plan.order), self._tape
-        objective, bracket = (tape.outputs[name] for name in self._plan.best or ())
-        self._bodies[depth].clear()
-        value = self._operand(objective, vector=True)
-        operand = self._operand(bracket, vector=True)
-        bit = self._bit(bracket, operand, depth, vector=True)
-        yield from self._bodies[depth]
+        depth, bit = len(self._plan.order), self._counted
+        value = self._operand(self._tape.outputs[(self._plan.best or ("", ""))[0]], vector=True)
         lane = f"%i{self._plan.level(self._plan.lanes)}"
         yield f"%w.p = getelementptr {_VECTOR}, ptr %weights, i64 {lane}"
         yield f"%w = load {_VECTOR}, ptr %w.p, align 8"
-        infinite, zero = _constant(float("inf"), vector=True), _constant(0.0, vector=True)
+        infinite, zero = _constant(math.inf, vector=True), _constant(0.0, vector=True)
         bits = _bits(vector=True)
         yield f"%value = select {bits} {bit}, {_VECTOR} {value}, {_VECTOR} {infinite}"
         yield f"%lower = fcmp olt {_VECTOR} %value, %least{depth}"
@@ -403,7 +409,7 @@ class _Formula:
         self._write(f"{name} = {pattern.format(*operands, **self._types)}")
         return name
 
-    def float(self, value: float) -> str:
+    def real(self, value: float) -> str:
         """Return a constant."""
         return _constant(value, vector=self._vector)
 
@@ -413,10 +419,10 @@ class _Formula:
 
     def series(self, terms: Sequence[float], by: str) -> str:
         """Return a polynomial."""
-        found = self.float(terms[-1])
+        found = self.real(terms[-1])
         for term in terms[-2::-1]:
             product = self("fmul {d} {0}, {1}", found, by)
-            found = self("fadd {d} {0}, {1}", product, self.float(term))
+            found = self("fadd {d} {0}, {1}", product, self.real(term))
         return found
 
 
@@ -450,9 +456,6 @@ def _constant(value: float, *, vector: bool) -> str:
 
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     """Return an engine, to be held as long as its function is used, and the function."""
-    import llvmlite
-    from llvmlite import binding as llvm
-
     machine = _machine()
     about = (llvmlite.__version__, llvm.get_host_cpu_name(), text)
     key = blake2b("\n".join(about).encode(), digest_size=16).hexdigest()
@@ -469,12 +472,10 @@ def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
 
 
 def _machine() -> Any:  # noqa: ANN401 - llvmlite carries no types
-    from llvmlite import binding as llvm
-
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
+    features = FEATURES.flatten()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=1, reloc="pic", codemodel="jitdefault"
     )

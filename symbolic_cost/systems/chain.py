@@ -1,28 +1,29 @@
 """Chains: long formulas as named definitions, each in terms of symbols and of earlier names.
 
-One nested expression of the same mathematics outgrows SymPy's recursion; a chain is evaluated,
-differentiated and compiled definition by definition.
+One nested expression of the same mathematics outgrows SymPy's recursion. Numbers, arrays and
+derivatives are those of the program that a chain becomes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sympy import Add, Dummy, Expr, Function, Integer, Symbol, ceiling, floor, fraction, lambdify
-from sympy import together as over_one_denominator
+from sympy import Expr, Symbol, ceiling, floor
 
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import AtLeast
 from symbolic_cost.ledger import Condition
-from symbolic_cost.symbols import GLOSSARY, Active, exact, in_glossary_order, named, symbol
+from symbolic_cost.program.lowering import lowered
+from symbolic_cost.program.program import Program
+from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, named, symbol
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from symbolic_cost.program.evaluator import Evaluator
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,15 @@ class Chain:
             InputError: every symbol without a number, every unknown symbol and refused number, and
                 every condition that the numbers break.
         """
-        known: dict[Symbol, Expr] = dict(_numbers(values))
+        known = _numbers(values)
         self._refuse_missing(known)
         check(self.conditions, known)
-        found: dict[str, Expr] = {}
-        for name, expr in self.definitions.items():
-            found[name] = expr.xreplace(known)
-            known[named(name)] = found[name]
-        return found
+        return _evaluated(self.program, known)
+
+    @cached_property
+    def program(self) -> Program:
+        """The definitions as a program that gives them all."""
+        return lowered(self.definitions)
 
     def expression(self, name: str) -> Expr:
         """Return a definition in symbols of the glossary alone.
@@ -117,37 +119,21 @@ class Chain:
             expr = expr.xreplace({named(earlier): self.definitions[earlier]})
         return expr
 
-    def derivative(self, name: str, by: str) -> Chain:
-        """Return the chain with the derivatives of its definitions, the last one that of `name`.
+    def derivative(self, name: str, by: str) -> Slope:
+        """Return a definition beside its derivative.
 
-        Ceilings and brackets are flat wherever they do not jump.
+        Ceilings and brackets are flat wherever they do not jump; `jumps` lists them.
 
         Args:
             name: of a definition.
             by: name of a symbol.
 
-        Returns:
-            The definitions needed, each followed by its own derivative "d name/d by" unless zero;
-            the wanted one is always there.
-
         Raises:
             InputError: the name is not defined, or no such symbol.
         """
-        variable = symbol(by)
-        rates: dict[Symbol, Expr] = {variable: Integer(1)}
-        found: dict[str, Expr] = {}
-        for earlier, expr in self.needed([name]).definitions.items():
-            found[earlier] = expr
-            terms = [
-                _partial(expr, s) * rates[s]
-                for s in in_glossary_order(expr.free_symbols & rates.keys())
-            ]
-            rate = Add(*terms)
-            if rate != 0 or earlier == name:
-                own = derivative_name(earlier, by)
-                found[own] = rate
-                rates[named(earlier)] = rate if rate.is_number else named(own)
-        return Chain(found, self.conditions)
+        self._checked([name])
+        variable = symbol(by).name
+        return Slope(self.needed([name]), name, variable)
 
     def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
         """Return ceilings, floors and comparisons that `derivative` holds though they depend on it.
@@ -167,8 +153,8 @@ class Chain:
                 held += [step for step in steps if step.free_symbols & moving]
         return tuple(dict.fromkeys(sorted(held, key=str)))
 
-    def compiled(self, *names: str) -> CompiledChain:
-        """Compile the definitions to one function of float64 arrays.
+    def compiled(self, *names: str) -> Evaluator:
+        """Return one function of numbers and float64 arrays.
 
         Args:
             names: what it returns; everything unless given.
@@ -176,23 +162,10 @@ class Chain:
         Raises:
             InputError: every name that is not defined.
         """
-        wanted = names or tuple(self.definitions)
-        needed = self.needed(wanted)
-        places = {
-            named(name): Symbol(f"step_{place}") for place, name in enumerate(needed.definitions)
-        }
-        steps = [
-            (places[named(name)], _divided_once(expr.xreplace(places)))
-            for name, expr in needed.definitions.items()
-        ]
-        function = lambdify(
-            needed.symbols,
-            [places[named(name)] for name in wanted],
-            modules="numpy",
-            cse=lambda results: (steps, results),
-            docstring_limit=0,
-        )
-        return CompiledChain(wanted, tuple(s.name for s in needed.symbols), function)
+        from symbolic_cost.program.evaluator import Evaluator
+
+        wanted = self._checked(names or self.definitions)
+        return Evaluator(lowered(self.needed(wanted).definitions, wanted))
 
     def _checked(self, names: Iterable[str]) -> tuple[str, ...]:
         given = tuple(names)
@@ -215,47 +188,40 @@ class Chain:
             raise InputError(missing)
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledChain:
-    """A chain as one function; made by `Chain.compiled`.
+@dataclass(frozen=True)
+class Slope:
+    """A definition and its derivative by a symbol; made by `Chain.derivative`.
 
     Args:
-        outputs: names of the results.
-        inputs: names of the symbols that they need.
-        function: from float64 arrays in the order of `inputs` to values in that of `outputs`.
+        chain: of the definition, and what it rests on.
+        name: of the definition.
+        by: name of the symbol.
     """
 
-    outputs: tuple[str, ...]
-    inputs: tuple[str, ...]
-    function: Callable[..., list[Any]]
+    chain: Chain
+    name: str
+    by: str
 
-    def __call__(self, values: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
-        """Evaluate.
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Symbols that the definition needs."""
+        return self.chain.symbols
 
-        Args:
-            values: numbers or arrays of one shape by symbol name; others are left out.
+    @cached_property
+    def program(self) -> Program:
+        """The derivative as a program."""
+        return self.chain.program.derivative(self.by, [self.name])
 
-        Raises:
-            InputError: every symbol without a value.
-        """
-        missing = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
-        if missing:
-            raise InputError(missing)
-        import numpy as np
-
-        arrays = [np.asarray(values[name], dtype=np.float64) for name in self.inputs]
-        with np.errstate(divide="ignore", invalid="ignore"):  # branches that are not chosen
-            results = self.function(*arrays)
-        return dict(zip(self.outputs, map(np.asarray, results), strict=True))
+    def evaluate(self, values: Mapping[str, object]) -> dict[str, Expr]:
+        """Return the exact numbers of the definitions and of "d name/d by"; as Chain.evaluate."""
+        found = self.chain.evaluate(values)
+        return found | _evaluated(self.program, _numbers(values))
 
 
 def derivative_name(name: str, by: str) -> str:
     """Return the name of the derivative of a definition by a symbol."""
     return f"d {name}/d {by}"
 
-
-_JUMPS = (ceiling, floor, Active, AtLeast)
-"""What is flat but for its jumps."""
 
 _GLOSSARY_SYMBOLS = frozenset(entry.symbol for entry in GLOSSARY.values())
 
@@ -273,27 +239,6 @@ def _numbers(values: Mapping[str, object]) -> dict[Symbol, Expr]:
     return found
 
 
-def _partial(expr: Expr, variable: Symbol) -> Expr:
-    """Differentiate with ceilings and floors as constants."""
-    jumps = {jump: Dummy(nonnegative=True) for jump in expr.atoms(*_JUMPS)}
-    held = {constant: jump for jump, constant in jumps.items()}
-    return expr.xreplace(jumps).diff(variable).xreplace(held)
-
-
-class _Rounded(Function):
-    """A ceiling or floor of a quotient, which is rounded once and then up or down."""
-
-    def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
-        above, below, up = self.args
-        quotient = f"({printer._print(above)})/({printer._print(below)})"  # noqa: SLF001 - protocol
-        name = "ceil" if up == 1 else "floor"
-        return f"{printer._module_format(f'numpy.{name}')}({quotient})"  # noqa: SLF001 - protocol
-
-
-def _divided_once(expr: Expr) -> Expr:
-    """Let ceilings divide: a product with a rounded reciprocal may lie beyond an integer."""
-    for jump, up in ((ceiling, 1), (floor, 0)):
-        expr = expr.replace(
-            jump, lambda x, up=up: _Rounded(*fraction(over_one_denominator(x)), Integer(up))
-        )
-    return expr
+def _evaluated(program: Program, numbers: Mapping[Symbol, Expr]) -> dict[str, Expr]:
+    values = {s.name: Fraction(int(n.p), int(n.q)) for s, n in numbers.items() if n.is_Rational}
+    return {name: exact(value) for name, value in program.exact(values).items()}

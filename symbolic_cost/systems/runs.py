@@ -20,8 +20,8 @@ from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.chain import CompiledChain
 from symbolic_cost.systems.machines import SYMBOLIC, Efficiencies, Figure, Machine
 from symbolic_cost.systems.step import Methods, step_time
 
@@ -178,7 +178,7 @@ def _arrays(runs: Iterable[Run], reached: Mapping[str, float]) -> dict[str, NDAr
 
 
 @cache
-def _compiled(way: Way, stages: int) -> CompiledChain:
+def _compiled(way: Way, stages: int) -> Evaluator:
     """Compile the step of one way of training; three stages stand for any larger number."""
     pipeline = {1: "", 2: ",pp=2"}.get(stages, ",pp")
     strategy = parse_strategy(f"tp{',sp' if way.split else ''},dp{pipeline}")

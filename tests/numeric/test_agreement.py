@@ -13,7 +13,7 @@ from symbolic_cost.conventions.presets import preset
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.numeric.compiled import compiled
+from symbolic_cost.numeric.compiled import Compiled
 from symbolic_cost.numeric.frames import frame
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
@@ -24,7 +24,7 @@ TOLERANCE = 1e-12
 
 def compiled_value(expr, numbers):
     needed = {symbol.name: numbers[symbol.name] for symbol in expr.free_symbols}
-    return float(compiled({"cost": expr})(needed)["cost"])
+    return float(Compiled({"cost": expr})(needed)["cost"])
 
 
 @given(positive_costs(), values())
@@ -55,7 +55,7 @@ def gpt(name):
         for quantity in Quantity
         for phase in Phase
     }
-    return table, totals, compiled(totals)
+    return table, totals, Compiled(totals)
 
 
 @st.composite

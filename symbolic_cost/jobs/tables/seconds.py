@@ -72,14 +72,13 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
         raise InputError(f"the step of this job does not depend on {by!r}")
     jumps = ", ".join(map(str, timed.step.chain.jumps("step", by)))
     flat = (f"taken as flat between their jumps: {jumps}",) if jumps else ()
-    chain = timed.step.chain.derivative("step", by)
-    values = {symbol.name: timed.known[symbol.name] for symbol in chain.symbols}
-    numbers = chain.evaluate(values)
+    rate = timed.step.chain.derivative("step", by)
+    numbers = rate.evaluate({symbol.name: timed.known[symbol.name] for symbol in rate.symbols})
     name = derivative_name("step", by)
     slope, step, here = numbers[name], numbers["step"], timed.known[by]
     rows = (
-        ("step", f"{float(step):.6g}", chain.definitions["step"]),
-        (name, f"{float(slope):.6g}", chain.definitions[name]),
+        ("step", f"{float(step):.6g}", rate.chain.definitions["step"]),
+        (name, f"{float(slope):.6g}", None),
         ("elasticity", f"{float(slope * here / step):.6g}", None),
     )
     columns = (Column("part"), Column("value", "right"), Column("definition"))
