@@ -1,0 +1,292 @@
+"""Points evaluated block by block, and what is kept of them: memory stays flat whatever the size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.program import Program
+from symbolic_cost.search.asked import Asked, columns_of, needs, plain
+from symbolic_cost.search.plan import Plan
+from symbolic_cost.search.points import Arrays, Floats, Places
+from symbolic_cost.search.priced import LEGAL
+
+BLOCK = 1 << 16
+"""Points evaluated together."""
+
+_WORTH_COMPILING = 200_000
+"""Points of a sweep from which compiling its programs pays."""
+
+Rows: TypeAlias = dict[str, Any]
+"""Column by name: an array, or the word that all rows have."""
+
+
+@dataclass
+class Result:
+    """What is kept of some candidates.
+
+    Args:
+        candidates: number of them.
+        legal: of those, such that every condition is met.
+        counted: of those, such that the question is answered by yes.
+        ruled: candidates by the first condition that rules them out.
+        places: candidates that are kept.
+        keys: their keys, one row per key.
+        rows: columns of theirs, where all are kept.
+        nearest: by how much the nearest candidate misses, and which it is.
+    """
+
+    candidates: int = 0
+    legal: int = 0
+    counted: int = 0
+    ruled: Counter[str] = field(default_factory=Counter)
+    places: Places = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    keys: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    rows: Rows = field(default_factory=dict)
+    nearest: tuple[float, int] = (np.inf, -1)
+
+    def count(self, other: Result) -> None:
+        """Take in the counts of others."""
+        self.candidates += other.candidates
+        self.legal += other.legal
+        self.counted += other.counted
+        self.ruled.update(other.ruled)
+        self.nearest = min(self.nearest, other.nearest)
+
+    def keep(self, asked: Asked, places: Places, keys: Floats) -> None:
+        """Take in candidates, and keep those that are asked for."""
+        keys = keys if not self.keys.size else np.concatenate([self.keys, keys], axis=1)
+        places = np.concatenate([self.places, places])
+        best = _best(keys, places, asked.most) if asked.mode == "top" else front(keys, places)
+        self.places, self.keys = places[best], keys[:, best]
+
+
+def _best(keys: Floats, places: Places, most: int) -> Places:
+    """Return where the least keys are; of equal ones the first candidate comes first."""
+    key = keys[0]
+    near = np.flatnonzero(np.isfinite(key))
+    if len(near) > most:
+        near = near[key[near] <= np.partition(key[near], most - 1)[most - 1]]
+    return near[np.lexsort((places[near], key[near]))][:most]
+
+
+def front(keys: Floats, places: Places) -> Places:
+    """Return where the points are that none beats in both keys, by the first key."""
+    near = np.flatnonzero(np.isfinite(keys).all(axis=0))
+    order = near[np.lexsort((places[near], keys[1][near], keys[0][near]))]
+    second = keys[1][order]
+    before = np.minimum.accumulate(np.concatenate([[np.inf], second[:-1]]))
+    return order[second < before]
+
+
+class Evaluation:
+    """A plan with what is asked of it, ready to run; calls may come from several threads.
+
+    Args:
+        plan: of the sweep.
+        asked: what is kept.
+    """
+
+    def __init__(self, plan: Plan, asked: Asked) -> None:
+        self._plan, self._asked = plan, asked
+        self._native = plan.size > _WORTH_COMPILING and find_spec("llvmlite") is not None
+        self._engines: dict[tuple[int, bool], Any] = {}
+
+    def block(self, start: int, stop: int) -> Result:
+        """Return what is kept of the candidates of a range."""
+        result = Result()
+        parts: list[Rows] = []
+        for case, rows, first, last in self._parts(start, stop):
+            self._rectangle(result, parts, case, rows, first, last)
+        if self._asked.mode == "all":
+            result.rows = joined(parts, self._asked.columns)
+        return result
+
+    def rows(self, places: Places) -> Rows:
+        """Return the columns of some candidates, in their order."""
+        plan = self._plan
+        parts, order = [], []
+        cases, rest = np.divmod(places, plan.numbers)
+        for case in np.unique(cases).tolist():
+            own = np.flatnonzero(cases == case)
+            outer, inner = np.divmod(rest[own], plan.inner.size)
+            known, _ = plan.ranks.filled(plan.outer.arrays(outer), len(own))
+            known |= plan.inner.arrays(inner)
+            for code, some in self._grouped(case, known, len(own)):
+                program = plan.programs[case, code]
+                if isinstance(program, str):
+                    raise InputError(program)
+                part = {name: array[some] for name, array in known.items()}
+                found = self._found(program, part, len(some), self._asked.columns, legal=False)
+                parts.append(columns_of(plan, case, self._asked.columns, part, found))
+                order.append(own[some])
+        table = joined([_whole(part, len(o)) for part, o in zip(parts, order, strict=True)],
+                       self._asked.columns)
+        back = np.argsort(np.concatenate(order)) if order else np.empty(0, dtype=np.int64)
+        return {name: column[back] for name, column in table.items()}
+
+    def failures(self, place: int) -> tuple[Rows, list[str]]:
+        """Return the columns of a candidate, and what of the question it does not meet."""
+        where = self._asked.where
+        if where is None:
+            return {}, []
+        every = tuple(dict.fromkeys((*self._asked.columns, *where.names)))
+        asked = Asked("all", None, (), 0, every, {})
+        row = Evaluation(self._plan, asked).rows(np.array([place]))
+        one = {name: column[0] for name, column in row.items()}
+        return one, where.failures(one)
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, Places, int, int]]:
+        """Yield rectangles: a case, outer points, and a range of the inner ones."""
+        width = self._plan.inner.size
+        while start < stop:
+            case, place = divmod(start, self._plan.numbers)
+            row, first = divmod(place, width)
+            left = min(stop, (case + 1) * self._plan.numbers) - start
+            if first or left < width or width > BLOCK:
+                length = min(width - first, left, BLOCK)
+                yield case, np.array([row]), first, first + length
+                start += length
+            else:
+                rows = min(left // width, max(1, BLOCK // width))
+                yield case, np.arange(row, row + rows), 0, width
+                start += rows * width
+
+    def _rectangle(
+        self, result: Result, parts: list[Rows], case: int, rows: Places, first: int, last: int
+    ) -> None:
+        plan, width = self._plan, last - first
+        outer, legal = plan.ranks.filled(plan.outer.arrays(rows), len(rows))
+        result.candidates += len(rows) * width
+        lawful = np.ones(len(rows), dtype=bool)
+        for label, met in legal.items():
+            _rule_out(result, label, lawful, met, width)
+        kept = np.flatnonzero(lawful)
+        if not len(kept):
+            return
+        own = {name: array[kept] for name, array in outer.items()}
+        inner = plan.inner.arrays(np.arange(first, last))
+        for code, some in self._grouped(case, own, len(kept)):
+            program = plan.programs[case, code]
+            if isinstance(program, str):
+                result.ruled[program] += len(some) * width
+                continue
+            known = {name: np.repeat(array[some], width) for name, array in own.items()}
+            known |= {name: np.tile(array, len(some)) for name, array in inner.items()}
+            base = case * plan.numbers + rows[kept[some]] * plan.inner.size + first
+            self._evaluate(result, parts, case, program, known, base, width)
+
+    def _grouped(self, case: int, known: Arrays, size: int) -> Iterator[tuple[int, Places]]:
+        """Yield every structure, and where it is."""
+        own = self._plan.cases[case]
+        codes = self._plan.ranks.codes(known, size, own.chunks, auto=own.auto)
+        if len(codes) and (codes == codes[0]).all():
+            yield int(codes[0]), np.arange(size)
+            return
+        for code in np.unique(codes).tolist():
+            yield code, np.flatnonzero(codes == code)
+
+    def _evaluate(
+        self,
+        result: Result,
+        parts: list[Rows],
+        case: int,
+        program: Program,
+        known: Arrays,
+        base: Places,
+        width: int,
+    ) -> None:
+        asked, size = self._asked, len(base) * width
+        names = {*asked.names, *(asked.columns if asked.mode == "all" else ())}
+        found = self._found(program, known, size, names, legal=True)
+        lawful = np.ones(size, dtype=bool)
+        for label, met in found.items():
+            if label.startswith(LEGAL):
+                _rule_out(result, label.removeprefix(LEGAL), lawful, met != 0, 1)
+        result.legal += int(np.count_nonzero(lawful))
+        columns = columns_of(self._plan, case, names, known, found)
+        yes = lawful
+        if asked.where is not None:
+            yes = lawful & asked.where.answers(columns)
+        chosen = np.flatnonzero(yes)
+        result.counted += len(chosen)
+        if asked.where is not None and not result.counted and lawful.any():
+            missing = np.where(lawful, asked.where.missing(columns), np.inf)
+            least = int(np.argmin(missing))
+            place = int(base[least // width] + least % width)
+            result.nearest = min(result.nearest, (float(missing[least]), place))
+        if asked.mode == "all":
+            own = {n: c if isinstance(c, str | int) else c[chosen] for n, c in columns.items()}
+            parts.append(_whole(own, len(chosen)))
+        elif len(chosen):
+            keys = [np.broadcast_to(key.values(columns), (size,))[chosen] for key in asked.keys]
+            result.keep(asked, base[chosen // width] + chosen % width, np.stack(keys))
+
+    def _found(
+        self, program: Program, known: Arrays, size: int, names: Collection[str], *, legal: bool
+    ) -> dict[str, Floats]:
+        """Return outputs as typed, and with them the conditions."""
+        wanted = needs(names)
+        held = [n for n in program.outputs if plain(n) in wanted or (legal and n.startswith(LEGAL))]
+        if not held:
+            return {}
+        run, inputs = self._engine(program, tuple(held))
+        varies = self._varies
+        values = {n: known[n] if n in varies else known[n][0] for n in inputs}
+        found: Mapping[str, Floats] = run({n: np.asarray(x) for n, x in values.items()}, size)
+        return {name if name.startswith(LEGAL) else plain(name): a for name, a in found.items()}
+
+    @property
+    def _varies(self) -> set[str]:
+        axes = {axis.symbol for axis in (*self._plan.outer.axes, *self._plan.inner.axes)}
+        return axes | {"dp", "M", "R"}
+
+    def _engine(self, program: Program, held: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+        """Return what runs some outputs of a program, and its inputs."""
+        key = (id(program), hash(held))
+        engine = self._engines.get(key)
+        if engine is None:
+            chosen = program.chosen(held)
+            engine = self._engines[key] = (self._runner(chosen), chosen.inputs)
+        return engine  # type: ignore[no-any-return]
+
+    def _runner(self, program: Program) -> Any:  # noqa: ANN401 - a function of arrays and their length
+        tape = program.tape
+        if self._native:
+            from symbolic_cost.program.fast import NativeFlat
+
+            return NativeFlat(tape)
+        return lambda values, size: evaluated(tape, values, size)
+
+
+def _rule_out(
+    result: Result, label: str, lawful: NDArray[np.bool_], met: NDArray[np.bool_], width: int
+) -> None:
+    """Count the candidates that a condition is the first to rule out."""
+    out = int(np.count_nonzero(lawful & ~met))
+    if out:
+        result.ruled[label] += out * width
+        lawful &= met
+
+
+def _whole(columns: Mapping[str, Any], size: int) -> Rows:
+    """Return columns of which words are arrays as well."""
+    return {
+        name: np.full(size, column) if isinstance(column, str | int) else np.asarray(column)
+        for name, column in columns.items()
+    }
+
+
+def joined(parts: list[Rows], names: Collection[str]) -> Rows:
+    """Return tables one below another."""
+    if not parts:
+        return {name: np.empty(0) for name in names}
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
