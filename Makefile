@@ -1,7 +1,8 @@
-# make demo    derive and print the transformer tables
-# make test    run the tests but for the slow ones, which .ci/run adds
-# make check   lint, formatting and types
-# make clean   remove everything that make made
+# make demo      derive and print the transformer tables
+# make test      run the tests but for the slow ones
+# make test-all  run the slow ones as well: every family, strategy, fault and bad line
+# make check     lint, formatting and types
+# make clean     remove everything that make made
 #
 # PYTHON names the interpreter that makes the virtual environment (3.11 or later).
 
@@ -9,7 +10,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check clean
+.PHONY: demo test test-slow test-all check clean
 .DEFAULT_GOAL := test
 
 demo: $(STAMP)
@@ -17,6 +18,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(VENV)/bin/python -m pytest -q -n 2 -m 'not slow'
+
+test-slow: $(STAMP)
+	@$(VENV)/bin/python -m pytest -q -n 2 -m slow
+
+test-all: test test-slow
 
 check: $(STAMP)
 	@$(VENV)/bin/ruff check

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost.checking import Names, checked
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import ConventionError, UnknownNameError, unknown
+from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, shown, unknown
 from symbolic_cost.units import Unit
 
 
@@ -349,18 +349,28 @@ class CostTable:
         return replace(self, rows=tuple(replace(row, count=Integer(1)) for row in self.rows))
 
     def map(self, change: Callable[[Expr], Expr]) -> CostTable:
-        """Apply a change of expressions to every row, its count and its collective."""
+        """Apply a change of expressions to every row, its count and its collective.
+
+        Raises:
+            InputError: the change gives no expression.
+        """
+
+        def applied(expr: Expr) -> Expr:
+            result = change(expr)
+            if not isinstance(result, Expr):
+                raise InputError(f"change gives {shown(result)}: a SymPy Expr is accepted")
+            return result
 
         def changed(row: Row) -> Row:
             move = row.collective
             if move is not None:
                 move = replace(
                     move,
-                    ranks=change(move.ranks),
-                    message=change(move.message),
-                    calls=change(move.calls),
+                    ranks=applied(move.ranks),
+                    message=applied(move.message),
+                    calls=applied(move.calls),
                 )
-            return replace(row, expr=change(row.expr), count=change(row.count), collective=move)
+            return replace(row, expr=applied(row.expr), count=applied(row.count), collective=move)
 
         return replace(self, rows=tuple(map(changed, self.rows)))
 

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 FLOORS = (
-    ("errors", "checking", "reading", "symbols", "units", "references", "extrema", "axes"),
+    ("errors", "checking", "reading", "symbols", "units", "references", "extrema", "axes", "lazy"),
     ("conventions", "ledger", "costs", "conditions", "program"),
     ("ops",),
     ("layers",),
@@ -19,7 +19,7 @@ FLOORS = (
     ("analysis", "importers"),
     ("numeric", "emit"),
     ("jobs",),
-    ("search",),
+    ("explore",),
     ("published",),
     ("cli",),
 )

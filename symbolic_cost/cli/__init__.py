@@ -10,6 +10,7 @@ from collections import Counter
 from functools import partial
 from importlib import import_module
 from keyword import iskeyword
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ _COMMANDS = {
     "schedule": "a pipeline schedule, as formulas and drawn",
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
+    "search": "the best strategies on so many GPUs, proven by looking at all of them",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",
     "count": "exact counts of a config.json",
@@ -128,6 +130,7 @@ def _context() -> dict[str, Any]:
 
 
 _WIDTH = 80
+_PLUGINS = "symbolic_cost.plugins"
 
 
 @click.group(cls=LazyGroup, context_settings=_context())
@@ -154,7 +157,11 @@ def main(plugins: tuple[str, ...]) -> None:
 
 
 def _are_installed() -> bool:
-    """Tell whether an installed package has plugins, without importing any."""
-    from importlib.metadata import entry_points
-
-    return bool(entry_points(group="symbolic_cost.plugins"))
+    """Tell whether an installed package has plugins; importlib.metadata takes long to load."""
+    files = (
+        file
+        for folder in sys.path
+        for kind in ("dist-info", "egg-info")
+        for file in Path(folder).glob(f"*.{kind}/entry_points.txt")
+    )
+    return any(f"[{_PLUGINS}]" in file.read_text(errors="replace") for file in files)

@@ -39,15 +39,15 @@ class Choices:
             InputError: every problem of every option.
         """
         from symbolic_cost.errors import Problems
-        from symbolic_cost.importers.launch import is_launch_file
         from symbolic_cost.jobs.job import job
+        from symbolic_cost.jobs.launched import launched
         from symbolic_cost.jobs.numbers import degree_names
         from symbolic_cost.numeric.assignments import parse_assignments
 
         problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings, degree_names())
         chosen = {**self.options, **options}
-        if is_launch_file(model):  # what the user did not type, the file says
+        if launched(model) is not None:  # what the user did not type, the file says
             for name in {"precision", "recompute", "schedule"} - self.typed:
                 chosen.pop(name, None)
         make = partial(job, **chosen)

@@ -41,7 +41,8 @@ def command(
         raise click.UsageError("--ops and --wrt are two tables: give one of them")
     from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
 
-    trained["system"] = trained["system"] or "a100-80gb"
+    if trained["system"] is None:
+        trained["system"] = "a100-80gb"
     run = choices.job(model, **trained, roofline=roofline, overlap=overlap, scattered=scattered)
     if wrt is not None:
         out.sheet(derivative_sheet(run, wrt))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import Any, TypeGuard
 
 from symbolic_cost.emit import PICTURES
 from symbolic_cost.emit.files import write_whole
-from symbolic_cost.errors import InputError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from symbolic_cost.errors import InputError, shown
 
 _RESOLUTION = 150
 
@@ -22,16 +19,18 @@ def is_picture(path: str | None) -> TypeGuard[str]:
     return path is not None and Path(path).suffix.lower() in PICTURES
 
 
-def drawn(path: str, draw: Callable[[Figure], None]) -> None:
+def drawn(path: str, draw: Callable[[Any], None]) -> None:
     """Write a picture.
 
     Args:
         path: ends in .svg, .png or .pdf.
-        draw: draws on a new figure.
+        draw: draws on a new figure of matplotlib.
 
     Raises:
-        InputError: matplotlib is not installed, or the file cannot be written.
+        InputError: matplotlib is not installed, another ending, or the file cannot be written.
     """
+    if not is_picture(path):
+        raise InputError(f"picture {shown(path)}: an ending of {', '.join(PICTURES)} is accepted")
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -33,12 +33,17 @@ class Answer:
     Args:
         setup: of the job.
         sheet: the table for people.
-        rows: what it was made from, sizes and degrees as symbols.
+        derived: gives the rows that it was made from, when they are asked for.
     """
 
     setup: Setup
     sheet: Sheet
-    rows: CostTable
+    derived: Callable[[], CostTable]
+
+    @cached_property
+    def rows(self) -> CostTable:
+        """What it was made from, sizes and degrees as symbols."""
+        return self.derived()
 
     def total(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from sympy import Expr, Integer
 
@@ -20,11 +20,9 @@ from symbolic_cost.models.kernels import kernel
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.parallel.layout import AUTO, layout
+from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import schedule
-from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import Machine
@@ -182,13 +180,11 @@ def _machine(given: str | Machine | None) -> Machine | None:
 
 def _training(options: Options) -> Training:
     problems, precise = Problems(), options.get("precision")
-    names = {
+    names: dict[str, Any] = {
         "precision": DEFAULT_PRECISION if precise is None else precise,
         "optimizer": options.get("optimizer", "adam"),
         "schedule": options.get("schedule", "1f1b"),
     }
-    for look_up, name in zip((precision, optimizer, schedule), names.values(), strict=True):
-        problems.attempt(look_up, name)
     policy = options.get("recompute", "none")
     again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
     offload = options.get("offload", ())
@@ -196,11 +192,10 @@ def _training(options: Options) -> Training:
     names_of_host = [name.strip() for name in kept if name.strip()]
     problems.found += twice("offload", names_of_host)
     hosted = frozenset(names_of_host)
-    problems.attempt(lambda: Training(offload=hosted))
     stages = options.get("layout", AUTO)
-    problems.attempt(layout, stages)
+    training = problems.attempt(lambda: Training(offload=hosted, layout=stages, **names))
     problems.refuse()
-    return Training(recompute=again, offload=hosted, layout=stages, **names)
+    return replace(training, recompute=again)
 
 
 def _methods(options: Options, strategy: Strategy | None) -> Methods:

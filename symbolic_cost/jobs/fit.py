@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sympy import Expr
 
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import Place
+from symbolic_cost.ledger import CostTable, Place
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.memory import moments
+from symbolic_cost.parallel.memory import Memory, moments
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.units import Unit, human
 
@@ -71,19 +71,24 @@ class Fit:
         )
 
 
-def fit(setup: Setup) -> Fit:
-    """Compare the peak of every stage with the memory of the machine."""
+def fit(setup: Setup, memory: Memory | None = None) -> Fit:
+    """Compare the peak of every stage with the memory of the machine.
+
+    Args:
+        setup: of the job.
+        memory: of its stages; that with degrees as symbols unless given.
+    """
+    held = memory or setup.stages_memory
     capacity = None
     if setup.machine is not None:
         usable = setup.machine.usable.value
         capacity = None if usable.is_infinite or usable.free_symbols else int(usable)
-    peaks = {stage: _peak(replace(setup, stage=stage)) for stage in setup.structure.stages}
+    peaks = {stage: _peak(setup, held.table(stage)) for stage in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
     return Fit(capacity, known if len(known) == len(peaks) else {})
 
 
-def _peak(setup: Setup) -> Peak | None:
-    table = setup.memory_rows
+def _peak(setup: Setup, table: CostTable) -> Peak | None:
     held = {name: setup.value(total) for name, total in moments(table).items()}
     if any(size.free_symbols for size in held.values()):
         return None

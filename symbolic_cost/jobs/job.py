@@ -24,6 +24,15 @@ from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.parallel.strategy import Strategy
 
+
+class Changes(Options, total=False):
+    """What of a job can be replaced."""
+
+    model: Modelled
+    strategy: str | Strategy
+    numbers: Mapping[str, int] | None
+
+
 _COLUMNS = ("flops_fwd", "flops_bwd", "params", "saved", "comm")
 
 
@@ -42,17 +51,17 @@ class Job(Setup):
     def table(self, *costs: str) -> Answer:
         """Tabulate costs per op of one rank and microbatch; the usual five unless named."""
         chosen = [named_cost(name) for name in costs or _COLUMNS]
-        return Answer(self, flat_sheet(self, chosen, None), self.rows)
+        return Answer(self, flat_sheet(self, chosen, None), lambda: self.rows)
 
     def memory(self) -> MemoryAnswer:
         """Tabulate what one rank of the stage holds, and the peak of a step."""
         own = replace(self, precise=True)
-        return MemoryAnswer(own, memory_sheet(own), own.memory_rows)
+        return MemoryAnswer(own, memory_sheet(own), lambda: own.memory_rows)
 
     def communication(self) -> Answer:
         """Tabulate what moves between ranks in one step."""
         own = replace(self, precise=True)
-        return Answer(own, communication_sheet(own, per_op=False), own.rows)
+        return Answer(own, communication_sheet(own, per_op=False), lambda: own.rows)
 
     def time(self) -> TimeAnswer:
         """Time one training step on the machine.
@@ -62,14 +71,14 @@ class Job(Setup):
         """
         own = replace(self, precise=True)
         timed = Timed(own)
-        return TimeAnswer(own, step_sheet(timed), timed.step.rows(), timed)
+        return TimeAnswer(own, step_sheet(timed), timed.step.rows, timed)
 
     def total(self, cost: str | NamedCost) -> object:
         """Return a named cost of one rank and microbatch, known numbers in place."""
         chosen = named_cost(cost) if isinstance(cost, str) else cost
         return self.value(chosen.total(self.rows))
 
-    def replace(self, **changes: object) -> Job:
+    def replace(self, **changes: Unpack[Changes]) -> Job:
         """Return the job with other options; arguments as of `job`."""
         training, methods = self.training, self.methods
         options: dict[str, object] = {

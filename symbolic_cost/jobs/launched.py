@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.importers.launch import is_launch_file, recipe
-from symbolic_cost.importers.recipe import Recipe
-from symbolic_cost.models import count as counts
 from symbolic_cost.ops.graph import Model
+
+if TYPE_CHECKING:
+    from symbolic_cost.importers.recipe import Recipe
 
 _PRECISIONS: Mapping[str, tuple[object, ...]] = {
     "bf16-mixed": ("bf16", "bf16-mixed", "bfloat16"),
@@ -41,6 +41,8 @@ class Launched:
     @cached_property
     def recipe(self) -> Recipe:
         """What the file says."""
+        from symbolic_cost.importers.launch import recipe
+
         return recipe(self.path)
 
     def model(self) -> Model:
@@ -101,7 +103,11 @@ class Launched:
 
 def launched(model: object) -> Launched | None:
     """Return the run of a launch file; None for all other models."""
-    return Launched(model) if isinstance(model, str) and is_launch_file(model) else None
+    if not isinstance(model, str) or not Path(model).suffix:
+        return None
+    from symbolic_cost.importers.launch import is_launch_file
+
+    return Launched(model) if is_launch_file(model) else None
 
 
 def count(
@@ -121,6 +127,8 @@ def count(
     Raises:
         InputError: every problem of the configuration, or a batch or length that is no count.
     """
+    from symbolic_cost.models import count as counts
+
     file = launched(str(source) if isinstance(source, Path) else source)
     return counts.count(source if file is None else file.recipe.config, batch, seq, conventions)
 

@@ -27,14 +27,14 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
 from symbolic_cost.parallel.coverage import Repeated
 from symbolic_cost.parallel.layout import AUTO
-from symbolic_cost.parallel.memory import Training, memory_table
+from symbolic_cost.parallel.memory import Memory, Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.stages import block_count, stage_model
+from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
-from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.setting import Methods
@@ -140,11 +140,14 @@ class Setup:
         return on_every_rank(self.running.model, self.placed)
 
     @cached_property
+    def divided(self) -> Divided:
+        """The model on the ranks of the mesh, degrees as symbols."""
+        return Divided(self.whole, self.placed, self.counting, self.trained.pipeline)
+
+    @property
     def share(self) -> Model:
         """The parts of one stage, with the axes of the strategy."""
-        ranks = Structure(self.placed).reduced
-        own = on_every_rank(ranks.model(self.running.model), ranks)
-        return stage_model(own, ranks.degree("pp"), self.stage, self.trained.pipeline)
+        return self.divided.share(self.stage)
 
     @cached_property
     def counting(self) -> Conventions:
@@ -155,18 +158,13 @@ class Setup:
     @cached_property
     def rows(self) -> CostTable:
         """Every cost of one rank and microbatch, degrees as symbols."""
-        return self.rows_under(self.placed)
+        return self.divided.table(self.stage, self.training.recompute)
 
     def rows_under(self, strategy: Strategy) -> CostTable:
         """Return the same with the degrees of a strategy, which splits what the job's does."""
-        return strategy_table(
-            on_every_rank(self.running.model, strategy),
-            strategy,
-            self.counting,
-            self.training.recompute,
-            stage=self.stage,
-            pipeline=self.trained.pipeline,
-        )
+        own = on_every_rank(self.running.model, strategy)
+        divided = replace(self.divided, model=own, strategy=strategy)
+        return divided.table(self.stage, self.training.recompute)
 
     @cached_property
     def bound(self) -> CostTable:
@@ -179,11 +177,17 @@ class Setup:
         return bind(self.rows, self.values)
 
     @cached_property
+    def stages_memory(self) -> Memory:
+        """What the ranks of every stage hold; the precision says the bytes."""
+        counted = precision(self.training.precision).applied(self.conventions)
+        alike = counted == self.counting
+        divided = self.divided if alike else replace(self.divided, conventions=counted)
+        return Memory(divided, self.trained)
+
+    @cached_property
     def memory_rows(self) -> CostTable:
-        """What one rank of the stage holds [byte]; the precision says the bytes."""
-        return memory_table(
-            self.whole, self.placed, self.conventions, self.trained, stage=self.stage
-        )
+        """What one rank of the stage holds [byte]."""
+        return self.stages_memory.table(self.stage)
 
     @cached_property
     def sent_by_rank(self) -> Mapping[str, Expr]:
@@ -205,8 +209,7 @@ class Setup:
     @cached_property
     def repeated(self) -> tuple[Repeated, ...]:
         """Ops that the ranks of a mesh axis run alike."""
-        ranks = Structure(self.placed).reduced
-        return ranks.repeated(ranks.model(self.running.model))
+        return self.divided.ranks.repeated(self.divided.own)
 
     def value(self, expr: Expr) -> Expr:
         """Return an expression with every known number in place."""

@@ -9,11 +9,14 @@ from functools import cached_property
 
 from sympy import Expr
 
+from symbolic_cost.conditions import check
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.jobs.fit import Fit, fit
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.memory import Memory
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.symbols import M, exact, named
@@ -49,10 +52,21 @@ class Timed:
 
     @cached_property
     def step(self) -> StepTime:
-        """The step as a chain of definitions."""
-        setup = self.setup
-        setup.bound  # noqa: B018 - refuses numbers that do not fit
-        machine = setup.machine
+        """The step as a chain of definitions.
+
+        Raises:
+            InputError: numbers that do not fit.
+        """
+        try:
+            step = self._derived()
+            check(step.chain.conditions, check_values(self.setup.values))
+        except SymbolicCostError:
+            self.setup.bound  # noqa: B018 - refuses them by the names of the degrees
+            raise
+        return step
+
+    def _derived(self) -> StepTime:
+        setup, machine = self.setup, self.setup.machine
         if machine is None:
             raise InputError("a time needs a machine: give system, as in system='h100'")
         methods = replace(
@@ -107,8 +121,15 @@ class Timed:
 
     @cached_property
     def fit(self) -> Fit:
-        """Whether the job fits into the memory of the machine."""
-        return fit(self.setup)
+        """Whether the job fits into the memory of the machine.
+
+        What is kept does not depend on which pairs a kernel computes, so that the step's own
+        tables say it where the conventions are the same but for these.
+        """
+        setup, divided = self.setup, self.step.divided
+        kept = setup.running.executed(setup.counting)
+        divided = divided if divided.conventions == kept else replace(divided, conventions=kept)
+        return fit(setup, Memory(divided, setup.trained))
 
     @property
     def warnings(self) -> tuple[str, ...]:

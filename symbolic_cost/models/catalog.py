@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-
-from sympy import Expr
+from importlib import import_module
 
 from symbolic_cost.errors import looked_up
-from symbolic_cost.models.cnn import CNN, NETWORKS
-from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import DECODERS, symbolic
-from symbolic_cost.models.gpt import GPT
-from symbolic_cost.models.other_families import OTHER_FAMILIES
+from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.published_size import PublishedSize, published
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.symbols import P
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +44,60 @@ class Preset:
         )
 
 
-def _gpt(shape: Shape, places: Expr | None = P) -> Model:
-    return GPT(b=shape.b, l=shape.l, P=places).model()
+def _declared(module: str, name: str) -> Callable[[Shape], Model]:
+    """Return what declares a family; its module is loaded when a model is asked for."""
+
+    def build(shape: Shape) -> Model:
+        home = import_module(f"{__package__}.{module}")
+        declared: Model = home.declared(name, shape)
+        return declared
+
+    return build
 
 
-def _cnn(network: CNN, shape: Shape) -> Model:
-    return replace(network, b=shape.b).model()
-
-
-def _sized(size: PublishedSize, build: Callable[[Shape], Model]) -> Preset:
+def _sized(size: PublishedSize, module: str) -> Preset:
+    build = _declared(module, size.family)
     return Preset(size.name, size.family, build, size.bindings(), size.source, size.note)
 
 
+_DECODERS = [
+    name
+    for name, family in FAMILIES.items()
+    if family.builder.startswith("decoder_config:") and name != "gpt2"
+]
+_OTHERS = {
+    "bert": "devlin-2018",
+    "bert-mlm": "devlin-2018",
+    "bert-pretraining": "devlin-2018",
+    "t5": "raffel-2019",
+    "t5-1.1": "raffel-2019",
+    "vit": "dosovitskiy-2020",
+    "mamba": "gu-2023",
+    "mamba2": "dao-2024",
+    **dict.fromkeys(("rnn", "gru", "lstm"), "zaremba-2014"),
+}
+_NETWORKS = {
+    "lenet-5": "lecun-1998",
+    "alexnet": "krizhevsky-2014",
+    "vgg-16": "simonyan-2014",
+    "resnet-18": "he-2015",
+    "resnet-50": "he-2015",
+    "mobilenet-v2": "sandler-2018",
+}
+
 _PRESETS = (
-    Preset("gpt", "gpt", partial(_gpt, places=None), source="radford-2019"),
-    *(_sized(size, _gpt) for size in published("gpt")),
-    *(Preset(name, name, partial(symbolic, name)) for name in DECODERS if name != "gpt2"),
-    *(_sized(size, partial(symbolic, size.family)) for size in published("decoders")),
-    *(Preset(name, name, build, source=source) for name, (source, build) in OTHER_FAMILIES.items()),
-    *(_sized(size, OTHER_FAMILIES[size.family][1]) for size in published("others")),
+    Preset("gpt", "gpt", _declared("gpt", "unbounded"), source="radford-2019"),
+    *(_sized(size, "gpt") for size in published("gpt")),
+    *(Preset(name, name, _declared("decoder_families", name)) for name in _DECODERS),
+    *(_sized(size, "decoder_families") for size in published("decoders")),
     *(
-        Preset(name, "cnn", partial(_cnn, network), {"b": 1}, network.source)
-        for name, network in NETWORKS.items()
+        Preset(name, name, _declared("other_families", name), source=source)
+        for name, source in _OTHERS.items()
+    ),
+    *(_sized(size, "other_families") for size in published("others")),
+    *(
+        Preset(name, "cnn", _declared("cnn", name), {"b": 1}, source)
+        for name, source in _NETWORKS.items()
     ),
 )
 
@@ -88,5 +113,7 @@ def model(name: str) -> Model:
         InputError: every problem of the configuration.
     """
     if name.endswith(".json"):
+        from symbolic_cost.models.config import from_config
+
         return replace(from_config(name), name=name)
     return looked_up("model", name, CATALOG).model()

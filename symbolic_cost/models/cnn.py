@@ -6,7 +6,7 @@ Each is a chain of layers, named as torchvision names them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Expr, Integer
 
@@ -24,6 +24,7 @@ from symbolic_cost.layers.conv import (
 )
 from symbolic_cost.layers.pool import AdaptiveMean, Pool
 from symbolic_cost.models.cnn_residual import mobilenet_v2, resnet18, resnet50
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.elementwise import cross_entropy
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.symbols import exact
@@ -133,12 +134,17 @@ def vgg16(classes: int) -> Chain:
 NETWORKS = {
     network.name: network
     for network in (
-        CNN("lenet-5", lenet5, side=32, channels=1, classes=10, source="lecun-1998"),
-        CNN("alexnet", alexnet, source="krizhevsky-2014"),
-        CNN("vgg-16", vgg16, source="simonyan-2014"),
-        CNN("resnet-18", resnet18, source="he-2015"),
-        CNN("resnet-50", resnet50, source="he-2015"),
-        CNN("mobilenet-v2", mobilenet_v2, source="sandler-2018"),
+        CNN("lenet-5", lenet5, side=32, channels=1, classes=10),
+        CNN("alexnet", alexnet),
+        CNN("vgg-16", vgg16),
+        CNN("resnet-18", resnet18),
+        CNN("resnet-50", resnet50),
+        CNN("mobilenet-v2", mobilenet_v2),
     )
 }
 """Every image network by name."""
+
+
+def declared(name: str, shape: Shape) -> Model:
+    """Declare a network on the images of a shape."""
+    return replace(NETWORKS[name], b=shape.b).model()

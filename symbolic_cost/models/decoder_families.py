@@ -252,6 +252,11 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
 """Families by model_type."""
 
 
+def declared(name: str, shape: Shape) -> Model:
+    """Declare a decoder family on a shape, every size a symbol."""
+    return symbolic(name, shape)
+
+
 def symbolic(
     name: str,
     shape: Shape = TRAINING,

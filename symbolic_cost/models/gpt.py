@@ -112,3 +112,9 @@ class GPT:
                 P=self.l if self.P is None else self.P,
             ),
         )
+
+
+def declared(name: str, shape: Shape) -> Model:
+    """Declare GPT on a shape; "unbounded" has as many positions as tokens, others P."""
+    positions = None if name == "unbounded" else symbols.P
+    return GPT(b=shape.b, l=shape.l, P=positions).model()

@@ -22,7 +22,7 @@ from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.symbols import exact
+from symbolic_cost.symbols import exact, size
 
 Declare = Callable[[Shape], Model]
 
@@ -78,11 +78,13 @@ def batch_that_fits(
         context: tokens of each sequence.
 
     Raises:
-        InputError: memory or context is no number and no formula.
+        InputError: memory or context is no number and no formula, or the model keeps no cache.
     """
-    table = cost(declare(Shape(Integer(1), exact(context))), conventions)
-    left = exact(memory) - table.total(Quantity.WEIGHT)
-    return Max(0, floor(left / table.total(Quantity.CACHE)))
+    table = cost(declare(Shape(Integer(1), size(context, "context"))), conventions)
+    left, each = exact(memory) - table.total(Quantity.WEIGHT), table.total(Quantity.CACHE)
+    if each == 0:
+        raise InputError(f"model {table.name!r} keeps no cache: any number of sequences fits")
+    return Max(0, floor(left / each))
 
 
 def weight_only(conventions: Conventions, bits: int, group: int | None = None) -> Conventions:
@@ -103,11 +105,11 @@ def weight_only(conventions: Conventions, bits: int, group: int | None = None) -
         problems.append(f"group = {group!r}: a positive integer is accepted")
     if problems:
         raise InputError(problems)
-    size = Rational(bits, 8) + (Rational(_SCALE_BYTES, group) if group else 0)
+    width = Rational(bits, 8) + (Rational(_SCALE_BYTES, group) if group else 0)
     return replace(
         conventions,
         name=f"{conventions.name}, int{bits} weights",
-        sizes=replace(conventions.sizes, weight=size),
+        sizes=replace(conventions.sizes, weight=width),
     )
 
 

@@ -37,18 +37,23 @@ def _t5(shape: Shape, *, newer: bool = False) -> Model:
     return (replace(plain, function="gelu", gated=True, tied=False) if newer else plain).model()
 
 
-OTHER_FAMILIES: Mapping[str, tuple[str, Callable[[Shape], Model]]] = {
-    "bert": ("devlin-2018", partial(_bert, heads=Heads.POOLER)),
-    "bert-mlm": ("devlin-2018", partial(_bert, heads=Heads.MASKED)),
-    "bert-pretraining": ("devlin-2018", partial(_bert, heads=Heads.PRETRAINING)),
-    "t5": ("raffel-2019", _t5),
-    "t5-1.1": ("raffel-2019", partial(_t5, newer=True)),
-    "vit": ("dosovitskiy-2020", lambda shape: ViT(b=shape.b).model()),
-    "mamba": ("gu-2023", mamba_on),
-    "mamba2": ("dao-2024", mamba2_on),
+OTHER_FAMILIES: Mapping[str, Callable[[Shape], Model]] = {
+    "bert": partial(_bert, heads=Heads.POOLER),
+    "bert-mlm": partial(_bert, heads=Heads.MASKED),
+    "bert-pretraining": partial(_bert, heads=Heads.PRETRAINING),
+    "t5": _t5,
+    "t5-1.1": partial(_t5, newer=True),
+    "vit": lambda shape: ViT(b=shape.b).model(),
+    "mamba": mamba_on,
+    "mamba2": mamba2_on,
     **{
-        cell.name.lower(): ("zaremba-2014", partial(_recurrent, cell=cell))
+        cell.name.lower(): partial(_recurrent, cell=cell)
         for cell in (Cell.RNN, Cell.GRU, Cell.LSTM)
     },
 }
-"""Reference of a family, and the function that declares it with symbols for sizes."""
+"""Declares a family with symbols for sizes."""
+
+
+def declared(name: str, shape: Shape) -> Model:
+    """Declare a family on a shape, every size a symbol."""
+    return OTHER_FAMILIES[name](shape)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sympy import Expr
+
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
 from symbolic_cost.errors import InputError, PlacementError, unknown
-from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
+from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Split
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
-from symbolic_cost.ops.weights import book_weights, tied_weights
+from symbolic_cost.ops.weights import Tied, book_weights, tied_weights
+from symbolic_cost.symbols import named
 
 
 def cost(
@@ -40,43 +46,106 @@ def cost(
         ConventionError: the conventions do not answer for an op.
         InputError: the recompute policy matches no op.
     """
-    counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
-    _check(model, placement, counter)
-    _check_regions(model, recompute)
-    flows = [Flow(Book(part, counter, placement, conventions, recompute)) for part in model.parts]
-    for flow in flows:
-        flow.run()
-    tied = tied_weights(flows)
-    rows: list[Row] = []
-    for flow in flows:
-        book = flow.book
-        for op in flow.ops:
-            _book_kernels(book, op)
-            book_weights(book, op, flow, tied)
-            _book_caches(book, op)
-        book_saved(book, flow)
-        rows += book.rows
-    return CostTable(tuple(rows), conventions, tuple(counter.splits.values()), model.name)
+    return Derivation(model, conventions, placement, recompute).table(model.parts)
 
 
-def _check(model: Model, placement: Placement, counter: Counter) -> None:
-    """Refuse a placement that does not fit, with every reason."""
-    names = model.axis_names
-    problems = [unknown("axis", axis, names) for axis in placement.axes if axis not in names]
-    for part in model.parts:
-        for op in part.ops:
-            where = f"{part.path}.{op.path}"
-            problems += [f"{where}: {text}" for text in op.misplaced(placement)]
-            try:
-                for space in op.index_spaces:
-                    for mesh in placement.degrees:
-                        placement.split_axis(mesh, space, where)
-                for axis in op.axes:
-                    counter.local(axis, where)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise PlacementError(dict.fromkeys(problems))
+_TIMES = named("times")
+"""How often a block occurs, until a table says it."""
+
+
+class Derivation:
+    """The costs of the parts of a model, each derived once for all tables.
+
+    A part costs the same wherever it stands and however often it occurs: the stages of a pipeline
+    share their blocks. What it keeps of a tied weight depends on the other uses beside it.
+
+    Args:
+        model: parts and sizes.
+        conventions: answers to the counting questions.
+        placement: which axes are split.
+        recompute: what backward computes again.
+
+    Raises:
+        PlacementError: the placement and the model do not go together.
+        ConventionError: the conventions do not answer for an op.
+        InputError: the recompute policy matches no op.
+    """
+
+    def __init__(
+        self, model: Model, conventions: Conventions, placement: Placement, recompute: Recompute
+    ) -> None:
+        self._model, self._conventions = model, conventions
+        self._flows: dict[str, Flow] = {}
+        self._rows: dict[str, list[Row]] = {}
+        problems = [
+            unknown("axis", axis, model.axis_names)
+            for axis in placement.axes
+            if axis not in model.axis_names
+        ]
+        for part in model.parts:
+            counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
+            problems += _misplaced(part, placement, counter)
+            once = replace(part, repeat=_TIMES) if part.is_block else part
+            self._flows[part.path] = Flow(Book(once, counter, placement, conventions, recompute))
+        if problems:
+            raise PlacementError(dict.fromkeys(problems))
+        _check_regions(model, recompute)
+
+    def table(self, parts: Iterable[Part]) -> CostTable:
+        """Return the costs of parts of the model, by path, as often as they occur."""
+        here = tuple(parts)
+        flows = [self._flows[part.path] for part in here]
+        for flow in flows:
+            flow.run()
+        tied = tied_weights(flows)
+        rows: list[Row] = []
+        splits: dict[str, Split] = {}
+        for part, flow in zip(here, flows, strict=True):
+            counts: dict[Expr, Expr] = {}
+            for row in self._booked(flow, tied):
+                if row.count not in counts:
+                    counts[row.count] = row.count.xreplace({_TIMES: part.repeat})
+                rows.append(replace(row, count=counts[row.count]))
+            for axis, split in flow.book.counter.splits.items():
+                splits.setdefault(axis, split)
+        return CostTable(tuple(rows), self._conventions, tuple(splits.values()), self._model.name)
+
+    def _booked(self, flow: Flow, tied: dict[str, Tied]) -> list[Row]:
+        """Return the rows of a part; those of tied weights depend on their uses."""
+        path = flow.book.part.path
+        if any(weight.tensor in tied for op in flow.ops for weight in op.weights):
+            return _rows(flow, tied)
+        if path not in self._rows:
+            self._rows[path] = _rows(flow, tied)
+        return self._rows[path]
+
+
+def _rows(flow: Flow, tied: dict[str, Tied]) -> list[Row]:
+    """Return the rows of one part, those of its flow first."""
+    book = replace(flow.book, rows=list(flow.book.rows))
+    for op in flow.ops:
+        _book_kernels(book, op)
+        book_weights(book, op, flow, tied)
+        _book_caches(book, op)
+    book_saved(book, flow)
+    return book.rows
+
+
+def _misplaced(part: Part, placement: Placement, counter: Counter) -> list[str]:
+    """Say why a placement does not fit, with every reason."""
+    problems: list[str] = []
+    for op in part.ops:
+        where = f"{part.path}.{op.path}"
+        problems += [f"{where}: {text}" for text in op.misplaced(placement)]
+        try:
+            for space in op.index_spaces:
+                for mesh in placement.degrees:
+                    placement.split_axis(mesh, space, where)
+            for axis in op.axes:
+                counter.local(axis, where)
+        except InputError as error:
+            problems += error.problems
+    return problems
 
 
 def _check_regions(model: Model, recompute: Recompute) -> None:

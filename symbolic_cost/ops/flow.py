@@ -30,12 +30,14 @@ class Flow:
         gathers: the collectives that make a saved tensor whole again, by the tensor's name.
         book: where it writes.
         ops: those of the part.
+        ran: whether it is done.
     """
 
     def __init__(self, book: Book) -> None:
         self.book = book
         self._placement = book.placement
         self.ops = book.part.ops
+        self.ran = False
         self._uses = Counter(operand.tensor for op in self.ops for operand in op.inputs)
         self._partial: dict[str, set[str]] = {}
         self._producer: dict[str, Op] = {}
@@ -46,9 +48,11 @@ class Flow:
         self._late: dict[str, frozenset[str]] = {}
 
     def run(self) -> None:
-        """Go through the part forward, then backward."""
-        self._forward()
-        self._backward()
+        """Go through the part forward, then backward; once."""
+        if not self.ran:
+            self._forward()
+            self._backward()
+        self.ran = True
 
     # Forward.
 

@@ -13,8 +13,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
-from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.parallel.table import Divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +101,11 @@ def sent_by_cluster(
 
     The first and the last stage of a pipeline differ from those between them.
     """
-    structure = Structure(strategy)
-    stages = structure.reduced.degree("pp")
+    divided = Divided(model, strategy, conventions, pipeline or Pipeline())
     sums: dict[str, list[Expr]] = {}
-    for stage in structure.stages:
-        table = strategy_table(
-            model, strategy, conventions, recompute, stage=stage, pipeline=pipeline
-        )
+    for stage in divided.structure.stages:
+        table = divided.table(stage, recompute)
         for group, sent in sent_by_rank(table, microbatches).items():
-            sums.setdefault(group, []).append(Mul(structure.alike(stage), sent))
-    per_stage = structure.reduced.ranks / stages
+            sums.setdefault(group, []).append(Mul(divided.structure.alike(stage), sent))
+    per_stage = divided.ranks.ranks / divided.stages
     return {group: Mul(per_stage, Add(*terms)) for group, terms in sums.items()}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
+from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import (
     Collective,
@@ -27,13 +28,13 @@ from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.sharded import States
-from symbolic_cost.parallel.stages import block_paths, stage_model
+from symbolic_cost.parallel.stages import block_paths
 from symbolic_cost.parallel.states import Precision, optimizer, precision
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
-from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.parallel.workspace import greatest, workspace_row
 
 STATES = (
@@ -84,15 +85,33 @@ class Training:
         return Pipeline(self.schedule, self.microbatches, self.chunks, blocks)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be offloaded."""
+        """Refuse names that are none, and numbers that are no count."""
+        problems = Problems()
+        problems.found += [
+            f"Training: {name} = {shown(value)}: {described(hint)} is accepted"
+            for name, value, hint in (
+                ("recompute", self.recompute, Recompute),
+                ("offload", self.offload, frozenset[str]),
+                ("chunks", self.chunks, Expr | int),
+                ("layout", self.layout, str),
+            )
+            if not accepts(hint, value)
+        ]
+        problems.refuse()
+        for look_up, name in (
+            (precision, self.precision),
+            (optimizer, self.optimizer),
+            (schedule, self.schedule),
+            (named_layout, self.layout),
+        ):
+            problems.attempt(look_up, name)
         accepted = [quantity.value for quantity in (*STATES, Quantity.SAVED)]
         strange = sorted(name for name in self.offload if name not in accepted)
-        problems = [unknown("offload", name, accepted) for name in strange]
+        problems.found += [unknown("offload", name, accepted) for name in strange]
         number = symbols.exact(self.microbatches)
         if number.is_extended_positive is False:
-            problems.append(f"microbatches = {shown(number)}: a positive number is accepted")
-        if problems:
-            raise InputError(problems)
+            problems.found.append(f"microbatches = {shown(number)}: a positive number is accepted")
+        problems.refuse()
         object.__setattr__(self, "microbatches", number)
 
 
@@ -122,31 +141,45 @@ def memory_table(
         InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
-    policy, pipeline = precision(chosen.precision), chosen.pipeline
-    counted = policy.applied(conventions)
-    ranks = Structure(strategy).reduced
-    table, kept = (
-        strategy_table(model, ranks, counted, way, stage=stage, pipeline=pipeline)
-        for way in (chosen.recompute, KEEP_ALL)
-    )
-    own = ranks.model(model)
-    share = stage_model(own, ranks.degree("pp"), stage, pipeline)
-    states = States(share, ranks.placement(own), counted, policy, optimizer(chosen.optimizer))
-    kept_states = tuple(states.rows())
-    rows = [
-        *_resident(table, pipeline.schedule.copies, block_paths(own)),
-        *kept_states,
-        *_in_flight(table, kept, pipeline, ranks.degree("pp"), stage),
-        *table.select(Quantity.WORKSPACE),
-        *_workspace(table, kept, chosen.recompute, share),
-        *_step_workspace(table, kept_states, policy),
-    ]
-    placed = (
-        replace(row, place=Place.HOST) if row.quantity.value in chosen.offload else row
-        for row in rows
-        if row.expr != 0
-    )
-    return replace(table, rows=tuple(placed))
+    counted = precision(chosen.precision).applied(conventions)
+    return Memory(Divided(model, strategy, counted, chosen.pipeline), chosen).table(stage)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the ranks of every stage hold.
+
+    Args:
+        divided: the model, under conventions with the bytes of the precision.
+        training: precision, optimizer, recomputation and schedule.
+    """
+
+    divided: Divided
+    training: Training
+
+    def table(self, stage: Stage) -> CostTable:
+        """Derive what one rank of a stage holds [byte]; see `memory_table`."""
+        divided, chosen = self.divided, self.training
+        policy, pipeline = precision(chosen.precision), divided.pipeline
+        table, kept = (divided.table(stage, way) for way in (chosen.recompute, KEEP_ALL))
+        share = divided.share(stage)
+        update = optimizer(chosen.optimizer)
+        states = States(share, divided.placement, divided.conventions, policy, update)
+        kept_states = tuple(states.rows())
+        rows = [
+            *_resident(table, pipeline.schedule.copies, block_paths(divided.own)),
+            *kept_states,
+            *_in_flight(table, kept, pipeline, divided.stages, stage),
+            *table.select(Quantity.WORKSPACE),
+            *_workspace(table, kept, chosen.recompute, share),
+            *_step_workspace(table, kept_states, policy),
+        ]
+        placed = (
+            replace(row, place=Place.HOST) if row.quantity.value in chosen.offload else row
+            for row in rows
+            if row.expr != 0
+        )
+        return replace(table, rows=tuple(placed))
 
 
 def moments(table: CostTable) -> dict[str, Expr]:

@@ -13,6 +13,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.errors import looked_up
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.lazy import Lazy
 from symbolic_cost.parallel import orders
 from symbolic_cost.parallel.order_dual import dual_pipe
 from symbolic_cost.parallel.order_v import zero_bubble_v
@@ -84,87 +85,89 @@ class Schedule:
 _WHOLE = T_F + T_B + T_W
 _THERE_AND_BACK = 2 * M * (pp - 1)
 
-_SCHEDULES = (
-    Schedule(
-        "gpipe",
-        "all forward, then all backward passes",
-        "huang-2019",
-        bubble=(pp - 1) * _WHOLE,
-        in_flight=M,
-        messages=_THERE_AND_BACK,
-        plan=orders.gpipe,
-    ),
-    Schedule(
-        "1f1b",
-        "one forward, one backward pass in turn",
-        "narayanan-2021",
-        bubble=(pp - 1) * _WHOLE,
-        in_flight=Min(pp - stage + 1, M),
-        messages=_THERE_AND_BACK,
-        plan=orders.one_forward_one_backward,
-    ),
-    Schedule(
-        "interleaved",
-        "1F1B with v chunks per stage",
-        "narayanan-2021",
-        bubble=(pp - 1) * _WHOLE / v,
-        in_flight=Min((v - 1) * pp + 2 * (pp - stage) + 1, M * v) / v,
-        messages=2 * M * (pp * v - 1),
-        plan=orders.one_forward_one_backward,
-        chunks=v,
-        multiple=pp,
-    ),
-    Schedule(
-        "zb-h1",
-        "1F1B with late weight gradients; T_W at most T_F and T_B",
-        "qi-2024",
-        bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, pp - 1) * T_W,
-        in_flight=Min(pp - stage + 1, M),
-        residue=Min(stage - 1, M),
-        messages=_THERE_AND_BACK,
-        plan=orders.zero_bubble(lambda pp, stage: pp - stage, lambda _, stage: stage),
-    ),
-    Schedule(
-        "zb-h2",
-        "as zb-h1 with more warm-up; 2 T_W at most T_F + T_B",
-        "qi-2024",
-        bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
-        in_flight=Min(2 * (pp - stage) + 1, M),
-        residue=Min(2 * stage - 2, M),
-        messages=_THERE_AND_BACK,
-        plan=orders.zero_bubble(lambda pp, stage: 2 * (pp - stage) - 1, lambda _, stage: 2 * stage),
-    ),
-    Schedule(
-        "zb-v",
-        "two chunks per stage, forth and back; T_F, T_B and T_W equal",
-        "qi-2024",
-        bubble=Max(2 * pp - 1 - M, 0) * _WHOLE / 6,
-        in_flight=Min(pp, M),
-        messages=4 * M * (pp - 1),
-        plan=zero_bubble_v,
-        chunks=Integer(2),
-        exit=frozenset({Stage.FIRST}),
-        least=pp,
-        chain=orders.forth_and_back,
-    ),
-    Schedule(
-        "dualpipe",
-        "microbatches from both ends, passes overlapped; T_F and T_B equal",
-        "deepseek-2024",
-        bubble=(pp / 2 - 1) * (T_F + 2 * T_B - T_W),
-        in_flight=pp + 1,
-        messages=_THERE_AND_BACK,
-        plan=dual_pipe,
-        copies=Integer(2),
-        entry=frozenset({Stage.FIRST, Stage.LAST}),
-        exit=frozenset({Stage.FIRST, Stage.LAST}),
-        multiple=Integer(2),
-        least=2 * pp,
-        chain=orders.both_ways,
-    ),
+SCHEDULES: Mapping[str, Schedule] = Lazy(
+    {
+        "gpipe": lambda: Schedule(
+            "gpipe",
+            "all forward, then all backward passes",
+            "huang-2019",
+            bubble=(pp - 1) * _WHOLE,
+            in_flight=M,
+            messages=_THERE_AND_BACK,
+            plan=orders.gpipe,
+        ),
+        "1f1b": lambda: Schedule(
+            "1f1b",
+            "one forward, one backward pass in turn",
+            "narayanan-2021",
+            bubble=(pp - 1) * _WHOLE,
+            in_flight=Min(pp - stage + 1, M),
+            messages=_THERE_AND_BACK,
+            plan=orders.one_forward_one_backward,
+        ),
+        "interleaved": lambda: Schedule(
+            "interleaved",
+            "1F1B with v chunks per stage",
+            "narayanan-2021",
+            bubble=(pp - 1) * _WHOLE / v,
+            in_flight=Min((v - 1) * pp + 2 * (pp - stage) + 1, M * v) / v,
+            messages=2 * M * (pp * v - 1),
+            plan=orders.one_forward_one_backward,
+            chunks=v,
+            multiple=pp,
+        ),
+        "zb-h1": lambda: Schedule(
+            "zb-h1",
+            "1F1B with late weight gradients; T_W at most T_F and T_B",
+            "qi-2024",
+            bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, pp - 1) * T_W,
+            in_flight=Min(pp - stage + 1, M),
+            residue=Min(stage - 1, M),
+            messages=_THERE_AND_BACK,
+            plan=orders.zero_bubble(lambda pp, stage: pp - stage, lambda _, stage: stage),
+        ),
+        "zb-h2": lambda: Schedule(
+            "zb-h2",
+            "as zb-h1 with more warm-up; 2 T_W at most T_F + T_B",
+            "qi-2024",
+            bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
+            in_flight=Min(2 * (pp - stage) + 1, M),
+            residue=Min(2 * stage - 2, M),
+            messages=_THERE_AND_BACK,
+            plan=orders.zero_bubble(
+                lambda pp, stage: 2 * (pp - stage) - 1, lambda _, stage: 2 * stage
+            ),
+        ),
+        "zb-v": lambda: Schedule(
+            "zb-v",
+            "two chunks per stage, forth and back; T_F, T_B and T_W equal",
+            "qi-2024",
+            bubble=Max(2 * pp - 1 - M, 0) * _WHOLE / 6,
+            in_flight=Min(pp, M),
+            messages=4 * M * (pp - 1),
+            plan=zero_bubble_v,
+            chunks=Integer(2),
+            exit=frozenset({Stage.FIRST}),
+            least=pp,
+            chain=orders.forth_and_back,
+        ),
+        "dualpipe": lambda: Schedule(
+            "dualpipe",
+            "microbatches from both ends, passes overlapped; T_F and T_B equal",
+            "deepseek-2024",
+            bubble=(pp / 2 - 1) * (T_F + 2 * T_B - T_W),
+            in_flight=pp + 1,
+            messages=_THERE_AND_BACK,
+            plan=dual_pipe,
+            copies=Integer(2),
+            entry=frozenset({Stage.FIRST, Stage.LAST}),
+            exit=frozenset({Stage.FIRST, Stage.LAST}),
+            multiple=Integer(2),
+            least=2 * pp,
+            chain=orders.both_ways,
+        ),
+    }
 )
-
-SCHEDULES: Mapping[str, Schedule] = {made.name: made for made in _SCHEDULES}
 """Every schedule by name."""
 
 

@@ -22,6 +22,7 @@ from symbolic_cost.ledger import (
 )
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.parallel.orders import Stage
@@ -56,7 +57,9 @@ def stage_model(
     before, between, after = _ends(model)
     total = Add(*(part.repeat for part in between))
     share = way.layout.blocks(total, stages, way.chunks_of_a_stage, stage) / total
-    blocks = tuple(replace(part, repeat=part.repeat * share) for part in between)
+    blocks = tuple(
+        replace(part, repeat=part.repeat * share, place=PartPlace.BLOCK) for part in between
+    )
     first = before if stage in way.schedule.entry else ()
     last = after if stage in way.schedule.exit else ()
     return model.cut((*first, *blocks, *last))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sympy import Expr
 
 from symbolic_cost.axes import Glossary
 from symbolic_cost.conditions import check
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import CostTable, Least, Quantity, Row, Split
-from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.derive import Derivation
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.orders import Stage
@@ -47,32 +51,107 @@ def strategy_table(
         PlacementError: the strategy and the model do not go together, or no such stage.
         InputError: numbers that the pipeline does not take.
     """
-    way, structure = pipeline or Pipeline(), Structure(strategy)
-    ranks = structure.reduced
-    stages = ranks.degree("pp")
-    own = ranks.model(model)
-    placement = ranks.placement(own)
-    share = stage_model(own, stages, structure.checked(stage), way)
-    present = set(share.axis_names)
-    used = {axis: meshes for axis, meshes in placement.axes.items() if axis in present}
-    table = cost(share, conventions, replace(placement, axes=used), recompute)
-    rows = tuple(step for row in table for step in in_steps(row, ranks, conventions, own.axes))
-    whole = replace(table, rows=rows)
-    sent = stage_rows(own, whole, placement, stages=stages, stage=stage, pipeline=way)
-    of_stages = block_conditions(model, stages, way)
-    check(of_stages, {})
-    conditions = (
-        *table.conditions,
-        *of_stages,
-        *_expert_split(ranks),
-        *(bound for bound in structure.assumptions if bound.size == stages),
-    )
-    return replace(
-        whole,
-        rows=(*rows, *step_buffers(rows, own.axes), *sent),
-        splits=tuple(c for c in conditions if isinstance(c, Split)),
-        bounds=tuple(c for c in conditions if isinstance(c, Least)),
-    )
+    divided = Divided(model, strategy, conventions, pipeline or Pipeline())
+    return divided.table(stage, recompute)
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A model divided over the ranks of a mesh; its stages share what is derived.
+
+    Args:
+        model: parts and sizes.
+        strategy: degrees of the mesh.
+        conventions: answers to the counting questions.
+        pipeline: schedule and layout, which say how often a stage sends and what it holds.
+    """
+
+    model: Model
+    strategy: Strategy
+    conventions: Conventions
+    pipeline: Pipeline = field(default_factory=Pipeline)
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The class of each degree."""
+        return Structure(self.strategy)
+
+    @property
+    def ranks(self) -> Strategy:
+        """The strategy without the names that split nothing."""
+        return self.structure.reduced
+
+    @cached_property
+    def stages(self) -> Expr:
+        """Stages of the pipeline."""
+        return self.ranks.degree("pp")
+
+    @cached_property
+    def own(self) -> Model:
+        """The model with the axes of the strategy."""
+        return self.ranks.model(self.model)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Which axes are split."""
+        return self.ranks.placement(self.own)
+
+    @cached_property
+    def _shares(self) -> dict[Stage, Model]:
+        return {}
+
+    def share(self, stage: Stage) -> Model:
+        """Return the parts of one stage.
+
+        Raises:
+            PlacementError: no such stage.
+        """
+        if stage not in self._shares:
+            self.structure.checked(stage)
+            self._shares[stage] = stage_model(self.own, self.stages, stage, self.pipeline)
+        return self._shares[stage]
+
+    @cached_property
+    def _derivations(self) -> dict[Recompute, Derivation]:
+        return {}
+
+    @cached_property
+    def _tables(self) -> dict[tuple[Stage, Recompute], CostTable]:
+        return {}
+
+    def table(self, stage: Stage = Stage.FIRST, recompute: Recompute = KEEP_ALL) -> CostTable:
+        """Derive every cost of one rank of a stage; see `strategy_table`."""
+        key = (stage, recompute)
+        if key not in self._tables:
+            self._tables[key] = self._derived(stage, recompute)
+        return self._tables[key]
+
+    def _derived(self, stage: Stage, recompute: Recompute) -> CostTable:
+        if recompute not in self._derivations:
+            self._derivations[recompute] = Derivation(
+                self.own, self.conventions, self.placement, recompute
+            )
+        own, rules, stages, ranks = self.own, self.conventions, self.stages, self.ranks
+        table = self._derivations[recompute].table(self.share(stage).parts)
+        rows = tuple(step for row in table for step in in_steps(row, ranks, rules, own.axes))
+        whole = replace(table, rows=rows)
+        sent = stage_rows(
+            own, whole, self.placement, stages=stages, stage=stage, pipeline=self.pipeline
+        )
+        of_stages = block_conditions(self.model, stages, self.pipeline)
+        check(of_stages, {})
+        conditions = (
+            *table.conditions,
+            *of_stages,
+            *_expert_split(ranks),
+            *(bound for bound in self.structure.assumptions if bound.size == stages),
+        )
+        return replace(
+            whole,
+            rows=(*rows, *step_buffers(rows, own.axes), *sent),
+            splits=tuple(c for c in conditions if isinstance(c, Split)),
+            bounds=tuple(c for c in conditions if isinstance(c, Least)),
+        )
 
 
 def in_steps(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
-from sympy import Add, Expr, Integer, Lambda, Mul, ceiling, log
+from sympy import Add, Expr, Integer, Mul, ceiling, log
 
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import Choice, Max
+from symbolic_cost.lazy import Lazy
 from symbolic_cost.ledger import CollectiveKind
-from symbolic_cost.symbols import Active, message, p
+from symbolic_cost.symbols import Active, exact, message, p
 from symbolic_cost.systems.network import Hops, Link
 
 _ALL_REDUCE = CollectiveKind.ALL_REDUCE
@@ -53,7 +55,7 @@ class Algorithm:
     name: str
     meaning: str
     source: str
-    rules: Mapping[CollectiveKind, tuple[Lambda, Lambda]]
+    rules: Mapping[CollectiveKind, tuple[Expr, Expr]]
 
     def steps(self, kind: CollectiveKind, size: Expr, ranks: Expr) -> Steps:
         """Return the steps of a collective.
@@ -64,7 +66,8 @@ class Algorithm:
             ranks: that take part.
         """
         count, sent = self.rules[kind]
-        return Steps(count(size, ranks), sent(size, ranks))
+        of = {message: size, p: ranks}
+        return Steps(count.xreplace(of), sent.xreplace(of))
 
     def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, link: Link) -> Expr:
         """Return the time of a collective over one kind of link [s]."""
@@ -72,97 +75,101 @@ class Algorithm:
         return steps.count * link.latency + steps.sent / link.bandwidth
 
 
-_ROUNDS = ceiling(log(p, 2))
 _PART = message * (p - 1) / p
+
+
+@cache
+def _rounds() -> Expr:
+    return ceiling(log(p, 2))
 
 
 def _rules(
     rules: Mapping[CollectiveKind, tuple[Expr | int, Expr]],
-) -> dict[CollectiveKind, tuple[Lambda, Lambda]]:
-    of = (message, p)
+) -> dict[CollectiveKind, tuple[Expr, Expr]]:
     whole = {_SEND: (1, message), **rules}
-    return {kind: (Lambda(of, count), Lambda(of, sent)) for kind, (count, sent) in whole.items()}
+    return {kind: (exact(count), sent) for kind, (count, sent) in whole.items()}
 
 
-_ALGORITHMS = (
-    Algorithm(
-        "ring",
-        "neighbours pass on one p-th of the message; broadcasts and reductions in p pieces",
-        "ring-collectives",
-        _rules(
-            {
-                _ALL_REDUCE: (2 * (p - 1), 2 * _PART),
-                _SCATTER: (p - 1, _PART),
-                _GATHER: (p - 1, _PART),
-                _ALL_TO_ALL: (p - 1, _PART),
-                _BROADCAST: (2 * (p - 1), 2 * _PART),
-                _REDUCE: (2 * (p - 1), 2 * _PART),
-            }
+ALGORITHMS: Mapping[str, Algorithm] = Lazy(
+    {
+        "ring": lambda: Algorithm(
+            "ring",
+            "neighbours pass on one p-th of the message; broadcasts and reductions in p pieces",
+            "ring-collectives",
+            _rules(
+                {
+                    _ALL_REDUCE: (2 * (p - 1), 2 * _PART),
+                    _SCATTER: (p - 1, _PART),
+                    _GATHER: (p - 1, _PART),
+                    _ALL_TO_ALL: (p - 1, _PART),
+                    _BROADCAST: (2 * (p - 1), 2 * _PART),
+                    _REDUCE: (2 * (p - 1), 2 * _PART),
+                }
+            ),
         ),
-    ),
-    Algorithm(
-        "tree",
-        "a binomial tree; scattering and gathering halve or double what they pass on",
-        "thakur-2005",
-        _rules(
-            {
-                _ALL_REDUCE: (2 * _ROUNDS, 2 * _ROUNDS * message),
-                _SCATTER: (2 * _ROUNDS, _ROUNDS * message + _PART),
-                _GATHER: (2 * _ROUNDS, _PART + _ROUNDS * message),
-                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
-                _BROADCAST: (_ROUNDS, _ROUNDS * message),
-                _REDUCE: (_ROUNDS, _ROUNDS * message),
-            }
+        "tree": lambda: Algorithm(
+            "tree",
+            "a binomial tree; scattering and gathering halve or double what they pass on",
+            "thakur-2005",
+            _rules(
+                {
+                    _ALL_REDUCE: (2 * _rounds(), 2 * _rounds() * message),
+                    _SCATTER: (2 * _rounds(), _rounds() * message + _PART),
+                    _GATHER: (2 * _rounds(), _PART + _rounds() * message),
+                    _ALL_TO_ALL: (_rounds(), _rounds() * message / 2),
+                    _BROADCAST: (_rounds(), _rounds() * message),
+                    _REDUCE: (_rounds(), _rounds() * message),
+                }
+            ),
         ),
-    ),
-    Algorithm(
-        "recursive doubling",
-        "partners at distances 1, 2, 4, ...; an all-reduce exchanges the whole message each time",
-        "thakur-2005",
-        _rules(
-            {
-                _ALL_REDUCE: (_ROUNDS, _ROUNDS * message),
-                _SCATTER: (_ROUNDS, _PART),
-                _GATHER: (_ROUNDS, _PART),
-                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
-                _BROADCAST: (2 * _ROUNDS, 2 * _PART),
-                _REDUCE: (2 * _ROUNDS, 2 * _PART),
-            }
+        "recursive doubling": lambda: Algorithm(
+            "recursive doubling",
+            "partners at distances 1, 2, 4, ...; "
+            "an all-reduce exchanges the whole message each time",
+            "thakur-2005",
+            _rules(
+                {
+                    _ALL_REDUCE: (_rounds(), _rounds() * message),
+                    _SCATTER: (_rounds(), _PART),
+                    _GATHER: (_rounds(), _PART),
+                    _ALL_TO_ALL: (_rounds(), _rounds() * message / 2),
+                    _BROADCAST: (2 * _rounds(), 2 * _PART),
+                    _REDUCE: (2 * _rounds(), 2 * _PART),
+                }
+            ),
         ),
-    ),
-    Algorithm(
-        "halving and doubling",
-        "as recursive doubling; an all-reduce is a reduce-scatter and an all-gather",
-        "thakur-2005",
-        _rules(
-            {
-                _ALL_REDUCE: (2 * _ROUNDS, 2 * _PART),
-                _SCATTER: (_ROUNDS, _PART),
-                _GATHER: (_ROUNDS, _PART),
-                _ALL_TO_ALL: (_ROUNDS, _ROUNDS * message / 2),
-                _BROADCAST: (2 * _ROUNDS, 2 * _PART),
-                _REDUCE: (2 * _ROUNDS, 2 * _PART),
-            }
+        "halving and doubling": lambda: Algorithm(
+            "halving and doubling",
+            "as recursive doubling; an all-reduce is a reduce-scatter and an all-gather",
+            "thakur-2005",
+            _rules(
+                {
+                    _ALL_REDUCE: (2 * _rounds(), 2 * _PART),
+                    _SCATTER: (_rounds(), _PART),
+                    _GATHER: (_rounds(), _PART),
+                    _ALL_TO_ALL: (_rounds(), _rounds() * message / 2),
+                    _BROADCAST: (2 * _rounds(), 2 * _PART),
+                    _REDUCE: (2 * _rounds(), 2 * _PART),
+                }
+            ),
         ),
-    ),
-    Algorithm(
-        "in-network",
-        "switches add and copy: up to the switch and down; an all-to-all gains nothing",
-        "graham-2016",
-        _rules(
-            {
-                _ALL_REDUCE: (2, message),
-                _SCATTER: (2, _PART),
-                _GATHER: (2, _PART),
-                _ALL_TO_ALL: (p - 1, _PART),
-                _BROADCAST: (2, message),
-                _REDUCE: (2, message),
-            }
+        "in-network": lambda: Algorithm(
+            "in-network",
+            "switches add and copy: up to the switch and down; an all-to-all gains nothing",
+            "graham-2016",
+            _rules(
+                {
+                    _ALL_REDUCE: (2, message),
+                    _SCATTER: (2, _PART),
+                    _GATHER: (2, _PART),
+                    _ALL_TO_ALL: (p - 1, _PART),
+                    _BROADCAST: (2, message),
+                    _REDUCE: (2, message),
+                }
+            ),
         ),
-    ),
+    }
 )
-
-ALGORITHMS: Mapping[str, Algorithm] = {entry.name: entry for entry in _ALGORITHMS}
 """Every algorithm by name."""
 
 Rule = Callable[[CollectiveKind, Expr, Hops], Expr]
@@ -269,13 +276,17 @@ def _ranks(hops: Hops) -> Expr:
     return Mul(*(hop.ranks for hop in hops))
 
 
-_COLLECTIVES = (
-    *map(flat, _ALGORITHMS),
-    *map(hierarchical, _ALGORITHMS[:4]),
-    two_tier_rings(Integer(1)),
+COLLECTIVES: Mapping[str, Collectives] = Lazy(
+    {
+        **{name: partial(lambda name: flat(ALGORITHMS[name]), name) for name in ALGORITHMS},
+        **{
+            f"hierarchical {name}": partial(lambda name: hierarchical(ALGORITHMS[name]), name)
+            for name in ALGORITHMS
+            if name != "in-network"
+        },
+        "two-tier rings": lambda: two_tier_rings(Integer(1)),
+    }
 )
-
-COLLECTIVES: Mapping[str, Collectives] = {answer.name: answer for answer in _COLLECTIVES}
 """Every answer by name."""
 
 

@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer, Mul
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity, Row
 from symbolic_cost.parallel.sharded import OPTIMIZER, States
-from symbolic_cost.parallel.stages import Stage, stage_model
+from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.overlap import Overlap
@@ -54,8 +54,8 @@ class StepEnds:
         """Return the rows of clipping and optimizer on one rank of a stage."""
         given = self.given
         states = States(
-            stage_model(given.own, given.pp, stage, given.pipeline),
-            given.placement,
+            given.divided.share(stage),
+            given.divided.placement,
             given.conventions,
             given.policy,
             optimizer(given.training.optimizer),
@@ -66,7 +66,7 @@ class StepEnds:
     def _work(self, name: str, rows: list[Row]) -> Expr:
         """Define the time of rows that run over all weights together, and of their collectives."""
         timing = self.given.timing
-        *_, busy = work_time(rows, timing, name, self.to)
+        busy = timing.roofline.time(*work_time(rows, timing, name, self.to))
         moves = [row.collective for row in rows if row.quantity is Quantity.COMMUNICATION]
         times = [
             timing.collectives.time(

@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer
 
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CostTable, Origin, Phase, Quantity, Row
-from symbolic_cost.parallel.stages import Stage, stage_model
+from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import Definitions, OpTime, op_times
@@ -51,7 +51,7 @@ class StagePasses:
     def of(self, stage: Stage, table: CostTable) -> StageTimes:
         """Define the passes of one stage and microbatch."""
         ops = op_times(table, self.given.timing, self.to)
-        parts = stage_model(self.given.own, self.given.pp, stage, self.given.pipeline).parts
+        parts = self.given.divided.share(stage).parts
         counts = {
             op.path: part.repeat
             for part in parts

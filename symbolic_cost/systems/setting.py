@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from sympy import Expr
-
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.placement import Placement
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.overlap import Overlap
@@ -78,14 +76,19 @@ class Setting:
         return replace(self.training.pipeline, scattered=self.methods.scattered)
 
     @cached_property
+    def divided(self) -> Divided:
+        """The model on the ranks of the mesh."""
+        return Divided(self.model, self.strategy, self.conventions, self.pipeline)
+
+    @property
     def structure(self) -> Structure:
         """The class of each degree."""
-        return Structure(self.strategy)
+        return self.divided.structure
 
     @property
     def ranks(self) -> Strategy:
         """The strategy without the names that split nothing."""
-        return self.structure.reduced
+        return self.divided.ranks
 
     @property
     def units(self) -> str:
@@ -96,21 +99,6 @@ class Setting:
     def conventions(self) -> Conventions:
         """Answers to the counting questions, with the bytes of the precision."""
         return self.policy.applied(self.methods.conventions)
-
-    @cached_property
-    def own(self) -> Model:
-        """The model with the axes of the strategy."""
-        return self.ranks.model(self.model)
-
-    @cached_property
-    def placement(self) -> Placement:
-        """Which axes are split."""
-        return self.ranks.placement(self.own)
-
-    @property
-    def pp(self) -> Expr:
-        """Stages of the pipeline."""
-        return self.ranks.degree("pp")
 
     @cached_property
     def timing(self) -> Timing:

@@ -12,11 +12,10 @@ from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import TRAINING, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.recompute import KEEP_ALL
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.parallel.table import Divided
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.ends import ENDS, StepEnds
@@ -46,11 +45,13 @@ class StepTime:
         chain: ends with `STEP_PARTS` and `RESULTS`.
         stages: times of the ops of each stage.
         table: the cost table that each stage's times come from.
+        divided: what the tables come from.
     """
 
     chain: Chain
     stages: tuple[StageTimes, ...]
     table: Mapping[Stage, CostTable]
+    divided: Divided
 
     def rows(self, stage: Stage = Stage.FIRST) -> CostTable:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
@@ -118,14 +119,7 @@ def step_time(
     """
     given = Setting(model, strategy, machine, training or Training(), methods or Methods())
     tables = {
-        stage: strategy_table(
-            model,
-            strategy,
-            given.conventions,
-            given.training.recompute,
-            stage=stage,
-            pipeline=given.pipeline,
-        )
+        stage: given.divided.table(stage, given.training.recompute)
         for stage in given.structure.stages
     }
     to = Definitions()
@@ -135,7 +129,7 @@ def step_time(
     StepEnds(given, to).of(tables)
     _results(given, to)
     conditions = dict.fromkeys(c for table in tables.values() for c in table.conditions)
-    return StepTime(Chain(to.made, tuple(conditions)), stages, tables)
+    return StepTime(Chain(to.made, tuple(conditions)), stages, tables, given.divided)
 
 
 def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> None:
@@ -144,13 +138,13 @@ def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> Non
     for name, symbol in zip(PASSES, (symbols.T_F, symbols.T_B, symbols.T_W), strict=True):
         mean = (
             Add(*(given.structure.alike(stage) * named(f"{stage}.{name}") for stage in stages))
-            / given.pp
+            / given.divided.stages
         )
         sizes[symbol] = to.keep(f"mean.{name}", mean)
     slowest = Max(*(named(f"{stage}.microbatch") for stage in stages))
     pace = to.keep("microbatch", slowest)
     to.keep("microbatches", given.training.microbatches * pace)
-    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.pp)
+    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.divided.stages)
     to.keep("bubble", bubble.xreplace(sizes))
     waits = Max(*(named(f"{stage}.exposed") for stage in stages))
     to.keep("microbatches.exposed", given.training.microbatches * waits)
@@ -167,13 +161,11 @@ def _results(given: Setting, to: Definitions) -> None:
     unit, amount = given.model.work
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)
-    counted = given.methods.counted
-    once = cost(given.model, counted, recompute=KEEP_ALL)
-    executed = replace(counted, fused_recompute=True)  # hardware FLOP: whatever runs again
-    again = cost(given.model, executed, recompute=given.training.recompute)
+    executed = replace(given.methods.counted, fused_recompute=True)  # whatever runs again
+    table = cost(given.model, executed, recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
-    needed = to.keep("model FLOP", once.total(Quantity.FLOP, phase=useful))
-    made = to.keep("hardware FLOP", again.total(Quantity.FLOP, phase=TRAINING))
+    needed = to.keep("model FLOP", table.total(Quantity.FLOP, phase=useful))
+    made = to.keep("hardware FLOP", table.total(Quantity.FLOP, phase=TRAINING))
     microbatches = given.training.microbatches
     to.keep("achieved", microbatches * needed / (given.ranks.ranks * step))
     to.keep("mfu", microbatches * needed / (peak * step))

@@ -76,6 +76,7 @@ class Definitions:
 
     def __init__(self) -> None:
         self.made: dict[str, Expr] = {}
+        self.ops: dict[tuple[object, ...], OpTime] = {}
 
     def add(self, name: str, expr: Expr) -> Expr:
         """Define a name and return its symbol; numbers and symbols need no name."""
@@ -164,7 +165,16 @@ def op_times(rows: Iterable[Row], timing: Timing, definitions: Definitions) -> l
         is_work = row.quantity in {Quantity.FLOP, *TRAFFIC, Quantity.COMMUNICATION}
         if is_work and not row.per_step and row.origin is Origin.OP:
             groups.setdefault((row.path, row.phase), []).append(row)
-    return [_op_time(group, timing, definitions) for group in groups.values()]
+    return [_once_timed(group, timing, definitions) for group in groups.values()]
+
+
+def _once_timed(rows: list[Row], timing: Timing, definitions: Definitions) -> OpTime:
+    """Define the times of an op, or return those of the same op on an earlier stage."""
+    work = tuple((row.quantity, row.units, row.expr, row.collective) for row in rows)
+    key = (rows[0].path, rows[0].phase, work)
+    if key not in definitions.ops:
+        definitions.ops[key] = _op_time(rows, timing, definitions)
+    return definitions.ops[key]
 
 
 def work_time(
@@ -173,8 +183,8 @@ def work_time(
     name: str,
     definitions: Definitions,
     cost: Callable[[Row], Expr] = lambda row: row.total,
-) -> tuple[Expr, Expr, Expr]:
-    """Define computing, memory traffic and both together, without launches [s].
+) -> tuple[Expr, Expr]:
+    """Define computing and memory traffic [s].
 
     Units of one kind work after each other, and so do those of the other kind.
 
@@ -196,13 +206,13 @@ def work_time(
         compute = definitions.add(f"{name}.compute", compute)
     if traffic != 0:
         memory = definitions.add(f"{name}.memory", timing.device.memory_time(traffic))
-    return compute, memory, timing.roofline.time(compute, memory)
+    return compute, memory
 
 
 def _op_time(rows: list[Row], timing: Timing, definitions: Definitions) -> OpTime:
     path, kind, phase = rows[0].path, rows[0].kind, rows[0].phase
     name, device = f"{path}.{phase}", timing.device
-    compute, memory, _ = work_time(rows, timing, name, definitions, lambda row: row.expr)
+    compute, memory = work_time(rows, timing, name, definitions, lambda row: row.expr)
     busy = Integer(0)
     if compute != 0 or memory != 0:
         took = timing.roofline.time(compute, memory, latency=device.latency, launch=device.launch)

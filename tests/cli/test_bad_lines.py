@@ -45,7 +45,7 @@ def lines():
             "--set": SETTINGS,
             "--conventions": ("standart", "STANDARD", *WORDS),
             "--recompute": ("ful", "full/0", "full/x", f"full/{LONG}", "selective/4", *WORDS),
-            "--stage": ("3", "frist", "last", "middle", *WORDS),
+            "--stage": ("3", "frist", "middle", *WORDS),
             "--format": ("pdf", "CSV", "tabel", *WORDS),
             "-o": ("a/b.txt", "new/", "x.xlsx", "x.docx", "loop", ".", "full", "a\0b", "x" * 300),
         }.items():

@@ -215,6 +215,9 @@ def test_same_bytes_for_every_hash_seed_and_width():
 def test_a_killed_run_leaves_nothing_behind(sent, tmp_path):
     code = (
         "import os, sys, signal, time\n"
+        # What starts the tests in the background has the signals of a terminal ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "from symbolic_cost.emit import files\n"
         "whole = files._write\n"
         f"def slow(file, data):\n    whole(file, data[:9]); os.kill(os.getpid(), {int(sent)})\n"

@@ -1,5 +1,7 @@
 """Records of machines: those of the library, and refusals of a user's own."""
 
+from importlib.resources import files
+
 import pytest
 from sympy import Rational
 
@@ -9,6 +11,7 @@ from symbolic_cost.references import REFERENCES
 from symbolic_cost.systems.machines import SYMBOLIC
 from symbolic_cost.systems.records import load_machine, machine, machine_names, machine_of
 
+DATA = files("symbolic_cost.systems") / "data"
 RECORD = """
 name = "mine"
 meaning = "an example"
@@ -127,6 +130,12 @@ def test_symbolic_machine_has_symbols_for_rates():
 def test_unknown_machine_offers_close_names():
     with pytest.raises(UnknownNameError, match="did you mean a100-80gb"):
         machine("a100-80g")
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_the_librarys_files_pass_the_check_of_users_files(name):
+    text = (DATA / f"{name}.toml").read_text(encoding="utf-8")
+    assert machine_of(text) == machine(name)
 
 
 def test_user_record(tmp_path):

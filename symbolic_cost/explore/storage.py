@@ -23,9 +23,9 @@ import numpy as np
 
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.search.asked import Asked
-from symbolic_cost.search.evaluation import Result, Rows
-from symbolic_cost.search.formats import About, about_file, beside, encoded, ending, put_together
+from symbolic_cost.explore.asked import Asked
+from symbolic_cost.explore.evaluation import Result, Rows
+from symbolic_cost.explore.formats import About, about_file, beside, encoded, ending, put_together
 
 
 class Store:

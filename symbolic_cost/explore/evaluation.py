@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.program import Program
-from symbolic_cost.search.asked import Asked, columns_of, needs, plain
-from symbolic_cost.search.plan import Plan
-from symbolic_cost.search.points import Arrays, Floats, Places
-from symbolic_cost.search.priced import LEGAL
+from symbolic_cost.explore.asked import Asked, columns_of, needs, plain
+from symbolic_cost.explore.plan import Plan
+from symbolic_cost.explore.points import Arrays, Floats, Places
+from symbolic_cost.explore.priced import LEGAL
 
 BLOCK = 1 << 16
 """Points evaluated together."""

@@ -15,8 +15,8 @@ from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.lowering import lowered
-from symbolic_cost.search.points import Axis, Grid, Ranks
-from symbolic_cost.search.ranges import Given, values
+from symbolic_cost.explore.points import Axis, Grid, Ranks
+from symbolic_cost.explore.ranges import Given, values
 from symbolic_cost.symbols import GLOSSARY, WORDS, exact
 
 WORDED = (

@@ -21,10 +21,10 @@ from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.stored import written
-from symbolic_cost.search.points import ALIKE, ONE, TWO, Axis, Grid, Key, Ranks
-from symbolic_cost.search.priced import priced
-from symbolic_cost.search.ranges import Value
-from symbolic_cost.search.varied import Varied, numbers_missing
+from symbolic_cost.explore.points import ALIKE, ONE, TWO, Axis, Grid, Key, Ranks
+from symbolic_cost.explore.priced import priced
+from symbolic_cost.explore.ranges import Value
+from symbolic_cost.explore.varied import Varied, numbers_missing
 from symbolic_cost.symbols import ep, v
 
 Tell = Callable[[int, int], None]

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.search.evaluation import Rows
+from symbolic_cost.explore.evaluation import Rows
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 

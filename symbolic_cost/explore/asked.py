@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 
 from symbolic_cost.errors import InputError, Problems, unknown
-from symbolic_cost.search.grammar import BYTE, COUNT, SECOND, Dimension
-from symbolic_cost.search.plan import Plan
-from symbolic_cost.search.points import Arrays
-from symbolic_cost.search.priced import LEGAL
-from symbolic_cost.search.question import Columns, Known, Question, expression, question
+from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
+from symbolic_cost.explore.plan import Plan
+from symbolic_cost.explore.points import Arrays
+from symbolic_cost.explore.priced import LEGAL
+from symbolic_cost.explore.question import Columns, Known, Question, expression, question
 
 Mode = Literal["all", "top", "front"]
 

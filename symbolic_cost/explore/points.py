@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.program import Program
-from symbolic_cost.search.ranges import Value
+from symbolic_cost.explore.ranges import Value
 
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]

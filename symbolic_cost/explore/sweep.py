@@ -14,15 +14,15 @@ import numpy as np
 
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.search.asked import Asked, Mode, asked
-from symbolic_cost.search.evaluation import Evaluation, Result, Rows, joined
-from symbolic_cost.search.formats import typed
-from symbolic_cost.search.plan import Plan, planned
-from symbolic_cost.search.points import Grid
-from symbolic_cost.search.ranges import Given
-from symbolic_cost.search.running import OF_BEST, OF_CLUSTER, OF_ROWS, bar, results
-from symbolic_cost.search.storage import Store, counted
-from symbolic_cost.search.varied import Varied, varied
+from symbolic_cost.explore.asked import Asked, Mode, asked
+from symbolic_cost.explore.evaluation import Evaluation, Result, Rows, joined
+from symbolic_cost.explore.formats import typed
+from symbolic_cost.explore.plan import Plan, planned
+from symbolic_cost.explore.points import Grid
+from symbolic_cost.explore.ranges import Given
+from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, bar, results
+from symbolic_cost.explore.storage import Store, counted
+from symbolic_cost.explore.varied import Varied, varied
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError, Problems, shown, unknown
-from symbolic_cost.search.grammar import (
+from symbolic_cost.explore.grammar import (
     BYTE,
     COMPARISONS,
     COUNT,

@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.search.asked import Asked
-from symbolic_cost.search.evaluation import Evaluation, Result
-from symbolic_cost.search.plan import Plan
+from symbolic_cost.explore.asked import Asked
+from symbolic_cost.explore.evaluation import Evaluation, Result
+from symbolic_cost.explore.plan import Plan
 
 ANSWER_WITHIN = 10
 """Seconds in which a scheduler must answer, and a first worker be there."""

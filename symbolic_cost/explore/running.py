@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Literal
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.search.asked import Asked
-from symbolic_cost.search.evaluation import Evaluation, Result
-from symbolic_cost.search.plan import Plan
+from symbolic_cost.explore.asked import Asked
+from symbolic_cost.explore.evaluation import Evaluation, Result
+from symbolic_cost.explore.plan import Plan
 
 Engine = Literal["threads", "dask"]
 
@@ -43,7 +43,7 @@ def results(
         InputError: no such engine, or a scheduler that does not answer.
     """
     if engine == "dask":
-        from symbolic_cost.search.cluster import results_of_cluster
+        from symbolic_cost.explore.cluster import results_of_cluster
 
         return results_of_cluster(plan, asked, tasks, scheduler)
     if engine != "threads":

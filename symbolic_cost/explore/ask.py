@@ -1,0 +1,120 @@
+"""The search as a question of a script: a job, its GPUs, and what may be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from symbolic_cost.checking import checked
+from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.explore.best import Search
+from symbolic_cost.explore.best import search as searched
+from symbolic_cost.explore.space import Space
+from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
+from symbolic_cost.jobs.job import Job, job
+
+CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_batch"))
+"""What may be chosen, by name."""
+
+_SWITCH = {"on": True, "off": False}
+
+
+@checked
+def search(
+    of: Job | Modelled,
+    gpus: int,
+    global_batch: int,
+    *,
+    system: str | None = None,
+    objective: str = "step",
+    top: int = 10,
+    choose: Mapping[str, Iterable[int | str | bool]] | None = None,
+) -> Search:
+    """Price every strategy of a job on a number of GPUs, and keep the best.
+
+    Args:
+        of: a job without a strategy, or a model by name.
+        gpus: ranks.
+        global_batch: sequences of one step.
+        system: machine, for a model by name.
+        objective: "step", "memory" or "mfu".
+        top: how many candidates are kept.
+        choose: what may be chosen, by name of a choice, as in {"tp": (1, 2, 4), "zero": (1,)}.
+            What is not named takes every value that is legal.
+
+    Returns:
+        The best candidates with step [s] and memory [byte], and what was ruled out by what.
+
+    Raises:
+        InputError: every problem of every argument.
+    """
+    problems = Problems()
+    space = problems.attempt(space_of, gpus, global_batch, choose or {})
+    if isinstance(of, Job):
+        run = of
+        if system is not None:
+            problems.found.append(f"system {shown(system)} is not read: the job names its own")
+    else:
+        run = problems.attempt(partial(job, system=system, precision=DEFAULT_PRECISION), of)
+    if top < 1:
+        problems.found.append(f"top = {top}: a positive integer is accepted")
+    problems.refuse()
+    return searched(run, space, objective, top)
+
+
+def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:
+    """Return a space.
+
+    Raises:
+        InputError: every name that is no choice, and every value that is refused.
+    """
+    problems = [unknown("choice", name, CHOICES) for name in choose if name not in CHOICES]
+    if problems:
+        raise InputError(problems)
+    listed = {name: _listed(values) for name, values in choose.items()}
+    return Space(gpus, global_batch, **listed)
+
+
+def _listed(values: Iterable[Any]) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, str | int) else tuple(values)
+
+
+def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:
+    """Return choices typed as "tp=1,2,4" or "recompute=none,full".
+
+    Raises:
+        InputError: every text that is none.
+    """
+    problems: list[str] = []
+    found: dict[str, tuple[int | str | bool, ...]] = {}
+    for text in texts:
+        name, equals, values = (piece.strip() for piece in text.partition("="))
+        if not equals or not values:
+            problems.append(f"{shown(text)}: NAME=VALUE,VALUE is accepted, as in tp=1,2,4")
+        elif name not in CHOICES:
+            problems.append(unknown("choice", name, CHOICES))
+        elif name in found:
+            problems.append(f"choice {name} is given twice")
+        else:
+            pieces = [piece.strip() for piece in values.split(",")]
+            found[name] = tuple(_value(name, piece, problems) for piece in pieces)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _value(name: str, text: str, problems: list[str]) -> int | str | bool:
+    if name == "sp":
+        try:
+            return looked_up("sp", text, _SWITCH)
+        except InputError as error:
+            problems.extend(error.problems)
+            return False
+    if name not in ("recompute", "schedule", "overlap", "context"):
+        if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - a count
+            problems.append(f"{name} = {shown(text)}: an integer is accepted")
+            return 1
+        return int(text)
+    return "" if name == "overlap" and text == "none" else text

@@ -1,0 +1,322 @@
+"""Search over strategies: every candidate of a space is priced, the best are kept.
+
+Nothing is sampled and nothing estimated: each structure is derived once as a program, whose
+numbers are then evaluated together. What is left out is counted, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.errors import InputError, SymbolicCostError, looked_up
+from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced, structure_of
+from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
+from symbolic_cost.jobs.build import setup as make_setup
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.program.arrays import evaluated as run
+from symbolic_cost.systems.step import STEP_PARTS
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is looked for.
+
+    Args:
+        name: of it.
+        meaning: one line, with the unit.
+        value: what is to be small, of the outputs by name.
+    """
+
+    name: str
+    meaning: str
+    value: Callable[[Mapping[str, Any]], Any]
+
+
+OBJECTIVES = {
+    one.name: one
+    for one in (
+        Objective("step", "the shortest step [s]", lambda at: at["step"]),
+        Objective("memory", "the least memory of a rank [byte]", lambda at: at[MEMORY]),
+        Objective("mfu", "the highest MFU", lambda at: -at["mfu"]),
+    )
+}
+"""Every objective by name."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy with its numbers and what it takes.
+
+    Args:
+        structure: which strategies split anything, and options.
+        numbers: degrees, microbatch, chunks.
+        outputs: of the step and the memory, by name.
+        score: of the objective, smaller is better.
+    """
+
+    structure: Structured
+    numbers: Numbers
+    outputs: Mapping[str, float]
+    score: float
+
+    @property
+    def strategy(self) -> str:
+        """The strategy as text."""
+        return self.structure.strategy(self.numbers)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of a job."""
+        return {name: text for name, text in self.structure.options if text}
+
+    @property
+    def bindings(self) -> dict[str, int]:
+        """The numbers of a job besides degrees."""
+        return self.numbers.bindings()
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found.
+
+    Args:
+        setup: the job without a strategy.
+        space: what was chosen from.
+        objective: what was looked for.
+        best: candidates that fit, the best first.
+        smallest: of what is legal, the one that takes least memory.
+        considered: how many candidates there are.
+        legal: how many of them are legal.
+        fitting: how many of these fit into the memory.
+        left_out: how many are left out, by reason.
+        refused: structures that the model refuses, by reason.
+        structures: how many were derived.
+    """
+
+    setup: Setup
+    space: Space
+    objective: Objective
+    best: tuple[Candidate, ...]
+    smallest: Candidate | None
+    considered: int
+    legal: int
+    fitting: int
+    left_out: Mapping[str, int]
+    refused: Mapping[str, int]
+    structures: int
+
+    def job(self, candidate: Candidate) -> Setup:
+        """Return the job of a candidate, all of its numbers in place."""
+        return structured_setup(self.setup, candidate.structure, candidate.numbers)
+
+    @cached_property
+    def capacity(self) -> float | None:
+        """What a rank may hold [byte]; None where it is not bounded."""
+        return capacity_of(self.setup)
+
+
+def capacity_of(setup: Setup) -> float | None:
+    """Return what a rank of the machine may hold [byte]; None where it is not bounded."""
+    if setup.machine is None:
+        return None
+    usable = setup.machine.usable.value
+    return None if usable.is_infinite or usable.free_symbols else float(usable)
+
+
+def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None = None) -> Setup:
+    """Return the setup of a structure, or of one candidate of it.
+
+    Args:
+        base: a setup without a strategy.
+        structure: its strategy and options.
+        numbers: of the candidate; without them degrees are those of the class.
+
+    Raises:
+        InputError: the model does not take the strategy.
+    """
+    values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
+    options = {name: text for name, text in structure.options if text}
+    made = make_setup(
+        base.model,
+        structure.strategy(numbers),
+        values,
+        system=base.machine,
+        conventions=base.conventions,
+        precision=base.training.precision,
+        optimizer=base.training.optimizer,
+        attention=None if base.attention is None else base.attention.value,
+        roofline=base.methods.roofline,
+        **options,  # type: ignore[arg-type]  # names of Options
+    )
+    return replace(made, methods=replace(made.methods, counted=base.methods.counted))
+
+
+@dataclass
+class _Tally:
+    """What a search counts, and what it keeps."""
+
+    top: int
+    objective: Objective
+    capacity: float | None
+    best: list[Candidate] = field(default_factory=list)
+    smallest: Candidate | None = None
+    legal: int = 0
+    fitting: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self, one: Priced, structure: Structured, listed: Sequence[Numbers], columns: Columns
+    ) -> None:
+        """Price the candidates of one structure."""
+        found = evaluated(one, columns, len(listed))
+        legal = self._legal(found, len(listed))
+        self.legal += int(legal.sum())
+        memory = found[MEMORY]
+        fits = legal if self.capacity is None else legal & (memory <= self.capacity)
+        self.fitting += int(fits.sum())
+        score = np.broadcast_to(self.objective.value(found), (len(listed),))
+        kept = [int(i) for i in _least(np.where(fits, score, np.inf), self.top) if fits[i]]
+        made = [self._candidate(structure, listed, found, i, float(score[i])) for i in kept]
+        self.best = nsmallest(self.top, [*self.best, *made], key=_order)
+        if legal.any():
+            least = int(np.argmin(np.where(legal, memory, np.inf)))
+            if self.smallest is None or memory[least] < self.smallest.outputs[MEMORY]:
+                self.smallest = self._candidate(structure, listed, found, least, 0.0)
+
+    def _legal(self, found: Mapping[str, Floats], count: int) -> NDArray[np.bool_]:
+        """Return what meets every condition; what does not is counted by the first it breaks."""
+        legal = np.ones(count, dtype=bool)
+        for name, met in found.items():
+            if name.startswith(LEGAL):
+                broken = legal & (met == 0)
+                if broken.any():
+                    reason = name.removeprefix(LEGAL)
+                    self.left_out[reason] = self.left_out.get(reason, 0) + int(broken.sum())
+                legal &= met != 0
+        return legal
+
+    @staticmethod
+    def _candidate(
+        structure: Structured,
+        listed: Sequence[Numbers],
+        found: Mapping[str, Floats],
+        place: int,
+        score: float,
+    ) -> Candidate:
+        outputs = {n: float(v[place]) for n, v in found.items() if not n.startswith(LEGAL)}
+        return Candidate(structure, listed[place], outputs, score)
+
+
+def _order(candidate: Candidate) -> tuple[float, float, str]:
+    """Say which of two is better: the score, then less memory, then a fixed order."""
+    text = f"{candidate.strategy} {candidate.structure.options} {candidate.numbers}"
+    return candidate.score, candidate.outputs[MEMORY], text
+
+
+def _least(score: Floats, count: int) -> NDArray[np.int_]:
+    if len(score) <= count:
+        return np.arange(len(score))
+    return np.argpartition(score, count)[:count]
+
+
+def evaluated(one: Priced, columns: Columns, count: int) -> dict[str, Floats]:
+    """Return every output of the candidates of one structure as an array.
+
+    Raises:
+        InputError: a symbol without numbers.
+    """
+    missing = [name for name in one.program.inputs if name not in columns]
+    if missing:
+        raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
+    results = run(one.program.tape, columns, count)
+    return {name: np.broadcast_to(array, (count,)) for name, array in results.items()}
+
+
+def columns_of(shape: Shape, listed: Sequence[Numbers]) -> Columns:
+    """Return the numbers of every symbol by its name."""
+    given = dict(zip(Numbers._fields, np.array(listed, dtype=float).T, strict=True))
+    symbols = {name: next(iter(STRATEGIES[name].meshes.values())).name for name, _ in shape.degrees}
+    degrees = {symbol: given["cp" if name in CONTEXT else name] for name, symbol in symbols.items()}
+    return {**degrees, **{name: given[name] for name in ("b", "M", "v")}}
+
+
+def search(
+    base: Setup,
+    space: Space,
+    objective: str = "step",
+    top: int = 10,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Search:
+    """Price every candidate of a space.
+
+    Args:
+        base: model, machine, precision and conventions; it has no strategy.
+        space: what may be chosen.
+        objective: name of what is looked for.
+        top: how many candidates are kept.
+        progress: told the structures that are done, and all of them.
+
+    Raises:
+        InputError: no machine, a strategy in the job, an objective that is unknown, or nothing
+            that makes the ranks.
+    """
+    problems = [] if base.machine is not None else ["a search needs a machine: give system"]
+    if base.strategy.degrees:
+        problems.append(f"strategy {base.strategy} is not read: choose degrees, as in tp=(8,)")
+    if problems:
+        raise InputError(problems)
+    wanted = looked_up("objective", objective, OBJECTIVES)
+    found = candidates(space, base)
+    tally = _Tally(top, wanted, capacity_of(base))
+    done = 0
+    pending = [(s, shape) for shape, structures in found.structures.items() for s in structures]
+    columns = {shape: columns_of(shape, listed) for shape, listed in found.numbers.items()}
+    for count, (structure, shape) in enumerate(pending):
+        progress(count, len(pending))
+        listed = found.numbers[shape]
+        try:
+            one = priced(structured_setup(base, structure), free=("b",))
+        except SymbolicCostError as error:
+            reason = f"{_words(structure)}: {str(error).splitlines()[0]}"
+            tally.refused[reason] = tally.refused.get(reason, 0) + len(listed)
+            continue
+        done += 1
+        tally.add(one, structure, listed, columns[shape])
+    progress(len(pending), len(pending))
+    left_out = {**found.left_out}
+    for reason, times in tally.left_out.items():
+        left_out[reason] = left_out.get(reason, 0) + times
+    considered = found.count + sum(found.left_out.values())
+    return Search(
+        base,
+        space,
+        wanted,
+        tuple(tally.best),
+        tally.smallest,
+        considered,
+        tally.legal,
+        tally.fitting,
+        left_out,
+        tally.refused,
+        done,
+    )
+
+
+def _words(structure: Structured) -> str:
+    names = [name for name, _ in structure.shape.degrees]
+    return ",".join([*names, *(["sp"] if structure.sp else [])]) or "no strategy"
+
+
+__all__ = ["OBJECTIVES", "STEP_PARTS", "Candidate", "Search", "search", "structure_of"]

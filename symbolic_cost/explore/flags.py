@@ -1,0 +1,66 @@
+"""A candidate as a command line that runs: this library's, and Megatron-LM's where it has one."""
+
+from __future__ import annotations
+
+from symbolic_cost.explore.best import Candidate, Search
+from symbolic_cost.explore.space import CONTEXT
+
+_SHARDED = 1
+"""Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
+
+
+def time_command(found: Search, candidate: Candidate) -> str:
+    """Return the command that times a candidate."""
+    setup = found.setup
+    machine = "" if setup.machine is None else setup.machine.name
+    words = ["symbolic-cost time", setup.model.name, f"--system {machine}"]
+    words += [f"--strategy {candidate.strategy}"] if candidate.strategy else []
+    defaults = {"recompute": "none", "schedule": "1f1b", "layout": "even"}
+    words += [
+        f"--{name} {text}" for name, text in candidate.options.items() if defaults.get(name) != text
+    ]
+    bindings = {**setup.numbers, **candidate.bindings}
+    words.append("--set " + ",".join(f"{name}={number}" for name, number in bindings.items()))
+    words.append(f"--precision {setup.training.precision}")
+    if setup.training.optimizer != "adam":
+        words.append(f"--optimizer {setup.training.optimizer}")
+    if setup.conventions.name != "standard":
+        words.append(f"--conventions {setup.conventions.name}")
+    return " ".join(words)
+
+
+def megatron_flags(found: Search, candidate: Candidate) -> str:
+    """Return the flags of Megatron-LM; empty where it has none for the candidate.
+
+    Source: megatron-lm, arguments.
+    """
+    numbers, structure = candidate.numbers, candidate.structure
+    others = set(CONTEXT[1:]) & structure.shape.names
+    uneven = candidate.options.get("layout") == "uneven"
+    if structure.zero > _SHARDED or others or uneven or "overlap" in candidate.options:
+        return ""
+    flags = [
+        f"--tensor-model-parallel-size {numbers.tp}",
+        f"--pipeline-model-parallel-size {numbers.pp}",
+        f"--micro-batch-size {numbers.b}",
+        f"--global-batch-size {found.space.global_batch}",
+    ]
+    flags += [f"--context-parallel-size {numbers.cp}"] if numbers.cp > 1 else []
+    flags += [f"--expert-model-parallel-size {numbers.ep}"] if numbers.ep > 1 else []
+    flags += ["--sequence-parallel"] if structure.sp else []
+    flags += ["--use-distributed-optimizer"] if structure.zero else []
+    flags += _of_recompute(candidate.options["recompute"])
+    if numbers.v > 1:
+        flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")
+    return " ".join(flags)
+
+
+def _of_recompute(policy: str) -> list[str]:
+    if policy == "none":
+        return []
+    if policy == "selective":
+        return ["--recompute-granularity selective"]
+    every = policy.partition("/")[2] or "1"
+    return [
+        f"--recompute-granularity full --recompute-method uniform --recompute-num-layers {every}"
+    ]

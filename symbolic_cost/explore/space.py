@@ -1,0 +1,327 @@
+"""What a search may choose: options that are structure, and numbers of every structure.
+
+A candidate is a structure (which strategies split anything, ZeRO stage, schedule, recomputation)
+and its numbers (degrees, microbatch, chunks). There are few of the first and many of the second:
+512 GPUs and a batch of 512 make some hundred structures, each with up to a few hundred numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import product
+from math import isqrt
+from typing import NamedTuple
+
+from sympy import Expr
+
+from symbolic_cost.axes import At, Role
+from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
+from symbolic_cost.parallel.schedules import SCHEDULES
+from symbolic_cost.parallel.stages import block_count
+
+CONTEXT = ("cp", "ulysses", "ring")
+"""Ways to split the positions of a sequence."""
+
+_INTERLEAVED = "interleaved"
+_TWO, _MANY = 2, 4
+
+
+@dataclass(frozen=True)
+class Space:
+    """What may be chosen; degrees that are empty take every divisor of the ranks.
+
+    Args:
+        gpus: ranks.
+        global_batch: sequences of one step.
+        tp: tensor-parallel degrees.
+        pp: pipeline stages.
+        dp: data-parallel degrees.
+        ep: expert-parallel degrees; of models with experts.
+        cp: degrees of what splits positions.
+        context: how positions are split.
+        b: microbatches of one rank [sequences].
+        v: chunks of a stage; of the interleaved schedule.
+        sp: whether sequence parallelism is on.
+        zero: levels of ZeRO.
+        recompute: policies.
+        schedule: of the pipeline.
+        overlap: of communication, as in "dp=full".
+    """
+
+    gpus: int
+    global_batch: int
+    tp: tuple[int, ...] = ()
+    pp: tuple[int, ...] = ()
+    dp: tuple[int, ...] = ()
+    ep: tuple[int, ...] = ()
+    cp: tuple[int, ...] = ()
+    context: tuple[str, ...] = ("cp",)
+    b: tuple[int, ...] = ()
+    v: tuple[int, ...] = ()
+    sp: tuple[bool, ...] = (False, True)
+    zero: tuple[int, ...] = (0, 1, 2, 3)
+    recompute: tuple[str, ...] = ("none", "selective", "full")
+    schedule: tuple[str, ...] = ("1f1b", "interleaved")
+    overlap: tuple[str, ...] = ("",)
+
+    def __post_init__(self) -> None:
+        """Refuse what is none of it, all problems at once."""
+        problems = [
+            f"{name} = {shown(number)}: a positive integer is accepted"
+            for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
+            for number in _listed(getattr(self, name))
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1
+        ]
+        problems += [
+            f"{f.name}: nothing to choose from" for f in fields(self) if _empty(self, f.name)
+        ]
+        problems += [unknown("context", one, CONTEXT) for one in self.context if one not in CONTEXT]
+        problems += [
+            f"zero = {one}: 0 to 3 are accepted" for one in self.zero if one not in range(4)
+        ]
+        for look_up, names in (
+            (recompute_policy, self.recompute),
+            (lambda name: looked_up("schedule", name, SCHEDULES), self.schedule),
+        ):
+            for name in names:
+                try:
+                    look_up(name)
+                except InputError as error:
+                    problems += error.problems
+        if problems:
+            raise InputError(problems)
+
+
+_OPTIONS = ("sp", "zero", "recompute", "schedule", "overlap", "context")
+
+
+def _listed(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _empty(space: Space, name: str) -> bool:
+    return name in _OPTIONS and not getattr(space, name)
+
+
+class Numbers(NamedTuple):
+    """The numbers of one candidate.
+
+    Args:
+        tp: tensor-parallel ranks.
+        cp: ranks that split positions, however they do.
+        pp: stages.
+        ep: expert-parallel ranks, inside dp.
+        dp: data-parallel ranks.
+        b: sequences of a microbatch and rank.
+        M: microbatches.
+        v: chunks of a stage.
+    """
+
+    tp: int
+    cp: int
+    pp: int
+    ep: int
+    dp: int
+    b: int
+    M: int
+    v: int = 1
+
+    def bindings(self) -> dict[str, int]:
+        """Return the numbers of a job besides degrees."""
+        return {"b": self.b, "M": self.M} | ({"v": self.v} if self.v > 1 else {})
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What numbers have in common that share their structures.
+
+    Args:
+        degrees: a number of each degree's class, by name of the strategy.
+        chunked: whether stages have several chunks.
+        uneven: whether stages hold unlike numbers of blocks.
+    """
+
+    degrees: tuple[tuple[str, int], ...]
+    chunked: bool = False
+    uneven: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The strategies that split something."""
+        return frozenset(name for name, _ in self.degrees)
+
+
+@dataclass(frozen=True)
+class Structured:
+    """One structure of a space: a shape, and the options that it is run with.
+
+    Args:
+        shape: of its numbers.
+        sp: whether sequence parallelism is on.
+        zero: level of ZeRO.
+        options: recompute, schedule, overlap and layout, as of a job.
+    """
+
+    shape: Shape
+    sp: bool
+    zero: int
+    options: tuple[tuple[str, str], ...]
+
+    def strategy(self, numbers: Numbers | None = None) -> str:
+        """Return the strategy as text, of some numbers or of those of the class."""
+        words = []
+        for name, degree in self.shape.degrees:
+            known = "cp" if name in CONTEXT else name
+            words.append(f"{name}={degree if numbers is None else getattr(numbers, known)}")
+        words += ["sp"] if self.sp else []
+        return ",".join(words + ([f"zero={self.zero}"] if self.zero else []))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every candidate: numbers by shape, each with all structures of the shape.
+
+    Args:
+        numbers: by shape.
+        structures: by shape.
+        left_out: how many numbers are of no candidate, by reason.
+    """
+
+    numbers: Mapping[Shape, Sequence[Numbers]]
+    structures: Mapping[Shape, Sequence[Structured]]
+    left_out: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """How many candidates there are."""
+        return sum(len(listed) * len(self.structures[one]) for one, listed in self.numbers.items())
+
+
+def candidates(space: Space, setup: Setup) -> Candidates:
+    """Return every candidate of a space for a model.
+
+    Raises:
+        InputError: degrees that no choice of the others makes the ranks.
+    """
+    left_out: Counter[str] = Counter()
+    numbers: dict[Shape, list[Numbers]] = {}
+    facts = _Facts(setup)
+    meshes = 0
+    for tp, cp, pp, ep, dp in _meshes(space, experts=facts.experts):
+        meshes += 1
+        if space.global_batch % dp:
+            left_out["the global batch is not divisible by dp"] += 1
+            continue
+        share = space.global_batch // dp
+        sequences = _among(space.b, share)
+        left_out["the global batch is not divisible by b and dp"] += len(
+            space.b or sequences
+        ) - len(sequences)
+        for v in _chunks(space, pp, facts.blocks):
+            uneven = pp > 1 and facts.blocks is not None and facts.blocks % (pp * v) != 0
+            listed = [Numbers(tp, cp, pp, ep, dp, b, share // b, v) for b in sequences]
+            for context in space.context if cp > 1 else ("cp",):
+                degrees = facts.classes({"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
+                numbers.setdefault(Shape(degrees, v > 1, uneven), []).extend(listed)
+    if not meshes:
+        raise InputError(
+            f"no degrees make {space.gpus} ranks: tp, pp, dp and cp must multiply to them"
+        )
+    structures = {shape: tuple(_structures(space, shape)) for shape in numbers}
+    return Candidates(numbers, structures, +left_out)
+
+
+class _Facts:
+    """What of a model decides the classes of numbers."""
+
+    def __init__(self, setup: Setup) -> None:
+        model = setup.model
+        self.experts = bool(model.placed(At(Role.EXPERT)))
+        self.blocks = _integer(setup, block_count(model))
+        heads = [axis.name for axis in model.placed(At(Role.HEAD))]
+        shared = heads and model.placed(At(Role.GROUP))
+        self._heads = _integer(setup, model.sizes[heads[0]]) if shared else None
+
+    def classes(self, degrees: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+        """Return degrees that stand for all of their class, those of one rank left out.
+
+        See `Structure`. Ranks of tp beyond the key/value heads share them: each number of ranks
+        that do is a class.
+        """
+        kept = {name: _TWO for name, degree in degrees.items() if degree > 1}
+        if degrees["pp"] > _TWO:
+            kept["pp"] = _MANY
+        if "ep" in kept:
+            kept["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
+        if self._heads is not None and degrees["tp"] > self._heads:
+            kept["tp"] = degrees["tp"]
+        return tuple((name, kept[name]) for name in STRATEGIES if name in kept)
+
+
+def _integer(setup: Setup, expr: Expr) -> int | None:
+    number = setup.value(expr)
+    return int(number) if number.is_Integer else None
+
+
+def _meshes(space: Space, *, experts: bool) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield tp, cp, pp, ep and dp that make the ranks."""
+    for tp in _among(space.tp, space.gpus):
+        for cp in _among(space.cp, space.gpus // tp):
+            for pp in _among(space.pp, space.gpus // tp // cp):
+                dp = space.gpus // tp // cp // pp
+                if not space.dp or dp in space.dp:
+                    for ep in _among(space.ep, dp) if experts else (1,):
+                        yield tp, cp, pp, ep, dp
+
+
+def _chunks(space: Space, pp: int, blocks: int | None) -> Iterator[int]:
+    """Yield the chunks that a stage may have: one, and those of the interleaved schedule."""
+    if blocks is not None and blocks < pp:
+        return
+    if pp == 1 or set(space.schedule) - {_INTERLEAVED}:
+        yield 1
+    if pp > 1 and _INTERLEAVED in space.schedule:
+        most = blocks // pp if blocks is not None else 1
+        yield from (v for v in space.v or _divisors(most) if v > 1)
+
+
+def _structures(space: Space, shape: Shape) -> Iterator[Structured]:
+    """Yield the structures that numbers of a shape may have."""
+    schedules = [name for name in space.schedule if (name == _INTERLEAVED) == shape.chunked]
+    layout = "uneven" if shape.uneven else "even"
+    for sp, zero, schedule, recompute, overlap in product(
+        space.sp if "tp" in shape.names else (False,),
+        (0,) if shape.names.isdisjoint(DATA_AXES) else space.zero,
+        schedules if "pp" in shape.names else ("1f1b",),
+        space.recompute,
+        space.overlap,
+    ):
+        options = {
+            "recompute": recompute,
+            "schedule": schedule,
+            "overlap": overlap,
+            "layout": layout,
+        }
+        yield Structured(shape, sp, zero, tuple(options.items()))
+
+
+def _among(chosen: tuple[int, ...], whole: int) -> tuple[int, ...]:
+    divisors = _divisors(whole)
+    return tuple(n for n in chosen if n in divisors) if chosen else divisors
+
+
+@cache
+def _divisors(whole: int) -> tuple[int, ...]:
+    """Return the divisors of a number in order.
+
+    >>> _divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    low = [n for n in range(1, isqrt(whole) + 1) if whole % n == 0]
+    return tuple(dict.fromkeys(low + [whole // n for n in reversed(low)]))

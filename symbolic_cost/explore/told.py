@@ -1,0 +1,155 @@
+"""What a search found, as a table for people with the reasons below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.explore.best import Candidate, Search
+from symbolic_cost.explore.flags import megatron_flags, time_command
+from symbolic_cost.explore.priced import MEMORY
+from symbolic_cost.jobs.fit import fit
+from symbolic_cost.systems.step import STEP_PARTS
+from symbolic_cost.units import Unit, human
+
+_NEAR = 8
+"""Reasons told, the most frequent first."""
+
+
+def search_sheet(found: Search, *, explain: bool = False) -> Sheet:
+    """Tabulate the best candidates; notes say what was considered and what was ruled out.
+
+    Args:
+        found: by a search.
+        explain: whether the parts of the step of every candidate stand there as well.
+    """
+    parts = STEP_PARTS if explain else ()
+    columns = (
+        Column("rank", "right"),
+        Column("strategy"),
+        Column("options"),
+        *(Column(name, "right") for name in ("b", "M", "v")),
+        Column("step", "right", Unit.SECOND),
+        Column("MFU", "right", "%"),
+        Column("memory", "right", Unit.BYTE),
+        *(Column(part, "right", Unit.SECOND) for part in parts),
+    )
+    rows = tuple(_row(place, one, parts) for place, one in enumerate(found.best, 1))
+    return Sheet(_title(found), columns, rows, tuple(_notes(found)))
+
+
+def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]:
+    options = ", ".join(
+        text for name, text in one.options.items() if text not in ("none", "1f1b", "even")
+    )
+    at = one.outputs
+    return (
+        place,
+        one.strategy or "none",
+        options,
+        one.numbers.b,
+        one.numbers.M,
+        one.numbers.v,
+        at["step"],
+        100 * at["mfu"],
+        at[MEMORY],
+        *(at[part] for part in parts),
+    )
+
+
+def _title(found: Search) -> str:
+    machine = "" if found.setup.machine is None else found.setup.machine.name
+    return (
+        f"{found.setup.model.name} on {found.space.gpus} x {machine}, "
+        f"{found.space.global_batch} sequences in a step: {found.objective.meaning}"
+    )
+
+
+def _notes(found: Search) -> Iterator[str]:
+    setup = found.setup
+    yield (
+        f"{found.considered} candidates of {found.structures} structures: {found.legal} legal, "
+        f"{found.fitting} fit into {_room(found)} per rank"
+    )
+    chosen = found.space
+    yield (
+        f"chosen from: sp {_words(chosen.sp)}, zero {_words(chosen.zero)}, recompute "
+        f"{_words(chosen.recompute)}, schedule {_words(chosen.schedule)}"
+        + (f", overlap {_words(chosen.overlap)}" if any(chosen.overlap) else ", overlap none")
+        + _of_context(found)
+    )
+    yield (
+        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
+        f"attention {setup.running.attention}"
+    )
+    yield from _ruled_out(found.left_out, "ruled out")
+    yield from _ruled_out(found.refused, "not derived")
+    if found.best:
+        yield from _best(found)
+    else:
+        yield from _nothing(found)
+
+
+def _of_context(found: Search) -> str:
+    widest = max(found.space.cp, default=0)
+    return "" if widest == 1 else f", positions split by {_words(found.space.context)}"
+
+
+def _room(found: Search) -> str:
+    return "no bound" if found.capacity is None else human(found.capacity, Unit.BYTE)
+
+
+def _words(values: tuple[object, ...]) -> str:
+    names = {True: "on", False: "off"}
+    return "/".join(names[one] if isinstance(one, bool) else str(one) for one in values)
+
+
+def _ruled_out(reasons: Mapping[str, int], what: str) -> Iterator[str]:
+    listed = sorted(reasons.items(), key=lambda item: -item[1])
+    for reason, count in listed[:_NEAR]:
+        yield f"{what}: {count} candidates, {reason}"
+    rest = sum(count for _, count in listed[_NEAR:])
+    if rest:
+        yield f"{what}: {rest} candidates for {len(listed) - _NEAR} other reasons"
+
+
+def _best(found: Search) -> Iterator[str]:
+    first = found.best[0]
+    yield f"memory of the best: {fit(found.job(first))}"
+    if len(found.best) > 1:
+        yield _runner_up(first, found.best[1])
+    yield f"run it: {time_command(found, first)}"
+    flags = megatron_flags(found, first)
+    yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
+
+
+def _runner_up(first: Candidate, second: Candidate) -> str:
+    """Say what the second takes more, part by part, the largest first."""
+    gap = second.outputs["step"] - first.outputs["step"]
+    apart = {part: second.outputs[part] - first.outputs[part] for part in STEP_PARTS}
+    listed = sorted(apart.items(), key=lambda item: -abs(item[1]))
+    parts = ", ".join(f"{part} {_signed(size)}" for part, size in listed[:3] if size)
+    if second.score == first.score:
+        return (
+            f"the second scores the same; its step: {_signed(gap)} ({parts or 'no part differs'})"
+        )
+    share = gap / first.outputs["step"]
+    return f"the second takes {_signed(gap)} ({100 * share:+.2g} %): {parts}"
+
+
+def _signed(seconds: float) -> str:
+    sign = "-" if seconds < 0 else "+"
+    return f"{sign}{human(Fraction(abs(seconds)), Unit.SECOND)}"
+
+
+def _nothing(found: Search) -> Iterator[str]:
+    """Say how near the nearest is, and what takes its memory."""
+    if found.smallest is None:
+        yield "nothing is legal: no candidate meets every condition"
+        return
+    least = found.smallest
+    size = human(least.outputs[MEMORY], Unit.BYTE)
+    yield f"nothing fits: the smallest takes {size} of {_room(found)}"
+    yield f"the smallest: {fit(found.job(least))}"
+    yield f"run it: {time_command(found, least)}"
