@@ -12,8 +12,8 @@ from symbolic_cost.cli.options import Choices, Output, output, swept, training
 @click.command("sweep")
 @click.argument("model")
 @swept
-@click.option("--by", default="", help="What is made small; the step, else the memory.")
-@click.option("--top", type=int, help="Rows to keep; 20 unless -o writes a file of all.")
+@click.option("--by", default="", help="What is made small: the step unless given.")
+@click.option("--top", type=int, help="Rows to keep; 20 unless -o writes a file.")
 @training
 @output
 def command(
@@ -28,15 +28,18 @@ def command(
 ) -> None:
     """Evaluate MODEL for every combination of the values of --vary.
 
-    -o FILE.parquet (or .csv, .jsonl) writes rows in base units: all that count, or the best with
-    --top. A sweep that was interrupted goes on where it was.
+    -o FILE.parquet (or .csv, .jsonl) writes the rows in base units: all that count, or the best
+    with --top. A sweep that was interrupted goes on where it was.
 
-    \b
     For example: symbolic-cost sweep llama-3-70b --system h100 --gpus 1024 --global-batch 1024
-      --strategy sp,zero=1 --vary tp=1:16:x2 pp=1:16:x2 b=1,2,4 l=2048,8192
-      --where "memory < 80 GiB and tp*pp <= 64" --top 20
+    --vary tp=1:16:x2 pp=1:16:x2 l=2048,8192 --where "memory < 80 GiB" --top 20
     """
-    from symbolic_cost.explore.asking import run_sweep
+    from symbolic_cost.explore.lines import sweep_line
 
-    text = run_sweep(choices, model, trained, sweeping, by=by, top=top, out=out.file, form=out.form)
-    click.echo(text.rstrip("\n"))
+    if top is None and out.file is None:
+        top = 20
+    done = sweep_line(choices, model, trained, sweeping, by=by, top=top, out=out.file)
+    if isinstance(done, str):
+        click.echo(done)
+    else:
+        out.sheet(done)

@@ -168,7 +168,7 @@ def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
 def _worded(job: Job, words: Mapping[str, Value]) -> Job:
     options = {name: value for name, value in words.items() if name not in ("zero", "sp")}
     degrees = dict(job.strategy.degrees)
-    if words.get("sp") == "no":
+    if words.get("sp") == "off":
         degrees.pop("sp", None)
     zero = words.get("zero", job.strategy.zero)
     strategy = Strategy(degrees, int(zero), job.strategy.panels)

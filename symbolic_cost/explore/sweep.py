@@ -138,7 +138,7 @@ def sweep(
     mode: Mode = "all" if top is None else "top"
     if top is not None and top < 1:
         raise InputError(f"top = {shown(top)}: a positive integer is accepted")
-    own = _bounded(job, vary, gpus, global_batch, few=top is None and out is None, yes=yes)
+    own = bounded(job, vary, gpus, global_batch, few=top is None and out is None, yes=yes)
     keys = (by,) if by else ("step" if job.machine is not None else "memory",)
     made = Sweeping(own, mode, where, keys, top or 0, tuple(columns), progress=progress)
     done = made.outcome(out, engine, scheduler)
@@ -180,12 +180,12 @@ def pareto(
     Raises:
         InputError: as of `sweep`.
     """
-    own = _bounded(job, vary, gpus, global_batch, few=False, yes=yes)
+    own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
     made = Sweeping(own, "front", where, axes, 0, tuple(columns), progress=progress)
     return made.outcome(None, engine, scheduler).frame()
 
 
-def _bounded(
+def bounded(
     job: Job,
     vary: Mapping[str, Given],
     gpus: int | None,
@@ -330,14 +330,14 @@ class Sweeping:
         if not result.legal or self.asked.where is None:
             raise InputError("no candidate is legal: " + "; ".join(summary.lines))
         row, failures = Evaluation(self.plan, self.asked).failures(result.nearest[1])
-        named = ", ".join(f"{n}={_number(row[n])}" for n in self._varied_names if n in row)
+        named = ", ".join(f"{n}={_number(row[n])}" for n in self.varied_names if n in row)
         raise InputError(
             f"nothing satisfies {shown(self.asked.where.text, 200)}; nearest of {result.legal:,} "
             f"legal candidates is {named}: {'; '.join(failures)}"
         )
 
     @property
-    def _varied_names(self) -> list[str]:
+    def varied_names(self) -> list[str]:
         plan = self.plan
         axes = [a.name for a in (*plan.words.axes, *plan.outer.axes, *plan.inner.axes)]
         return [*axes, *(["dp"] if plan.ranks.follows else [])]

@@ -135,7 +135,7 @@ _CHECKED = 1000
 
 
 def _check_flag(name: str, taken: tuple[object, ...], problems: Problems) -> None:
-    accepted = {"zero": (0, 1, 2, 3), "sp": ("yes", "no")}.get(name)
+    accepted = {"zero": (0, 1, 2, 3), "sp": ("on", "off")}.get(name)
     if accepted is not None:
         problems.found += [
             f"{name}={shown(one)}: accepted are {', '.join(map(str, accepted))}"
@@ -200,7 +200,7 @@ def _strategy(
     varied_words = {axis.name: axis.values for axis in words}
     if any(varied_words.get("zero", ())) and "dp" not in names:
         names["dp"] = None
-    if "yes" in varied_words.get("sp", ()):
+    if "on" in varied_words.get("sp", ()):
         names["sp"] = None
     degrees = {name: tuple(STRATEGIES[name].meshes.values()) for name in names}
     return Strategy(degrees, job.zero, job.panels)
