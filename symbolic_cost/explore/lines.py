@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.emit.front import Front
@@ -10,6 +11,7 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded
 from symbolic_cost.explore.varied import Varied
+from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.units import Unit
 
 if TYPE_CHECKING:
@@ -98,9 +100,18 @@ def _varied(
             problems.found.append(f"--vary {name} is given twice")
         vary[name] = values
     batch = trained.pop("global_batch")
-    job = problems.attempt(lambda: choices.job(model, **trained))
+    devices = sweeping["gpus"] is not None or "gpus" in vary
+    text = _with_names(choices.strategy, [*vary, *(["dp"] if devices else [])])
+    job = problems.attempt(lambda: replace(choices, strategy=text).job(model, **trained))
     problems.refuse()
     return bounded(job, vary, sweeping["gpus"], batch, few=few, yes=sweeping["yes"])
+
+
+def _with_names(strategy: str, names: Iterable[str]) -> str:
+    """Return a strategy with the names that vary, so that "sp,zero=1" needs no tp and dp."""
+    held = [part.partition("=")[0].strip() for part in strategy.split(",") if part.strip()]
+    more = [name for name in names if name in degree_names() and name not in held]
+    return ",".join([*filter(None, [strategy]), *dict.fromkeys(more)])
 
 
 def _listed(text: str) -> list[str]:
