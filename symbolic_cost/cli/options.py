@@ -211,7 +211,9 @@ _SWEPT = (
     click.option(
         "--where", default="", help="What counts, e.g. 'memory < 80 GiB and tp*pp <= 64'."
     ),
-    click.option("--columns", default="", help="Columns beside what varies, e.g. step,cost,bubble."),
+    click.option(
+        "--columns", default="", help="Columns beside what varies, e.g. step,cost,bubble."
+    ),
     click.option(
         "--engine", default="threads", show_default=True, metavar="threads|dask", help="What runs."
     ),

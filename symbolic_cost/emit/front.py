@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,8 @@ class Front:
         unit_y: base unit of the second.
         across: the first figure of every point, rising.
         up: the second.
-        labels: what every point is.
+        labels: what tells the points apart.
+        alike: what they have in common.
         title: of the sweep.
         sheet: the same as a table.
     """
@@ -39,6 +40,7 @@ class Front:
     across: Sequence[float]
     up: Sequence[float]
     labels: Sequence[str]
+    alike: str
     title: str
     sheet: Sheet
 
@@ -55,13 +57,17 @@ def _draw(axes: Axes, front: Front) -> None:
     axes.step(front.across, front.up, where="post", color="#0072B2", linewidth=1, alpha=0.6)
     axes.scatter(front.across, front.up, s=22, color="#0072B2", zorder=3)
     for place in _labelled(len(front.labels)):
+        left = place > len(front.labels) / 2
         axes.annotate(
             front.labels[place],
             (front.across[place], front.up[place]),
-            xytext=(5, 4),
+            xytext=(-6, -3) if left else (6, 4),
             textcoords="offset points",
             fontsize=6.5,
+            ha="right" if left else "left",
+            va="top" if left else "baseline",
         )
+    axes.margins(0.08, 0.08)
     axes.set(xscale="log", yscale="log", xlabel=front.x, ylabel=front.y)
     for axis, name, unit in (
         (axes.xaxis, front.x, front.unit_x),
@@ -70,11 +76,16 @@ def _draw(axes: Axes, front: Front) -> None:
         axis.set_label_text(name.replace("_", " "))
         known = {"byte": Unit.BYTE, "s": Unit.SECOND}.get(unit)
         if known is not None:
-            axis.set_major_formatter(lambda value, _, u=known: human(value, u, 3))
-            axis.set_minor_formatter(lambda value, _, u=known: human(value, u, 2))
+            axis.set_major_formatter(_printer(known, 3))
+            axis.set_minor_formatter(_printer(known, 3))
         axis.set_tick_params(which="both", labelsize=7)
     axes.grid(visible=True, which="major", alpha=0.3)
-    axes.set_title(f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}", loc="left")
+    title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}"
+    axes.set_title(f"{title}   {front.alike}", loc="left", fontsize=9)
+
+
+def _printer(unit: Unit, digits: int) -> Callable[[float, object], str]:
+    return lambda value, _place: human(value, unit, digits)
 
 
 def _labelled(size: int) -> list[int]:

@@ -67,6 +67,7 @@ def asked(
     mode: Mode,
     where: str,
     by: Collection[str],
+    *,
     most: int = 0,
     columns: Collection[str] = (),
 ) -> Asked:
@@ -114,8 +115,8 @@ def dimensions(plan: Plan) -> Known:
     known |= {axis.name: COUNT for axis in (*plan.outer.axes, *plan.inner.axes)}
     known |= dict.fromkeys(("gpus", "M"), COUNT)
     for axis in plan.words.axes:
-        words = all(isinstance(value, str) for value in axis.values)
-        known[axis.name] = tuple(map(str, axis.values)) if words else COUNT
+        words = all(isinstance(value, str) for value in axis.choices)
+        known[axis.name] = tuple(map(str, axis.choices)) if words else COUNT
     return known
 
 
@@ -133,7 +134,11 @@ def needs(names: Collection[str]) -> set[str]:
 
 
 def columns_of(
-    plan: Plan, case: int, names: Collection[str], known: Arrays, found: Mapping[str, Arrays | object]
+    plan: Plan,
+    case: int,
+    names: Collection[str],
+    known: Arrays,
+    found: Mapping[str, Arrays | object],
 ) -> Columns:
     """Return columns by name.
 
@@ -175,4 +180,4 @@ def _made(name: str, capacity: float | None, known: Arrays, found: Mapping[str, 
 
 
 def _unit(kind: object) -> str:
-    return UNITS.get(kind, "word")  # type: ignore[call-overload,no-any-return]  # a dimension or words
+    return UNITS.get(kind, "word")  # type: ignore[call-overload]  # a dimension or words

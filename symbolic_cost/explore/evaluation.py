@@ -1,4 +1,4 @@
-"""Points evaluated block by block, and what is kept of them: memory stays flat whatever the size."""
+"""Points evaluated block by block, and what is kept of them: memory stays flat at any size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.program import Program
 from symbolic_cost.explore.asked import Asked, columns_of, needs, plain
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
 from symbolic_cost.explore.priced import LEGAL
+from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.program import Program
 
 BLOCK = 1 << 16
 """Points evaluated together."""
@@ -27,6 +27,44 @@ _WORTH_COMPILING = 200_000
 
 Rows: TypeAlias = dict[str, Any]
 """Column by name: an array, or the word that all rows have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """Outer points of one case, each with a range of the inner ones."""
+
+    case: int
+    rows: Places
+    first: int
+    last: int
+
+    @property
+    def width(self) -> int:
+        """Inner points of every outer one."""
+        return self.last - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Slab:
+    """Points of one structure.
+
+    Args:
+        case: its place.
+        program: of the structure.
+        known: numbers by symbol.
+        base: first candidate of every outer point.
+        width: candidates that follow each.
+    """
+
+    case: int
+    program: Program
+    known: Arrays
+    base: Places
+    width: int
+
+    def place(self, point: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the candidate of a point."""
+        return self.base[point // self.width] + point % self.width
 
 
 @dataclass
@@ -98,14 +136,15 @@ class Evaluation:
     def __init__(self, plan: Plan, asked: Asked) -> None:
         self._plan, self._asked = plan, asked
         self._native = plan.size > _WORTH_COMPILING and find_spec("llvmlite") is not None
-        self._engines: dict[tuple[int, bool], Any] = {}
+        self._engines: dict[tuple[int, int], Any] = {}
 
     def block(self, start: int, stop: int) -> Result:
         """Return what is kept of the candidates of a range."""
         result = Result()
         parts: list[Rows] = []
-        for case, rows, first, last in self._parts(start, stop):
-            self._rectangle(result, parts, case, rows, first, last)
+        for part in self._parts(start, stop):
+            for slab in self._slabs(result, part):
+                self._evaluate(result, parts, slab)
         if self._asked.mode == "all":
             result.rows = joined(parts, self._asked.columns)
         return result
@@ -128,8 +167,10 @@ class Evaluation:
                 found = self._found(program, part, len(some), self._asked.columns, legal=False)
                 parts.append(columns_of(plan, case, self._asked.columns, part, found))
                 order.append(own[some])
-        table = joined([_whole(part, len(o)) for part, o in zip(parts, order, strict=True)],
-                       self._asked.columns)
+        table = joined(
+            [_whole(part, len(o)) for part, o in zip(parts, order, strict=True)],
+            self._asked.columns,
+        )
         back = np.argsort(np.concatenate(order)) if order else np.empty(0, dtype=np.int64)
         return {name: column[back] for name, column in table.items()}
 
@@ -144,8 +185,8 @@ class Evaluation:
         one = {name: column[0] for name, column in row.items()}
         return one, where.failures(one)
 
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, Places, int, int]]:
-        """Yield rectangles: a case, outer points, and a range of the inner ones."""
+    def _parts(self, start: int, stop: int) -> Iterator[Rectangle]:
+        """Yield the rectangles that a range of candidates is."""
         width = self._plan.inner.size
         while start < stop:
             case, place = divmod(start, self._plan.numbers)
@@ -153,27 +194,24 @@ class Evaluation:
             left = min(stop, (case + 1) * self._plan.numbers) - start
             if first or left < width or width > BLOCK:
                 length = min(width - first, left, BLOCK)
-                yield case, np.array([row]), first, first + length
+                yield Rectangle(case, np.array([row]), first, first + length)
                 start += length
             else:
                 rows = min(left // width, max(1, BLOCK // width))
-                yield case, np.arange(row, row + rows), 0, width
+                yield Rectangle(case, np.arange(row, row + rows), 0, width)
                 start += rows * width
 
-    def _rectangle(
-        self, result: Result, parts: list[Rows], case: int, rows: Places, first: int, last: int
-    ) -> None:
-        plan, width = self._plan, last - first
+    def _slabs(self, result: Result, part: Rectangle) -> Iterator[Slab]:
+        """Yield what of a rectangle degrees allow, by structure; count the rest."""
+        plan, case, rows, width = self._plan, part.case, part.rows, part.width
         outer, legal = plan.ranks.filled(plan.outer.arrays(rows), len(rows))
         result.candidates += len(rows) * width
         lawful = np.ones(len(rows), dtype=bool)
         for label, met in legal.items():
             _rule_out(result, label, lawful, met, width)
         kept = np.flatnonzero(lawful)
-        if not len(kept):
-            return
         own = {name: array[kept] for name, array in outer.items()}
-        inner = plan.inner.arrays(np.arange(first, last))
+        inner = plan.inner.arrays(np.arange(part.first, part.last))
         for code, some in self._grouped(case, own, len(kept)):
             program = plan.programs[case, code]
             if isinstance(program, str):
@@ -181,38 +219,31 @@ class Evaluation:
                 continue
             known = {name: np.repeat(array[some], width) for name, array in own.items()}
             known |= {name: np.tile(array, len(some)) for name, array in inner.items()}
-            base = case * plan.numbers + rows[kept[some]] * plan.inner.size + first
-            self._evaluate(result, parts, case, program, known, base, width)
+            base = case * plan.numbers + rows[kept[some]] * plan.inner.size + part.first
+            yield Slab(case, program, known, base, width)
 
     def _grouped(self, case: int, known: Arrays, size: int) -> Iterator[tuple[int, Places]]:
         """Yield every structure, and where it is."""
         own = self._plan.cases[case]
+        if not size:
+            return
         codes = self._plan.ranks.codes(known, size, own.chunks, auto=own.auto)
-        if len(codes) and (codes == codes[0]).all():
+        if (codes == codes[0]).all():
             yield int(codes[0]), np.arange(size)
             return
         for code in np.unique(codes).tolist():
             yield code, np.flatnonzero(codes == code)
 
-    def _evaluate(
-        self,
-        result: Result,
-        parts: list[Rows],
-        case: int,
-        program: Program,
-        known: Arrays,
-        base: Places,
-        width: int,
-    ) -> None:
-        asked, size = self._asked, len(base) * width
+    def _evaluate(self, result: Result, parts: list[Rows], slab: Slab) -> None:
+        asked, size = self._asked, len(slab.base) * slab.width
         names = {*asked.names, *(asked.columns if asked.mode == "all" else ())}
-        found = self._found(program, known, size, names, legal=True)
+        found = self._found(slab.program, slab.known, size, names, legal=True)
         lawful = np.ones(size, dtype=bool)
         for label, met in found.items():
             if label.startswith(LEGAL):
                 _rule_out(result, label.removeprefix(LEGAL), lawful, met != 0, 1)
         result.legal += int(np.count_nonzero(lawful))
-        columns = columns_of(self._plan, case, names, known, found)
+        columns = columns_of(self._plan, slab.case, names, slab.known, found)
         yes = lawful
         if asked.where is not None:
             yes = lawful & asked.where.answers(columns)
@@ -220,15 +251,15 @@ class Evaluation:
         result.counted += len(chosen)
         if asked.where is not None and not result.counted and lawful.any():
             missing = np.where(lawful, asked.where.missing(columns), np.inf)
-            least = int(np.argmin(missing))
-            place = int(base[least // width] + least % width)
-            result.nearest = min(result.nearest, (float(missing[least]), place))
+            least = np.array([np.argmin(missing)])
+            near = (float(missing[least[0]]), int(slab.place(least)[0]))
+            result.nearest = min(result.nearest, near)
         if asked.mode == "all":
             own = {n: c if isinstance(c, str | int) else c[chosen] for n, c in columns.items()}
             parts.append(_whole(own, len(chosen)))
         elif len(chosen):
             keys = [np.broadcast_to(key.values(columns), (size,))[chosen] for key in asked.keys]
-            result.keep(asked, base[chosen // width] + chosen % width, np.stack(keys))
+            result.keep(asked, slab.place(chosen), np.stack(keys))
 
     def _found(
         self, program: Program, known: Arrays, size: int, names: Collection[str], *, legal: bool
@@ -256,7 +287,7 @@ class Evaluation:
         if engine is None:
             chosen = program.chosen(held)
             engine = self._engines[key] = (self._runner(chosen), chosen.inputs)
-        return engine  # type: ignore[no-any-return]
+        return engine
 
     def _runner(self, program: Program) -> Any:  # noqa: ANN401 - a function of arrays and their length
         tape = program.tape

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterable, Mapping
 from io import BytesIO, StringIO
+from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -81,8 +82,11 @@ def _parquet(rows: Rows, about: About) -> bytes:
     fields = [
         arrow.field(
             name,
-            arrow.int64() if name in about["counts"] else
-            arrow.string() if about["units"][name] == "word" else arrow.float64(),
+            arrow.int64()
+            if name in about["counts"]
+            else arrow.string()
+            if about["units"][name] == "word"
+            else arrow.float64(),
             metadata={"unit": about["units"][name]},
         )
         for name in held
@@ -106,7 +110,7 @@ def _csv(rows: Rows) -> str:
 def _lines(rows: Rows) -> str:
     names = list(rows)
     columns = [
-        [None if x != x or abs(x) == np.inf else x for x in column.tolist()]
+        [x if isfinite(x) else None for x in column.tolist()]
         if column.dtype.kind == "f"
         else column.tolist()
         for column in rows.values()
@@ -143,10 +147,12 @@ def about_file(path: Path, form: str) -> About | None:
     try:
         if form == ".parquet":
             held = _arrow().parquet.read_schema(path).metadata or {}
-            return json.loads(held[KEY])  # type: ignore[no-any-return]
-        return json.loads(beside(path).read_text("utf-8"))  # type: ignore[no-any-return]
+            about: About = json.loads(held[KEY])
+        else:
+            about = json.loads(beside(path).read_text("utf-8"))
     except (OSError, ValueError, KeyError):
         return None
+    return about
 
 
 def beside(path: Path) -> Path:

@@ -1,12 +1,12 @@
 """Questions about configurations, as typed: "memory < 80 GiB and tp*pp <= 64". Nothing is run.
 
-    question   = every {"or" every}
-    every      = single {"and" single}
-    single     = "not" single | comparison
-    comparison = sum {("<" | "<=" | ">" | ">=" | "==" | "!=") sum}
-    sum        = term {("+" | "-") term}
-    term       = factor {("*" | "/") factor}
-    factor     = "-" factor | number [unit] | name | 'word' | "(" question ")"
+question   = every {"or" every}
+every      = single {"and" single}
+single     = "not" single | comparison
+comparison = sum {("<" | "<=" | ">" | ">=" | "==" | "!=") sum}
+sum        = term {("+" | "-") term}
+term       = factor {("*" | "/") factor}
+factor     = "-" factor | number [unit] | name | 'word' | "(" question ")"
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ UNITS: dict[str, tuple[float, Dimension | None]] = {
     "B": (1.0, BYTE),
     "byte": (1.0, BYTE),
     **{f"{prefix}B": (float(size), BYTE) for prefix, size in {**SI, **IEC}.items()},
-    **{"s": (1.0, SECOND), "ms": (1e-3, SECOND), "us": (1e-6, SECOND), "ns": (1e-9, SECOND)},
-    **{"min": (60.0, SECOND), "h": (3600.0, SECOND), "d": (86400.0, SECOND)},
+    "s": (1.0, SECOND),
+    "ms": (1e-3, SECOND),
+    "us": (1e-6, SECOND),
+    "ns": (1e-9, SECOND),
+    "min": (60.0, SECOND),
+    "h": (3600.0, SECOND),
+    "d": (86400.0, SECOND),
     "FLOP": (1.0, FLOP),
     "FLOP/s": (1.0, (0, -1, 1)),
     **{f"{prefix}FLOP": (float(size), FLOP) for prefix, size in SI.items()},

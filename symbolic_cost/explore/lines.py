@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded
+from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded, told_plan
 from symbolic_cost.explore.varied import Varied
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.units import Unit
@@ -45,7 +45,14 @@ def sweep_line(
     own = _varied(choices, model, trained, sweeping, few=top is None and out is None)
     columns = _listed(sweeping["columns"])
     keys = (by or ("step" if own.job.machine is not None else "memory"),)
-    made = Sweeping(own, "all" if top is None else "top", sweeping["where"], keys, top or 0, columns)
+    made = Sweeping(
+        told_plan(own),
+        "all" if top is None else "top",
+        where=sweeping["where"],
+        by=keys,
+        most=top or 0,
+        columns=columns,
+    )
     done = made.outcome(out, sweeping["engine"], sweeping["scheduler"])
     return str(done.summary) if out is not None else sheet(done, f"the least {keys[0]}")
 
@@ -64,13 +71,15 @@ def pareto_lines(
     """
     own = _varied(choices, model, trained, sweeping, few=False)
     pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
-    wrong = [f"--axes {','.join(pair)}: two figures are accepted" for pair in pairs if len(pair) != 2]  # noqa: PLR2004
+    wrong = [
+        f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy")
+    ]
     if wrong:
         raise InputError(wrong)
-    fronts = []
+    plan, fronts = told_plan(own), []
     for pair in pairs:
         columns = _listed(sweeping["columns"])
-        made = Sweeping(own, "front", sweeping["where"], pair, 0, columns)
+        made = Sweeping(plan, "front", where=sweeping["where"], by=pair, columns=columns)
         done = made.outcome(None, sweeping["engine"], sweeping["scheduler"])
         fronts.append(_front(done, made, pair))
     return fronts
@@ -132,16 +141,24 @@ def sheet(done: Outcome, title: str) -> Sheet:
 
 
 def _front(done: Outcome, made: Sweeping, pair: list[str]) -> Front:
-    rows = done.rows or {}
-    x, y = (abs(key.values(rows)).tolist() for key in made.asked.keys)
-    names = [name for name in made.varied_names if name in rows]
-    units = done.summary.units
+    rows, units = done.rows or {}, done.summary.units
+    across, up = (abs(key.values(rows)).tolist() for key in made.asked.keys)
+    held = {name: rows[name].tolist() for name in made.varied_names if name in rows}
+    alike = [f"{name}={own[0]}" for name, own in held.items() if len(set(own)) == 1]
+    differ = {name: own for name, own in held.items() if len(set(own)) > 1}
     labels = [
-        " ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
-        for row in zip(*(rows[name].tolist() for name in names), strict=True)
+        " ".join(f"{name}={value}" for name, value in zip(differ, row, strict=True))
+        for row in zip(*differ.values(), strict=True)
     ]
-    title = f"no other has less {pair[0]} and {pair[1]}"
     return Front(
-        pair[0], pair[1], units.get(pair[0], ""), units.get(pair[1], ""), x, y, labels,
-        done.plan.title, sheet(done, title),
+        x=pair[0],
+        y=pair[1],
+        unit_x=units.get(pair[0], ""),
+        unit_y=units.get(pair[1], ""),
+        across=across,
+        up=up,
+        labels=labels or [""],
+        alike=" ".join(alike),
+        title=done.plan.title,
+        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}"),
     )

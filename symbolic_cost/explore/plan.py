@@ -15,16 +15,16 @@ from itertools import product
 import numpy as np
 
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.explore.points import ALIKE, ONE, TWO, Grid, Key, Ranks
+from symbolic_cost.explore.priced import priced
+from symbolic_cost.explore.ranges import Value
+from symbolic_cost.explore.varied import Varied, numbers_missing
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.stored import written
-from symbolic_cost.explore.points import ALIKE, ONE, TWO, Axis, Grid, Key, Ranks
-from symbolic_cost.explore.priced import priced
-from symbolic_cost.explore.ranges import Value
-from symbolic_cost.explore.varied import Varied, numbers_missing
 from symbolic_cost.symbols import ep, v
 
 Tell = Callable[[int, int], None]
@@ -99,7 +99,7 @@ class Plan:
         """Hash of everything that decides over the results."""
         made = blake2b(digest_size=16)
         axes = (self.words.axes, self.outer.axes, self.inner.axes)
-        made.update(repr([[(a.name, a.symbol, a.values) for a in grid] for grid in axes]).encode())
+        made.update(repr([[(a.name, a.symbol, a.choices) for a in grid] for grid in axes]).encode())
         made.update(repr((sorted(self.ranks.numbers.items()), self.ranks.degrees)).encode())
         made.update(repr(sorted(self.about.items())).encode())
         for place, program in sorted(self.programs.items(), key=lambda item: item[0]):
@@ -125,9 +125,7 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
         kind = (case.chunks, case.auto)
         codes[kind] = codes.get(kind) or _codes(own, *kind)
     wanted = [
-        (place, code)
-        for place, case in enumerate(cases)
-        for code in codes[case.chunks, case.auto]
+        (place, code) for place, case in enumerate(cases) for code in codes[case.chunks, case.auto]
     ]
     programs: dict[tuple[int, int], Program | str] = {}
     known: dict[str, Program | str] = {}
@@ -158,7 +156,7 @@ def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
     problems = Problems()
     found = []
     axes = own.words.axes
-    for chosen in product(*(axis.values for axis in axes)):
+    for chosen in product(*(axis.choices for axis in axes)):
         words = {axis.name: value for axis, value in zip(axes, chosen, strict=True)}
         found.append((words, problems.attempt(_worded, own.job, words)))
     problems.refuse()
@@ -172,7 +170,7 @@ def _worded(job: Job, words: Mapping[str, Value]) -> Job:
         degrees.pop("sp", None)
     zero = words.get("zero", job.strategy.zero)
     strategy = Strategy(degrees, int(zero), job.strategy.panels)
-    return job.replace(strategy=strategy, **options)
+    return job.replace(strategy=strategy, **options)  # type: ignore[arg-type]  # job checks them
 
 
 def _case(words: Mapping[str, Value], job: Job) -> Case:
@@ -207,8 +205,17 @@ def _program(own: Varied, job: Job, key: Key, known: dict[str, Program | str]) -
     """Return the program of a structure, or why there is none."""
     try:
         setup = _structured(job, key)
-        name = repr((setup.strategy, setup.training, setup.numbers, setup.methods, setup.machine,
-                     setup.conventions.name, setup.attention))
+        name = repr(
+            (
+                setup.strategy,
+                setup.training,
+                setup.numbers,
+                setup.methods,
+                setup.machine,
+                setup.conventions.name,
+                setup.attention,
+            )
+        )
         if name not in known:
             known[name] = priced(setup, own.free).program
     except InputError as error:

@@ -16,9 +16,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolic_cost.explore.ranges import Value
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.program import Program
-from symbolic_cost.explore.ranges import Value
 
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]
@@ -32,17 +32,17 @@ class Axis:
     Args:
         name: as typed.
         symbol: that it stands for; of words, the option.
-        values: numbers or words.
+        choices: numbers or words.
     """
 
     name: str
     symbol: str
-    values: tuple[Value, ...]
+    choices: tuple[Value, ...]
 
     @cached_property
     def array(self) -> Floats:
         """The numbers."""
-        return np.array([float(value) for value in self.values])
+        return np.array([float(value) for value in self.choices])
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Grid:
     @cached_property
     def size(self) -> int:
         """How many points there are."""
-        return prod(len(axis.values) for axis in self.axes)
+        return prod(len(axis.choices) for axis in self.axes)
 
     def indices(self, points: Places) -> list[Places]:
         """Return the place on every axis of some points."""
         found: list[Places] = []
         for axis in reversed(self.axes):
-            points, place = np.divmod(points, len(axis.values))
+            points, place = np.divmod(points, len(axis.choices))
             found.append(place)
         return found[::-1]
 

@@ -112,7 +112,9 @@ def _checked(text: str, known: Known, *, yes_or_no: bool) -> Tree:
     tree = parsed(text)
     problems = Problems()
     problems.found += [
-        unknown("name", name, known) for name in dict.fromkeys(_names(tree, known)) if name not in known
+        unknown("name", name, known)
+        for name in dict.fromkeys(_names(tree, known))
+        if name not in known
     ]
     problems.refuse()
     kind = _kind(tree, known, problems)
@@ -151,11 +153,7 @@ def _kind(tree: Tree, known: Known, problems: Problems) -> Any:  # noqa: ANN401 
             problems.found.append(f"{shown(tree.text)}: a word goes with the name that may be it")
             return None
         case Name():
-            own = known[tree.name]
-            if own and isinstance(own[0], str):
-                problems.found.append(f"{tree.name} is one of {', '.join(own)}: compare it by ==")
-                return None
-            return "yes or no" if own == () else own
+            return _kind_of_name(tree.name, known[tree.name], problems)
     if _worded(tree, known):
         _check_word(tree, known, problems)
         return "yes or no"
@@ -165,6 +163,13 @@ def _kind(tree: Tree, known: Known, problems: Problems) -> Any:  # noqa: ANN401 
         return "yes or no"
     _all_alike(tree, kinds, problems, yes_or_no=False)
     return _result(tree, kinds, problems)
+
+
+def _kind_of_name(name: str, own: Any, problems: Problems) -> Any:  # noqa: ANN401 - as above
+    if own and isinstance(own[0], str):
+        problems.found.append(f"{name} is one of {', '.join(own)}: compare it by ==")
+        return None
+    return own or "yes or no"
 
 
 def _all_alike(tree: Made, kinds: list[Any], problems: Problems, *, yes_or_no: bool) -> None:
@@ -181,7 +186,9 @@ def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: A
         one, other = (kind if isinstance(kind, tuple) else COUNT for kind in kinds)
         return tuple(a + sign * b for a, b in zip(one, other, strict=True))
     if len(set(sizes)) > 1:
-        texts = " and ".join(f"{plain(o)} ({_unit(k)})" for o, k in zip(tree.operands, kinds, strict=True))
+        texts = " and ".join(
+            f"{plain(o)} ({_unit(k)})" for o, k in zip(tree.operands, kinds, strict=True)
+        )
         problems.found.append(f"{texts} have two units: give both the same, as in 80 GiB or 2 s")
     if tree.operation in COMPARISONS:
         return "yes or no"
@@ -195,11 +202,19 @@ def _check_word(tree: Made, known: Known, problems: Problems) -> None:
     if tree.operation not in ("==", "!=") or given is None:
         problems.found.append(f"{plain(name)} is a word: == and != with one in quotes are accepted")
     elif given not in words:
-        problems.found.append(unknown(f"value of {plain(name)} in this sweep", given, map(str, words)))
+        problems.found.append(
+            unknown(f"value of {plain(name)} in this sweep", given, map(str, words))
+        )
 
 
 def _unit(kind: Dimension | None) -> str:
-    names = {BYTE: "bytes", SECOND: "seconds", FLOP: "FLOP", (0, -1, 1): "FLOP/s", COUNT: "a number"}
+    names = {
+        BYTE: "bytes",
+        SECOND: "seconds",
+        FLOP: "FLOP",
+        (0, -1, 1): "FLOP/s",
+        COUNT: "a number",
+    }
     names |= {(0, -1, 0): "per second"}
     return "any unit" if kind is None else names.get(kind, "of mixed units")
 

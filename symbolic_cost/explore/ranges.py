@@ -41,11 +41,12 @@ def values(name: str, given: Given) -> tuple[Value, ...]:
             for value in _item(item):
                 taken[value] = None
                 if len(taken) > MOST_VALUES:
-                    raise InputError(f"more than {MOST_VALUES:,} values")
+                    break
         except InputError as error:
             problems += [f"{name}={shown(item)}: {text}" for text in error.problems]
-            if len(taken) > MOST_VALUES:
-                break
+        if len(taken) > MOST_VALUES:
+            problems.append(f"{name}={shown(item)}: more than {MOST_VALUES:,} values")
+            break
     if not problems and not taken:
         problems.append(f"{name}: no value is given; {ACCEPTED}")
     if len({isinstance(value, str) for value in taken}) > 1:

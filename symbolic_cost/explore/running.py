@@ -6,7 +6,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Literal
 
@@ -56,7 +56,7 @@ def results(
 def _threaded(evaluation: Evaluation, tasks: Iterable[Task]) -> Iterator[Result]:
     workers = os.cpu_count() or 1
     pool = ThreadPoolExecutor(workers)
-    waiting = deque(maxlen=None)  # type: ignore[var-annotated]
+    waiting: deque[Future[Result]] = deque()
     try:
         for task in tasks:
             waiting.append(pool.submit(evaluation.block, *task))

@@ -2,8 +2,8 @@
 
 FILE.parts holds about.json, which says of which sweep it is, and done.jsonl: a line per task with
 its counts, and the best candidates or, where all rows are kept, the hash of a file that holds them.
-A line that was cut off or changed, or whose file is not what it says, counts as not done. When all is done, the file is put together and takes its name
-in one step, and the folder goes.
+A line that was cut off or changed, or whose file is not what it says, counts as not done. When all
+is done, the file is put together and takes its name in one step, and the folder goes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -59,10 +59,13 @@ class Store:
             return None
         held = about_file(self.path, self.form) if self.path.is_file() else None
         if held is None or held.get("sweep") != self.about["sweep"]:
-            raise InputError(f"{self._refused}: exists, and is not of this sweep: choose another name")
-        return held["counts of candidates"]  # type: ignore[no-any-return]
+            raise InputError(
+                f"{self._refused}: exists, and is not of this sweep: choose another name"
+            )
+        counts_of: Mapping[str, Any] = held["counts of candidates"]
+        return counts_of
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         """Open the folder, and read what is done.
 
         Raises:
@@ -92,7 +95,9 @@ class Store:
             held = json.loads(place.read_text("utf-8"))
         if held is None:
             if any(self.folder.glob("part-*")):
-                raise InputError(f"{self._refused}: {self.folder.name} does not say of which sweep it is")
+                raise InputError(
+                    f"{self._refused}: {self.folder.name} does not say of which sweep it is"
+                )
             write_whole(place, json.dumps(self.about, indent=1))
         elif held.get("sweep") != self.about["sweep"]:
             raise InputError(

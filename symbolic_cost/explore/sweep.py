@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.jobs.job import Job
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.asked import Asked, Mode, asked
 from symbolic_cost.explore.evaluation import Evaluation, Result, Rows, joined
 from symbolic_cost.explore.formats import typed
@@ -23,6 +22,7 @@ from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, bar, results
 from symbolic_cost.explore.storage import Store, counted
 from symbolic_cost.explore.varied import Varied, varied
+from symbolic_cost.jobs.job import Job
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +140,10 @@ def sweep(
         raise InputError(f"top = {shown(top)}: a positive integer is accepted")
     own = bounded(job, vary, gpus, global_batch, few=top is None and out is None, yes=yes)
     keys = (by,) if by else ("step" if job.machine is not None else "memory",)
-    made = Sweeping(own, mode, where, keys, top or 0, tuple(columns), progress=progress)
+    plan = told_plan(own, progress=progress)
+    made = Sweeping(
+        plan, mode, where=where, by=keys, most=top or 0, columns=columns, progress=progress
+    )
     done = made.outcome(out, engine, scheduler)
     return done.summary if out is not None else done.frame()
 
@@ -181,7 +184,8 @@ def pareto(
         InputError: as of `sweep`.
     """
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
-    made = Sweeping(own, "front", where, axes, 0, tuple(columns), progress=progress)
+    plan = told_plan(own, progress=progress)
+    made = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)
     return made.outcome(None, engine, scheduler).frame()
 
 
@@ -217,11 +221,17 @@ def _duration(seconds: float) -> str:
     return f"about {seconds:.2g} s"
 
 
+def told_plan(own: Varied, *, progress: bool = True) -> Plan:
+    """Return the plan of what varies; a terminal shows how many structures are derived."""
+    with bar("deriving", "structures", shown=progress) as tick:
+        return planned(own, tick)
+
+
 class Sweeping:
-    """A sweep that is planned, then run.
+    """A plan with what is asked of it, to run.
 
     Args:
-        own: what varies.
+        plan: of what varies.
         mode: what is kept.
         where: the configurations that count.
         by: what is made small.
@@ -232,20 +242,18 @@ class Sweeping:
 
     def __init__(
         self,
-        own: Varied,
+        plan: Plan,
         mode: Mode,
+        *,
         where: str,
         by: Sequence[str],
-        most: int,
-        columns: Sequence[str],
-        *,
+        most: int = 0,
+        columns: Sequence[str] = (),
         progress: bool = True,
     ) -> None:
-        self._progress = progress
+        self._progress, self.plan = progress, plan
         self._texts = {"where": where, "by": list(by), "top": most, "mode": mode}
-        with bar("deriving", "structures", shown=progress) as tick:
-            self.plan = planned(own, tick)
-        self.asked: Asked = asked(self.plan, mode, where, by, most, columns)
+        self.asked: Asked = asked(plan, mode, where, by, most=most, columns=columns)
 
     def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
         """Run what is not done.
@@ -310,7 +318,9 @@ class Sweeping:
     def _sorted(self, rows: Rows) -> Rows:
         """Return rows in the order of the key."""
         (key,) = self.asked.keys
-        order = np.argsort(np.broadcast_to(key.values(rows), len(next(iter(rows.values())))), kind="stable")
+        order = np.argsort(
+            np.broadcast_to(key.values(rows), len(next(iter(rows.values())))), kind="stable"
+        )
         return {name: column[order] for name, column in rows.items()}
 
     def _best(self, result: Result) -> Rows | None:
@@ -338,6 +348,7 @@ class Sweeping:
 
     @property
     def varied_names(self) -> list[str]:
+        """Names of what varies, and of dp where it follows."""
         plan = self.plan
         axes = [a.name for a in (*plan.words.axes, *plan.outer.axes, *plan.inner.axes)]
         return [*axes, *(["dp"] if plan.ranks.follows else [])]
@@ -361,7 +372,7 @@ class Sweeping:
             axis.name
             for grid in grids
             for axis in grid.axes
-            if all(isinstance(value, int) for value in axis.values)
+            if all(isinstance(value, int) for value in axis.choices)
         ]
         question = {"columns": list(own.columns), **self._texts}
         text = f"{plan.digest}{json.dumps(question, sort_keys=True)}"
@@ -370,7 +381,7 @@ class Sweeping:
             "expressions": plan.digest,
             "library": f"symbolic_cost {version('symbolic_cost')}",
             "job": dict(plan.about),
-            "vary": {a.name: [_number(v) for v in a.values] for g in grids for a in g.axes},
+            "vary": {a.name: [_number(v) for v in a.choices] for g in grids for a in g.axes},
             "question": question,
             "units": dict(own.units),
             "counts": [name for name in own.columns if name in counts],

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.explore.points import Axis, Grid, Ranks
+from symbolic_cost.explore.ranges import Given, values
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import RATES, degree_names
 from symbolic_cost.numeric.binding import check_values
@@ -15,8 +17,6 @@ from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.lowering import lowered
-from symbolic_cost.explore.points import Axis, Grid, Ranks
-from symbolic_cost.explore.ranges import Given, values
 from symbolic_cost.symbols import GLOSSARY, WORDS, exact
 
 WORDED = (
@@ -110,10 +110,12 @@ def _axes(
     if not vary:
         problems.found.append("nothing varies: give names with values, as in tp=1,2,4 l=2048,8192")
     for name, given in vary.items():
-        taken = problems.attempt(values, name, given)
-        symbol = _symbol(name)
-        if taken is None:
+        try:
+            taken = values(name, given)
+        except InputError as error:
+            problems.found += error.problems
             continue
+        symbol = _symbol(name)
         if name in WORDED or name in FLAGS:
             words.append(Axis(name, name, taken))
             _check_flag(name, taken, problems)
@@ -197,7 +199,7 @@ def _strategy(
             names[name] = None
     if "R" in given or "R" in numbers or "ep" in names:
         names["dp"] = None
-    varied_words = {axis.name: axis.values for axis in words}
+    varied_words = {axis.name: axis.choices for axis in words}
     if any(varied_words.get("zero", ())) and "dp" not in names:
         names["dp"] = None
     if "on" in varied_words.get("sp", ()):
