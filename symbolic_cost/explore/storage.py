@@ -79,7 +79,11 @@ class Store:
             raise InputError(f"{self._refused}: another sweep is writing it") from None
         except OSError as error:
             raise InputError(f"{self._refused}: cannot be written: {error.strerror}") from None
-        self._check_about()
+        try:
+            self._check_about()
+        except InputError:
+            self._journal.close()
+            raise
         self._read()
         return self
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError, Problems, shown, unknown
 from symbolic_cost.explore.points import Axis, Grid, Ranks
-from symbolic_cost.explore.ranges import Given, values
+from symbolic_cost.explore.ranges import Given, Value, values
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import RATES, degree_names
 from symbolic_cost.numeric.binding import check_values
@@ -118,7 +118,7 @@ def _axes(
         symbol = _symbol(name)
         if name in WORDED or name in FLAGS:
             words.append(Axis(name, name, taken))
-            _check_flag(name, taken, problems)
+            _check_words(job, name, taken, problems)
         elif symbol is None or not _is_read(job, symbol):
             accepted = sorted({*degree_names(), *_BATCH, *WORDED, *FLAGS, "v", *_sizes(job)})
             problems.found.append(unknown("name to vary", name, accepted, WORDS))
@@ -136,9 +136,12 @@ def _axes(
 _CHECKED = 1000
 
 
-def _check_flag(name: str, taken: tuple[object, ...], problems: Problems) -> None:
+def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Problems) -> None:
     accepted = {"zero": (0, 1, 2, 3), "sp": ("on", "off")}.get(name)
-    if accepted is not None:
+    if accepted is None:
+        for word in taken:
+            problems.attempt(lambda one=word: job.replace(**{name: one}))
+    else:
         problems.found += [
             f"{name}={shown(one)}: accepted are {', '.join(map(str, accepted))}"
             for one in taken

@@ -15,7 +15,7 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore import evaluation, running
 
-GPT2 = {"b": "1:4", "l": "256:1024:256", "tp": "1,2,3,4", "dp": "1,2"}
+GPT2 = {"b": "1:4", "l": "256:1024:256", "tp": "1,2,4,5", "dp": "1,2"}
 
 
 def gpt2():
@@ -81,7 +81,7 @@ def test_rows_are_those_of_the_job_one_by_one(name):
 def test_counts_add_up_and_conditions_are_named():
     frame = sc.sweep(gpt2(), GPT2, progress=False)
     summary = frame.attrs["summary"]
-    assert len(frame) == 96  # 12 heads are on 1, 2, 3 and 4 ranks; 4 do not divide the columns
+    assert len(frame) == 96  # 12 heads are on 1, 2 or 4 ranks, not on 5
     assert "128 candidates, 96 legal, 96 counted" in summary
     assert "ruled out 32" in summary
     assert frame["step"].is_monotonic_increasing
@@ -133,12 +133,12 @@ def test_machine_code_and_arrays_agree_in_every_bit(monkeypatch):
         ({"tp": 0}, {}, "0"),
         ({"tp": 1, "m1": 2}, {}, "are the same"),
         ({"zero": 4}, {}, "accepted are 0, 1, 2, 3"),
-        ({"recompute": "some"}, {}, "some"),
+        ({"recompute": "some", "dp": 1}, {}, "some"),
         ({"schedule": "1f2b"}, {}, "1f2b"),
         ({"gpus": "8,16"}, {"gpus": 8}, "gpus is given and varies"),
         ({"M": 8}, {"global_batch": 8}, "do not vary both"),
-        ({"l": "1:1000000", "b": "1:1000000"}, {}, "1e.12 candidates, which take about 3.47 days"),
-        ({"l": "1:1000000", "b": "1:1000000"}, {"top": 1}, "say yes"),
+        ({"l": "1:1000000", "b": "1:1000000", "tp": 1, "dp": 1}, {}, "1e.12 candidates, which take about 3.47 days"),
+        ({"l": "1:1000000", "b": "1:1000000", "tp": 1, "dp": 1}, {"top": 1}, "say yes"),
         ({"tp": 1}, {"top": 0}, "a positive integer"),
         ({"tp": 1, "dp": 1}, {"where": "memory < 1"}, "two units"),
         ({"tp": 1, "dp": 1}, {"by": "stp"}, "did you mean step"),
@@ -157,8 +157,8 @@ def test_refused(vary, options, said):
 
 def test_all_that_is_wrong_is_told_at_once():
     with pytest.raises(InputError) as refused:
-        sc.sweep(gpt2(), {"tpp": 1, "b": "8:1", "recompute": "none", "zero": 7}, progress=False)
-    assert len(refused.value.problems) == 3
+        sc.sweep(gpt2(), {"tpp": 1, "b": "8:1", "recompute": "none,some", "zero": 7}, progress=False)
+    assert len(refused.value.problems) == 4
 
 
 def test_nothing_that_counts_says_how_near_the_nearest_is():
@@ -201,7 +201,7 @@ def test_files_hold_the_rows_and_say_what_they_are(tmp_path, ending, top):
     assert about["job"]["conventions"] == "standard"
     assert about["units"]["memory"] == "byte"
     assert about["library"].startswith("symbolic_cost ")
-    assert about["vary"]["tp"] == [1, 2, 3, 4]
+    assert about["vary"]["tp"] == [1, 2, 4, 5]
     assert len(about["expressions"]) == 32
 
 
