@@ -8,6 +8,7 @@ are SymPy's in every other respect.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, Function, Integer, Mul
@@ -135,6 +136,7 @@ def _chosen(args: Sequence[Expr], place: int, beats: Callable[[Expr, Expr], Expr
     return Mul(*before, *(beats(own, other) for other in args[place + 1 :]))
 
 
+@lru_cache(1 << 16)  # tables of one model ask it of the same costs again and again
 def at_least(greater: Expr, less: Expr) -> bool:
     """Tell whether one cost is certainly at least another, whatever its symbols stand for."""
     if greater.is_number and less.is_number:

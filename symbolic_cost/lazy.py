@@ -1,11 +1,12 @@
-"""Tables whose entries are made when they are first looked up: loading a module makes none."""
+"""What is made when it is first asked for, and not again: entries of tables, recent results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 EntryT = TypeVar("EntryT")
+ResultT = TypeVar("ResultT")
 
 
 class Lazy(Mapping[str, EntryT]):
@@ -43,3 +44,30 @@ class Lazy(Mapping[str, EntryT]):
     def __len__(self) -> int:
         """Count the entries."""
         return len(self._makers)
+
+
+class Recent(Generic[ResultT]):
+    """The results of the last few questions, by key; the oldest goes first.
+
+    >>> recent = Recent[int](1)
+    >>> recent.of("a", lambda: 1), recent.of("a", lambda: 2), recent.of("b", lambda: 3)
+    (1, 1, 3)
+    >>> recent.of("a", lambda: 4)
+    4
+
+    Args:
+        size: how many are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._results: dict[Hashable, ResultT] = {}
+
+    def of(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
+        """Return the result of a key."""
+        if key not in self._results:
+            result = make()
+            while len(self._results) >= self._size:
+                del self._results[next(iter(self._results))]
+            self._results[key] = result
+        return self._results[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
@@ -17,6 +17,8 @@ from symbolic_cost.jobs.job import Job, job
 
 CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_batch"))
 """What may be chosen, by name."""
+
+Choice: TypeAlias = int | str | bool
 
 _SWITCH = {"on": True, "off": False}
 
@@ -30,7 +32,7 @@ def search(
     system: str | None = None,
     objective: str = "step",
     top: int = 10,
-    choose: Mapping[str, Iterable[int | str | bool]] | None = None,
+    choose: Mapping[str, Choice | Iterable[Choice]] | None = None,
 ) -> Search:
     """Price every strategy of a job on a number of GPUs, and keep the best.
 

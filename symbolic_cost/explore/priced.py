@@ -108,8 +108,10 @@ def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str:
 
 
 def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
-    chain = None if setup.machine is None else Timed(setup).step.chain
-    stages = {stage: replace(setup, stage=stage).memory_rows for stage in setup.structure.stages}
+    timed = None if setup.machine is None else Timed(setup)
+    chain = None if timed is None else timed.step.chain
+    memory = setup.stages_memory if timed is None else timed.memory
+    stages = {stage: memory.table(stage) for stage in setup.structure.stages}
     conditions = dict.fromkeys(c for table in stages.values() for c in table.conditions)
     graph = Graph({name: entry.integer for name, entry in GLOSSARY.items()})
     low = Lowering(graph, numbers)

@@ -119,9 +119,14 @@ class Timed:
         """Microbatches of one step and pipeline."""
         return self.setup.value(self.setup.training.microbatches)
 
-    @cached_property
+    @property
     def fit(self) -> Fit:
-        """Whether the job fits into the memory of the machine.
+        """Whether the job fits into the memory of the machine."""
+        return fit(self.setup, self.memory)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What the ranks of every stage hold.
 
         What is kept does not depend on which pairs a kernel computes, so that the step's own
         tables say it where the conventions are the same but for these.
@@ -129,7 +134,7 @@ class Timed:
         setup, divided = self.setup, self.step.divided
         kept = setup.running.executed(setup.counting)
         divided = divided if divided.conventions == kept else replace(divided, conventions=kept)
-        return fit(setup, Memory(divided, setup.trained))
+        return Memory(divided, setup.trained)
 
     @property
     def warnings(self) -> tuple[str, ...]:

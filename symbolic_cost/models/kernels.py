@@ -14,12 +14,13 @@ become one op from q, keys and values to context, which saves these, the context
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Role
 from symbolic_cost.errors import looked_up
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
@@ -46,10 +47,12 @@ class Running:
     Args:
         model: its attention cores fused where asked.
         cores: how each kind of core runs, by path of the core.
+        declared: the model as its layers declare it.
     """
 
     model: Model
     cores: Mapping[str, Attention]
+    declared: Model = field(repr=False)
 
     @property
     def attention(self) -> str:
@@ -87,6 +90,11 @@ def running(model: Model, wanted: Attention | None) -> Running:
     A core that takes more than queries, keys and values (a bias on its scores) has no flash kernel
     and stays op by op; one that its layer declares as a kernel stays one.
     """
+    found = _RUNNING.of((id(model), wanted), lambda: _running(model, wanted))
+    return found if found.declared is model else _running(model, wanted)
+
+
+def _running(model: Model, wanted: Attention | None) -> Running:
     cores: dict[str, Attention] = {}
     parts = []
     for part in model.parts:
@@ -98,7 +106,7 @@ def running(model: Model, wanted: Attention | None) -> Running:
             fuses = own is Attention.FLASH and len(group) > 1
             ops += _flash(part, group, ops) if fuses else group
         parts.append(replace(part, ops=tuple(ops)))
-    return Running(replace(model, parts=tuple(parts)), cores)
+    return Running(replace(model, parts=tuple(parts)), cores, model)
 
 
 def _groups(part: Part) -> Iterator[tuple[Op, ...]]:
@@ -155,3 +163,7 @@ def _row_sums(ops: Sequence[Op]) -> Iterator[Operand]:
         if op.kind == "softmax":
             rows = tuple(axis for axis in op.outputs[0].axes if axis not in op.row_axes)
             yield Operand(f"{op.outputs[0].tensor}.logsumexp", rows, Role.STATISTIC)
+
+
+_RUNNING: Recent[Running] = Recent(8)
+"""The jobs of a search run one model, and share what is derived of its parts."""

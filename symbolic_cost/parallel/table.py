@@ -10,6 +10,7 @@ from sympy import Expr
 from symbolic_cost.axes import Glossary
 from symbolic_cost.conditions import check
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Least, Quantity, Row, Split
 from symbolic_cost.ops.derive import Derivation
 from symbolic_cost.ops.graph import Model
@@ -55,6 +56,34 @@ def strategy_table(
     return divided.table(stage, recompute)
 
 
+class _Placed:
+    """A model placed on the ranks of one stage, and what was derived of it.
+
+    Args:
+        model: parts and sizes.
+        ranks: the strategy without the names that split nothing.
+    """
+
+    def __init__(self, model: Model, ranks: Strategy) -> None:
+        self.model = model
+        self.own = ranks.model(model)
+        self.placement = ranks.placement(self.own)
+        self._derivations: list[tuple[Conventions, Recompute, Derivation]] = []
+
+    def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
+        """Return the derivation under some conventions and policy."""
+        for rules, policy, made in self._derivations:
+            if policy == recompute and rules == conventions:
+                return made
+        made = Derivation(self.own, conventions, self.placement, recompute)
+        self._derivations.append((conventions, recompute, made))
+        return made
+
+
+_PLACED: Recent[_Placed] = Recent(64)
+"""A search asks for pipelines of all kinds of the same parts; one job asks for its stages."""
+
+
 @dataclass(frozen=True)
 class Divided:
     """A model divided over the ranks of a mesh; its stages share what is derived.
@@ -87,14 +116,23 @@ class Divided:
         return self.ranks.degree("pp")
 
     @cached_property
+    def _placed(self) -> _Placed:
+        """What does not depend on the stages, shared with other pipelines of the same parts."""
+        ranks, sizes = self.ranks, tuple(self.model.sizes.items())
+        inside = tuple(item for item in ranks.degrees.items() if item[0] != "pp")
+        key = (id(self.model.parts), sizes, inside, ranks.zero, ranks.panels, ranks.copies)
+        found = _PLACED.of(key, lambda: _Placed(self.model, self.ranks))
+        return found if found.model.parts is self.model.parts else _Placed(self.model, self.ranks)
+
+    @property
     def own(self) -> Model:
         """The model with the axes of the strategy."""
-        return self.ranks.model(self.model)
+        return self._placed.own
 
-    @cached_property
+    @property
     def placement(self) -> Placement:
         """Which axes are split."""
-        return self.ranks.placement(self.own)
+        return self._placed.placement
 
     @cached_property
     def _shares(self) -> dict[Stage, Model]:
@@ -112,10 +150,6 @@ class Divided:
         return self._shares[stage]
 
     @cached_property
-    def _derivations(self) -> dict[Recompute, Derivation]:
-        return {}
-
-    @cached_property
     def _tables(self) -> dict[tuple[Stage, Recompute], CostTable]:
         return {}
 
@@ -127,12 +161,9 @@ class Divided:
         return self._tables[key]
 
     def _derived(self, stage: Stage, recompute: Recompute) -> CostTable:
-        if recompute not in self._derivations:
-            self._derivations[recompute] = Derivation(
-                self.own, self.conventions, self.placement, recompute
-            )
         own, rules, stages, ranks = self.own, self.conventions, self.stages, self.ranks
-        table = self._derivations[recompute].table(self.share(stage).parts)
+        derivation = self._placed.derivation(rules, recompute)
+        table = derivation.table(self.share(stage).parts)
         rows = tuple(step for row in table for step in in_steps(row, ranks, rules, own.axes))
         whole = replace(table, rows=rows)
         sent = stage_rows(

@@ -10,7 +10,6 @@ from sympy import Add, Expr
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import TRAINING, CostTable, Origin, Phase, Quantity, Row
-from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.stages import Stage
@@ -162,7 +161,7 @@ def _results(given: Setting, to: Definitions) -> None:
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)
     executed = replace(given.methods.counted, fused_recompute=True)  # whatever runs again
-    table = cost(given.model, executed, recompute=given.training.recompute)
+    table = Divided(given.model, Strategy(), executed).table(recompute=given.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
     needed = to.keep("model FLOP", table.total(Quantity.FLOP, phase=useful))
     made = to.keep("hardware FLOP", table.total(Quantity.FLOP, phase=TRAINING))

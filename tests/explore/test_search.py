@@ -1,0 +1,151 @@
+"""Search: what it finds is what one job after the other would have found."""
+
+import random
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+import symbolic_cost as sc
+from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError, SymbolicCostError
+from symbolic_cost.explore.best import capacity_of, columns_of, evaluated, structured_setup
+from symbolic_cost.explore.flags import megatron_flags, time_command
+from symbolic_cost.explore.priced import LEGAL, MEMORY, priced
+from symbolic_cost.explore.space import Space, candidates
+from symbolic_cost.explore.told import search_sheet
+from symbolic_cost.jobs.job import Job
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kept(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYMBOLIC_COST_CACHE", str(tmp_path_factory.mktemp("programs")))
+        yield
+
+
+def small(name="gpt2", system="h100"):
+    return sc.job(name, system=system, precision="bf16-mixed")
+
+
+def one_by_one(base, structure, numbers):
+    """The job of one candidate: step [s] and peak [byte], or the refusal."""
+    made = structured_setup(base, structure, numbers)
+    run = Job(**{name: getattr(made, name) for name in made.__dataclass_fields__})
+    try:
+        answer = run.time()
+        step = float(answer.step)
+    except SymbolicCostError:
+        return None
+    return step, max(peak.size for peak in run.memory().fits.peaks.values())
+
+
+SPACES = {
+    "gpt2": Space(16, 64, cp=(1,), recompute=("selective",)),
+    "llama-3-8b": Space(32, 64, zero=(1, 3), recompute=("full",)),
+    "mixtral-8x7b": Space(16, 32, cp=(1,), zero=(1,), recompute=("none",)),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_a_candidate_is_the_job_of_its_numbers(name):
+    base, space, draw = small(name), SPACES[name], random.Random(name)  # noqa: S311 - draws candidates
+    found = candidates(space, base)
+    chosen = [(shape, s) for shape, listed in found.structures.items() for s in listed]
+    compared = 0
+    for shape, structure in draw.sample(chosen, min(8, len(chosen))):
+        try:
+            one = priced(structured_setup(base, structure), free=("b",))
+        except SymbolicCostError:
+            continue
+        listed = found.numbers[shape]
+        outputs = evaluated(one, columns_of(shape, listed), len(listed))
+        for place in draw.sample(range(len(listed)), min(3, len(listed))):
+            legal = all(v[place] for n, v in outputs.items() if n.startswith(LEGAL))
+            alone = one_by_one(base, structure, listed[place])
+            assert (alone is not None) == legal, (structure, listed[place], alone)
+            if alone is not None:
+                step, memory = alone
+                assert float(outputs["step"][place]) == pytest.approx(step, rel=1e-12)
+                assert outputs[MEMORY][place] == pytest.approx(memory, rel=1e-12)
+                compared += 1
+    assert compared > 5
+
+
+def test_the_best_is_that_of_all_candidates():
+    base, space = small(), Space(8, 16, cp=(1,), zero=(0, 1), recompute=("none",), sp=(False,))
+    found = sc.search(
+        base, 8, 16, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
+    )
+    listed = candidates(space, base)
+    room = capacity_of(base)
+    scores = []
+    for shape, structures in listed.structures.items():
+        for structure in structures:
+            for numbers in listed.numbers[shape]:
+                alone = one_by_one(base, structure, numbers)
+                if alone is not None and alone[1] <= room:
+                    scores.append(alone[0])
+    assert found.fitting == len(scores)
+    assert found.considered == listed.count + sum(listed.left_out.values())
+    best = [one.outputs["step"] for one in found.best]
+    assert best == pytest.approx(sorted(scores)[: len(best)], rel=1e-12)
+
+
+def test_the_answer_is_a_command_that_runs():
+    found = sc.search(small(), 8, 16, top=3, choose={"zero": 1, "cp": 1, "recompute": "full"})
+    for one in found.best:
+        line = shlex.split(time_command(found, one))[1:]
+        told = CliRunner().invoke(main, [*line, "--format", "json"])
+        assert told.exit_code == 0, told.output
+        flags = megatron_flags(found, one)
+        assert f"--tensor-model-parallel-size {one.numbers.tp} " in flags
+        job = found.job(one)
+        assert job.value(job.strategy.ranks) == 8
+        assert job.values["b"] * job.values["M"] * one.numbers.dp == 16
+
+
+def test_nothing_fits_says_how_near():
+    found = sc.search(
+        "gpt3-175b", 2, 2, system="a100-80gb", choose={"recompute": "full", "zero": 3}
+    )
+    assert not found.best
+    told = "\n".join(search_sheet(found).notes)
+    assert "nothing fits: the smallest takes" in told
+    assert f"{found.smallest.outputs[MEMORY] / 2**30:.4g} GiB" in told
+
+
+@pytest.mark.parametrize("objective", ["memory", "mfu"])
+def test_objectives(objective):
+    choose = {"zero": 1, "cp": 1, "recompute": ("none", "full"), "schedule": "1f1b"}
+    found = sc.search(small(), 8, 16, objective=objective, top=100, choose=choose)
+    key = {"memory": lambda at: at[MEMORY], "mfu": lambda at: -at["mfu"]}[objective]
+    values = [key(one.outputs) for one in found.best]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--gpus 0 --global-batch 8", "gpus = 0"),
+        ("--gpus 8 --global-batch -1", "global_batch = -1"),
+        ("--gpus 8 --global-batch 8 --objective speed", "unknown objective 'speed'"),
+        ("--gpus 8 --global-batch 8 --choose tp", "'tp': NAME=VALUE"),
+        ("--gpus 8 --global-batch 8 --choose zeros=1", "unknown choice 'zeros'"),
+        ("--gpus 8 --global-batch 8 --choose zero=5", "zero = 5"),
+        ("--gpus 8 --global-batch 8 --choose recompute=most", "recompute policy 'most'"),
+        ("--gpus 8 --global-batch 8 --choose tp=3", "no degrees make 8 ranks"),
+        ("--gpus 8 --global-batch 8 --choose tp=x --choose sp=maybe", "sp 'maybe'"),
+        ("--gpus 8 --global-batch 8 --top 0", "top = 0"),
+    ],
+)
+def test_refusals(line, said):
+    told = CliRunner().invoke(main, ["search", "gpt2", *line.split()])
+    assert told.exit_code == 2
+    assert said in told.stderr
+    assert not told.stdout
+
+
+def test_a_job_with_a_strategy_is_refused():
+    with pytest.raises(InputError, match="strategy tp=2 is not read"):
+        sc.search(sc.job("gpt2", "tp=2", system="h100"), 8, 16)
