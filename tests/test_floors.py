@@ -157,7 +157,7 @@ def test_accepts(tmp_path, files):
         ),
         (
             {"units.py": "import importlib\nimportlib.import_module('symbolic_cost.cli')"},
-            "symbolic_cost/units.py:2: floor 0 imports symbolic_cost.cli of floor 11",
+            "symbolic_cost/units.py:2: floor 0 imports symbolic_cost.cli of floor 12",
         ),
         (
             {"units.py": "from symbolic_cost import CostTable"},

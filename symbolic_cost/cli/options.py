@@ -14,6 +14,7 @@ from symbolic_cost.emit import FORMATS
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.explore.lines import Line
     from symbolic_cost.jobs.job import Job
 
 Command = Callable[..., Any]
@@ -115,8 +116,24 @@ def training(command: Command) -> Command:
 
 
 def swept(command: Command) -> Command:
-    """Add what varies and what counts, which the command takes as `sweeping`."""
-    return _bundled(command, "sweeping", dict, *_SWEPT)
+    """Add the options of a sweep, which the command takes as `line`, a function of the model."""
+
+    @wraps(command)
+    def bundled(
+        choices: Choices, trained: dict[str, Any], sweeping: dict[str, Any], **rest: object
+    ) -> object:
+        def line(model: str) -> Line:
+            from symbolic_cost.explore.lines import Line
+
+            own, batch = dict(trained), trained["global_batch"]
+            own.pop("global_batch")
+            texts = (*sweeping.pop("vary"), *sweeping.pop("more"))
+            make = lambda strategy: replace(choices, strategy=strategy).job(model, **own)  # noqa: E731
+            return Line(make=make, strategy=choices.strategy, texts=texts, batch=batch, **sweeping)
+
+        return command(line=line, **rest)
+
+    return training(_bundled(bundled, "sweeping", dict, *_SWEPT))
 
 
 def _choices(options: dict[str, Any]) -> Choices:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, output, swept, training
+from symbolic_cost.cli.options import Output, output, swept
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.lines import Line
 
 
 @click.command("pareto")
@@ -18,15 +22,12 @@ from symbolic_cost.cli.options import Choices, Output, output, swept, training
     metavar="X,Y",
     help="Two figures that are made small; step,memory and step,cost unless given.",
 )
-@training
 @output
 def command(
     *,
     model: str,
     axes: tuple[str, ...],
-    choices: Choices,
-    trained: dict[str, Any],
-    sweeping: dict[str, Any],
+    line: Callable[[str], Line],
     out: Output,
 ) -> None:
     """Find the combinations that no other beats in both figures; -o FILE.svg draws them.
@@ -41,7 +42,7 @@ def command(
     from symbolic_cost.emit.sheet import stacked
     from symbolic_cost.explore.lines import pareto_lines
 
-    fronts = pareto_lines(choices, model, trained, sweeping, axes)
+    fronts = pareto_lines(line(model), axes)
     if is_picture(out.file):
         drawn(out.file, lambda figure: draw(figure, fronts))
     else:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, output, swept, training
+from symbolic_cost.cli.options import Output, output, swept
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.lines import Line
 
 
 @click.command("sweep")
@@ -14,16 +18,13 @@ from symbolic_cost.cli.options import Choices, Output, output, swept, training
 @swept
 @click.option("--by", default="", help="What is made small: the step unless given.")
 @click.option("--top", type=int, help="Rows to keep; 20 unless -o writes a file.")
-@training
 @output
 def command(
     *,
     model: str,
     by: str,
     top: int | None,
-    choices: Choices,
-    trained: dict[str, Any],
-    sweeping: dict[str, Any],
+    line: Callable[[str], Line],
     out: Output,
 ) -> None:
     """Evaluate MODEL for every combination of the values of --vary.
@@ -38,7 +39,7 @@ def command(
 
     if top is None and out.file is None:
         top = 20
-    done = sweep_line(choices, model, trained, sweeping, by=by, top=top, out=out.file)
+    done = sweep_line(line(model), by=by, top=top, out=out.file)
     if isinstance(done, str):
         click.echo(done)
     else:

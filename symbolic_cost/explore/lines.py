@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded, told_plan
 from symbolic_cost.explore.varied import Varied
+from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.units import Unit
-
-if TYPE_CHECKING:
-    from symbolic_cost.cli.options import Choices
 
 _UNITS: Mapping[str, Unit | str | None] = {
     "byte": Unit.BYTE,
@@ -25,16 +22,58 @@ _UNITS: Mapping[str, Unit | str | None] = {
 }
 
 
-def sweep_line(
-    choices: Choices,
-    model: str,
-    trained: dict[str, Any],
-    sweeping: dict[str, Any],
-    *,
-    by: str,
-    top: int | None,
-    out: str | None,
-) -> Sheet | str:
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What varies, as typed.
+
+    Args:
+        make: the job of a strategy as text.
+        strategy: as typed.
+        texts: each NAME=VALUES, or several with blanks between them.
+        gpus: devices.
+        batch: sequences of one step.
+        where: what counts.
+        columns: of the rows, with commas between them.
+        engine: what runs.
+        scheduler: address of dask's.
+        yes: however many candidates there are.
+    """
+
+    make: Callable[[str], Job]
+    strategy: str
+    texts: tuple[str, ...]
+    gpus: int | None
+    batch: int | None
+    where: str
+    columns: str
+    engine: str
+    scheduler: str
+    yes: bool
+
+    def varied(self, *, few: bool) -> Varied:
+        """Return what varies; few is whether all rows are to be shown.
+
+        Raises:
+            InputError: every problem of the job and of what varies.
+        """
+        problems = Problems()
+        vary: dict[str, str] = {}
+        for text in (piece for whole in self.texts for piece in whole.split()):
+            name, equals, values = text.partition("=")
+            if not equals or not name:
+                accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
+                problems.found.append(f"--vary {shown(text)}: {accepted}")
+            elif name in vary:
+                problems.found.append(f"--vary {name} is given twice")
+            vary[name] = values
+        devices = self.gpus is not None or "gpus" in vary
+        names = [*vary, *(["dp"] if devices else [])]
+        job = problems.attempt(self.make, _with_names(self.strategy, names))
+        problems.refuse()
+        return bounded(job, vary, self.gpus, self.batch, few=few, yes=self.yes)
+
+
+def sweep_line(line: Line, *, by: str, top: int | None, out: str | None) -> Sheet | str:
     """Return the table of a sweep, or what became of one that a file takes.
 
     Raises:
@@ -42,34 +81,27 @@ def sweep_line(
     """
     if top is not None and top < 1:
         raise InputError(f"--top {shown(top)}: a positive integer is accepted")
-    own = _varied(choices, model, trained, sweeping, few=top is None and out is None)
-    columns = _listed(sweeping["columns"])
+    own = line.varied(few=top is None and out is None)
     keys = (by or ("step" if own.job.machine is not None else "memory"),)
     made = Sweeping(
         told_plan(own),
         "all" if top is None else "top",
-        where=sweeping["where"],
+        where=line.where,
         by=keys,
         most=top or 0,
-        columns=columns,
+        columns=_listed(line.columns),
     )
-    done = made.outcome(out, sweeping["engine"], sweeping["scheduler"])
-    return str(done.summary) if out is not None else sheet(done, f"the least {keys[0]}")
+    done = made.outcome(out, line.engine, line.scheduler)
+    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
 
 
-def pareto_lines(
-    choices: Choices,
-    model: str,
-    trained: dict[str, Any],
-    sweeping: dict[str, Any],
-    axes: Iterable[str],
-) -> list[Front]:
+def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     """Return a front for every pair of figures.
 
     Raises:
         InputError: everything that is refused.
     """
-    own = _varied(choices, model, trained, sweeping, few=False)
+    own = line.varied(few=False)
     pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
     wrong = [
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy")
@@ -78,42 +110,10 @@ def pareto_lines(
         raise InputError(wrong)
     plan, fronts = told_plan(own), []
     for pair in pairs:
-        columns = _listed(sweeping["columns"])
-        made = Sweeping(plan, "front", where=sweeping["where"], by=pair, columns=columns)
-        done = made.outcome(None, sweeping["engine"], sweeping["scheduler"])
-        fronts.append(_front(done, made, pair))
+        columns = _listed(line.columns)
+        made = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
+        fronts.append(_front(made.outcome(None, line.engine, line.scheduler), made, pair))
     return fronts
-
-
-def _varied(
-    choices: Choices,
-    model: str,
-    trained: dict[str, Any],
-    sweeping: dict[str, Any],
-    *,
-    few: bool,
-) -> Varied:
-    """Return what varies, of a job without the global batch, which decides over M later.
-
-    Raises:
-        InputError: every problem of the job and of what varies.
-    """
-    problems = Problems()
-    texts = [piece for text in (*sweeping["vary"], *sweeping["more"]) for piece in text.split()]
-    vary: dict[str, str] = {}
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not equals or not name:
-            problems.found.append(f"--vary {shown(text)}: NAME=VALUES is accepted, as in tp=1,2,4")
-        elif name in vary:
-            problems.found.append(f"--vary {name} is given twice")
-        vary[name] = values
-    batch = trained.pop("global_batch")
-    devices = sweeping["gpus"] is not None or "gpus" in vary
-    text = _with_names(choices.strategy, [*vary, *(["dp"] if devices else [])])
-    job = problems.attempt(lambda: replace(choices, strategy=text).job(model, **trained))
-    problems.refuse()
-    return bounded(job, vary, sweeping["gpus"], batch, few=few, yes=sweeping["yes"])
 
 
 def _with_names(strategy: str, names: Iterable[str]) -> str:

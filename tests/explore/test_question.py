@@ -127,8 +127,7 @@ def test_what_is_missing_is_told_with_numbers():
 def test_any_text_is_a_question_or_refused(text):
     try:
         made = question(text, KNOWN)
-    except InputError as refused:
-        assert str(refused)
-    else:
-        made.answers(ROWS)
-        made.missing(ROWS)
+    except InputError:
+        return
+    made.answers(ROWS)
+    made.missing(ROWS)

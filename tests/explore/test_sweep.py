@@ -1,7 +1,6 @@
 """Sweeps: each row is what the job says one by one; nothing is lost and nothing is silent."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -22,8 +21,9 @@ def gpt2():
     return sc.job("gpt2", "tp,dp", {"M": 8}, system="a100-80gb")
 
 
-def one_by_one(model, strategy, numbers, system, row, options):
+def one_by_one(case, row, options):
     """Step and memory of the job of one row."""
+    model, strategy, numbers, system = case
     names = []
     for part in strategy.split(","):
         name = part.partition("=")[0]
@@ -67,13 +67,12 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_those_of_the_job_one_by_one(name):
-    (model, strategy, numbers, system), vary, run, options = CASES[name]
+    case, vary, run, options = CASES[name]
+    model, strategy, numbers, system = case
     job = sc.job(model, strategy, numbers, system=system, **options)
     frame = sc.sweep(job, vary, **run, progress=False)
-    picked = random.Random(3).sample(range(len(frame)), min(8, len(frame)))
-    for place in picked:
-        row = frame.iloc[place].to_dict()
-        step, memory = one_by_one(model, strategy, numbers, system, row, options)
+    for row in frame.sample(min(8, len(frame)), random_state=3).to_dict("records"):
+        step, memory = one_by_one(case, row, options)
         assert row["step"] == pytest.approx(step, rel=1e-12), row
         assert row["memory"] == pytest.approx(memory, rel=1e-12), row
 
@@ -137,7 +136,11 @@ def test_machine_code_and_arrays_agree_in_every_bit(monkeypatch):
         ({"schedule": "1f2b"}, {}, "1f2b"),
         ({"gpus": "8,16"}, {"gpus": 8}, "gpus is given and varies"),
         ({"M": 8}, {"global_batch": 8}, "do not vary both"),
-        ({"l": "1:1000000", "b": "1:1000000", "tp": 1, "dp": 1}, {}, "1e.12 candidates, which take about 3.47 days"),
+        (
+            {"l": "1:1000000", "b": "1:1000000", "tp": 1, "dp": 1},
+            {},
+            "1e.12 candidates, which take about 3.47 days",
+        ),
         ({"l": "1:1000000", "b": "1:1000000", "tp": 1, "dp": 1}, {"top": 1}, "say yes"),
         ({"tp": 1}, {"top": 0}, "a positive integer"),
         ({"tp": 1, "dp": 1}, {"where": "memory < 1"}, "two units"),
@@ -157,7 +160,9 @@ def test_refused(vary, options, said):
 
 def test_all_that_is_wrong_is_told_at_once():
     with pytest.raises(InputError) as refused:
-        sc.sweep(gpt2(), {"tpp": 1, "b": "8:1", "recompute": "none,some", "zero": 7}, progress=False)
+        sc.sweep(
+            gpt2(), {"tpp": 1, "b": "8:1", "recompute": "none,some", "zero": 7}, progress=False
+        )
     assert len(refused.value.problems) == 4
 
 
@@ -228,7 +233,7 @@ def test_a_file_of_another_sweep_is_refused_and_the_same_one_is_complete(tmp_pat
         sc.sweep(gpt2(), GPT2, out=str(tmp_path / "mine.csv"), progress=False)
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """Ends a sweep in the middle."""
 
 
@@ -241,11 +246,11 @@ def interrupted(tmp_path, monkeypatch, parts):
     def broken(*args):
         for place, result in enumerate(original(*args)):
             if place == parts:
-                raise Broken
+                raise BrokenError
             yield result
 
     monkeypatch.setattr("symbolic_cost.explore.sweep.results", broken)
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         sc.sweep(gpt2(), GPT2, out=str(file), progress=False)
     monkeypatch.setattr("symbolic_cost.explore.sweep.results", original)
     return file
@@ -351,7 +356,8 @@ def test_a_picture_of_fronts(tmp_path):
 
     from symbolic_cost.cli import main
 
-    words = "pareto gpt2 --system a100-80gb --set M=8 --vary tp=1,2 dp=1,2 b=1,2 -o".split()
-    done = CliRunner().invoke(main, [*words, str(tmp_path / "front.svg")], standalone_mode=False)
+    words = ["pareto", "gpt2", "--system", "a100-80gb", "--set", "M=8", "--vary", "tp=1,2"]
+    words += ["dp=1,2", "b=1,2", "-o", str(tmp_path / "front.svg")]
+    done = CliRunner().invoke(main, words, standalone_mode=False)
     assert done.exit_code == 0, done.output
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
