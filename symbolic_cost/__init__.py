@@ -44,7 +44,7 @@ _HOMES = {
     "symbolic_cost.published.contract": ("publication",),
     "symbolic_cost.published.printed": ("printed_data", "printed_rows"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
-    "symbolic_cost.explore.ask": ("search",),
+    "symbolic_cost.explore.ask": ("fit", "search"),
     "symbolic_cost.explore.sweep": ("pareto", "sweep"),
     "symbolic_cost.jobs.registry": (
         "load_plugin",
@@ -72,7 +72,7 @@ _HOMES = {
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("errors", "models", "symbols", "systems", "units", "references")
+_MODULES = ("errors", "models", "program", "symbols", "systems", "units", "references")
 
 __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list of names
 

@@ -97,17 +97,13 @@ _MARK = "_checks_arguments"
 
 def _is_ours(caller: FrameType | None) -> bool:
     """Tell whether the library calls, be it through `dataclasses.replace`."""
-    if caller is not None and caller.f_code.co_filename == _REPLACES:
+    while caller is not None and caller.f_code.co_filename == _REPLACES:
         caller = caller.f_back
     return caller is not None and caller.f_code.co_filename.startswith(_HERE)
 
 
 class _Rules:
-    """What a function accepts, read from its annotations when it is first called.
-
-    Args:
-        function: of which.
-    """
+    """What a function accepts, read from its annotations when it is first called."""
 
     def __init__(self, function: Any) -> None:  # noqa: ANN401 - any function
         self._function = function

@@ -9,11 +9,14 @@ of an action is told apart from later ones, and each of these is done with other
 
 from __future__ import annotations
 
+import compileall
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import symbolic_cost as sc
 
@@ -33,11 +36,13 @@ def times(action: Action, repeats: int = REPEATS) -> tuple[float, float]:
     return taken[0], statistics.median(taken[1:])
 
 
-def process(*arguments: str) -> Action:
-    """Return an action that runs a fresh interpreter."""
-    return lambda _: subprocess.run(
-        [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL
-    )
+def processor_time(*arguments: str) -> float:
+    """Return the user and system time of a fresh interpreter [s]."""
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(arguments)}: status {status}")
+    return used.ru_utime + used.ru_stime
 
 
 def build(n_layers: int) -> Action:
@@ -65,23 +70,51 @@ def step(number: int) -> object:
     return job.bind(b=1, l=2048 + 64 * number, M=32).time().step
 
 
+def job(number: int) -> object:
+    """Build the job of GPT-3 under five axes and derive the costs of one rank."""
+    numbers = {"b": 1, "l": 2048 + 64 * number, "M": 32}
+    return sc.job("gpt3-175b", "tp=8,sp,cp=2,dp=2,pp=8,zero=1", numbers, system="h100").rows
+
+
+COMMANDS = {
+    "python -c pass": ("-c", "pass"),
+    "import symbolic_cost": ("-c", "import symbolic_cost"),
+    "import sympy": ("-c", "import sympy"),
+    **{
+        f"symbolic-cost {line}": ("-m", "symbolic_cost", *line.split())
+        for line in (
+            "--help",
+            "time gpt3-175b --system a100-80gb --strategy tp=8,sp,pp=8 --set M=64",
+            "memory gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1",
+            "comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8",
+            "table gpt3-175b --strategy tp=8,sp",
+        )
+    },
+}
+PROCESSES = 7
+
+
 def cold() -> None:
-    """Print the times of fresh processes."""
-    processes = {
-        "python -c pass": process("-c", "pass"),
-        "import symbolic_cost": process("-c", "import symbolic_cost"),
-        "symbolic-cost --help": process("-m", "symbolic_cost", "--help"),
-        "import sympy": process("-c", "import sympy"),
-        "symbolic-cost table gpt3-175b": process(
-            "-m", "symbolic_cost", "table", "gpt3-175b", "--strategy", "tp=4,sp"
-        ),
-    }
-    print("# Speed\n\n## Cold start\n")
-    print("| process | ms | times bare Python |\n|---|---:|---:|")
-    medians = {name: times(action)[1] for name, action in processes.items()}
-    bare = medians["python -c pass"]
-    for name, taken in medians.items():
-        print(f"| `{name}` | {1000 * taken:.0f} | {taken / bare:.1f} |")
+    """Print the processor time of fresh processes, commands in turn so that all meet one load."""
+    compiled = compileall.compile_dir(Path(sc.__file__).parent, quiet=2)
+    taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(PROCESSES):
+        for name, arguments in COMMANDS.items():
+            taken[name].append(processor_time(*arguments))
+    least = {name: min(times) for name, times in taken.items()}
+    bare, sympy = least["python -c pass"], least["import sympy"]
+    state = "cached" if compiled else "not cached"
+    print("# Speed\n\n## Fresh processes\n")
+    print(
+        f"User and system time; the least of {PROCESSES} runs, and the first. Bytecode of the "
+        f"library is {state}, that of packages as pip left it.\n"
+    )
+    print("| process | first [ms] | least [ms] | x bare Python | x import sympy |")
+    print("|---|---:|---:|---:|---:|")
+    for name, times in taken.items():
+        numbers = f"{1000 * times[0]:.0f} | {1000 * least[name]:.0f}"
+        ratios = f"{least[name] / bare:.1f} | {least[name] / sympy:.2f}"
+        print(f"| `{name}` | {numbers} | {ratios} |")
 
 
 def warm() -> None:
@@ -91,6 +124,7 @@ def warm() -> None:
         "GPT of 96 layers": build(96),
         "GPT of 1000 layers": build(1000),
         "all tables, 400B parameters, tp x cp x dp x pp with sp and ZeRO-1": tables,
+        "rows of gpt3-175b under tp, sp, cp, dp, pp and ZeRO-1": job,
         "time of a step of gpt3-175b": step,
     }
     print("\n## Within one process, every run with other numbers\n")

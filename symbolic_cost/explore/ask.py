@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any, TypeAlias
 
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
+from symbolic_cost.explore.fits import Fits, what_fits
 from symbolic_cost.explore.space import Space
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
@@ -19,6 +19,9 @@ CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_
 """What may be chosen, by name."""
 
 Choice: TypeAlias = int | str | bool
+
+USUAL = ("l", "b", "n_layers")
+"""Sizes that are asked for where nothing is said."""
 
 _SWITCH = {"on": True, "off": False}
 
@@ -54,16 +57,56 @@ def search(
     """
     problems = Problems()
     space = problems.attempt(space_of, gpus, global_batch, choose or {})
-    if isinstance(of, Job):
-        run = of
-        if system is not None:
-            problems.found.append(f"system {shown(system)} is not read: the job names its own")
-    else:
-        run = problems.attempt(partial(job, system=system, precision=DEFAULT_PRECISION), of)
+    run = problems.attempt(_job, of, system)
     if top < 1:
         problems.found.append(f"top = {top}: a positive integer is accepted")
     problems.refuse()
     return searched(run, space, objective, top)
+
+
+@checked
+def fit(
+    of: Job | Modelled,
+    gpus: int,
+    global_batch: int | None = None,
+    *,
+    system: str | None = None,
+    symbols: Iterable[str] = USUAL,
+    choose: Mapping[str, Choice | Iterable[Choice]] | None = None,
+) -> Fits:
+    """Ask what fits: the job, the largest sizes on these GPUs, the fewest GPUs that hold it.
+
+    Args:
+        of: a job without a strategy, or a model by name.
+        gpus: ranks.
+        global_batch: sequences of one step; one per rank unless given.
+        system: machine, for a model by name.
+        symbols: what is to be large: "b" or sizes of the model; those it does not have are left
+            out of the usual three.
+        choose: what may be chosen, as of `search`; sequence parallelism on, ZeRO 1 and 3 and
+            schedule 1f1b where nothing is said.
+
+    Raises:
+        InputError: every problem of every argument.
+    """
+    problems = Problems()
+    chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
+    space = problems.attempt(space_of, gpus, global_batch or gpus, chosen)
+    run = problems.attempt(_job, of, system)
+    problems.refuse()
+    names = {s.name for size in run.model.sizes.values() for s in size.free_symbols}
+    names |= {s.name for part in run.model.parts for s in part.repeat.free_symbols}
+    usual = tuple(symbols) == USUAL
+    asked = [name for name in symbols if not usual or name == "b" or name in names]
+    return what_fits(run, space, asked)
+
+
+def _job(of: Job | Modelled, system: str | None) -> Job:
+    if not isinstance(of, Job):
+        return job(of, system=system, precision=DEFAULT_PRECISION)
+    if system is not None:
+        raise InputError(f"system {shown(system)} is not read: the job names its own")
+    return of
 
 
 def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:

@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from math import prod
 
 from sympy import Expr
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.described import described
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, Split
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import moments
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.lowering import Lowering
@@ -70,7 +74,9 @@ def priced(setup: Setup, free: Collection[str] = ()) -> Priced:
     """
     own = structure_of(setup)
     numbers = {name: number for name, number in own.values.items() if name not in free}
-    return Priced(own, kept(_about(own, numbers), lambda: _derived(own, numbers)))
+    about = _about(own, numbers)
+    make = partial(_derived, own, numbers)
+    return Priced(own, make() if about is None else kept(about, make))
 
 
 def structure_of(setup: Setup) -> Setup:
@@ -92,19 +98,33 @@ def structure_of(setup: Setup) -> Setup:
     )
 
 
-def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str:
-    """Describe everything that a program rests on."""
+_MODELS: Recent[tuple[Model, str | None]] = Recent(8)
+
+
+def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
+    """Describe everything that a program rests on; none where a user's function does."""
     model = setup.model
-    parts = blake2b(repr((model.parts, model.axes)).encode(), digest_size=16).hexdigest()
-    sizes = sorted((axis, str(size)) for axis, size in model.sizes.items())
-    held = (
-        parts,
-        sizes,
-        sorted(map(str, model.padded)),
-        str(setup.strategy),
-        sorted(numbers.items()),
+    make = partial(described, (model.parts, model.axes))
+    _, declared = _MODELS.of(id(model), lambda: (model, _digest(make())))
+    held = described(
+        (
+            model.sizes,
+            model.padded,
+            model.means,
+            setup.strategy,
+            numbers,
+            setup.training,
+            setup.machine,
+            setup.methods,
+            setup.conventions,
+            setup.attention,
+        )
     )
-    return repr((*held, setup.training, setup.machine, setup.methods, setup.attention))
+    return None if declared is None or held is None else declared + held
+
+
+def _digest(text: str | None) -> str | None:
+    return None if text is None else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:

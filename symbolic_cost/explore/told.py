@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.explore.best import Candidate, Search
+from symbolic_cost.explore.fits import Fits
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.priced import MEMORY
 from symbolic_cost.jobs.fit import fit
@@ -40,14 +41,11 @@ def search_sheet(found: Search, *, explain: bool = False) -> Sheet:
 
 
 def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]:
-    options = ", ".join(
-        text for name, text in one.options.items() if text not in ("none", "1f1b", "even")
-    )
     at = one.outputs
     return (
         place,
         one.strategy or "none",
-        options,
+        _options(one),
         one.numbers.b,
         one.numbers.M,
         one.numbers.v,
@@ -56,6 +54,13 @@ def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]
         at[MEMORY],
         *(at[part] for part in parts),
     )
+
+
+def _options(one: Candidate) -> str:
+    return ", ".join(text for text in one.options.values() if text not in _USUAL)
+
+
+_USUAL = ("none", "1f1b", "even")
 
 
 def _title(found: Search) -> str:
@@ -72,13 +77,7 @@ def _notes(found: Search) -> Iterator[str]:
         f"{found.considered} candidates of {found.structures} structures: {found.legal} legal, "
         f"{found.fitting} fit into {_room(found)} per rank"
     )
-    chosen = found.space
-    yield (
-        f"chosen from: sp {_words(chosen.sp)}, zero {_words(chosen.zero)}, recompute "
-        f"{_words(chosen.recompute)}, schedule {_words(chosen.schedule)}"
-        + (f", overlap {_words(chosen.overlap)}" if any(chosen.overlap) else ", overlap none")
-        + _of_context(found)
-    )
+    yield _chosen(found)
     yield (
         f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
         f"attention {setup.running.attention}"
@@ -89,6 +88,16 @@ def _notes(found: Search) -> Iterator[str]:
         yield from _best(found)
     else:
         yield from _nothing(found)
+
+
+def _chosen(found: Search) -> str:
+    chosen = found.space
+    return (
+        f"chosen from: sp {_words(chosen.sp)}, zero {_words(chosen.zero)}, recompute "
+        f"{_words(chosen.recompute)}, schedule {_words(chosen.schedule)}"
+        + (f", overlap {_words(chosen.overlap)}" if any(chosen.overlap) else ", overlap none")
+        + _of_context(found)
+    )
 
 
 def _of_context(found: Search) -> str:
@@ -153,3 +162,56 @@ def _nothing(found: Search) -> Iterator[str]:
     yield f"nothing fits: the smallest takes {size} of {_room(found)}"
     yield f"the smallest: {fit(found.job(least))}"
     yield f"run it: {time_command(found, least)}"
+
+
+def fits_sheet(found: Fits) -> Sheet:
+    """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
+    columns = (
+        Column("question"),
+        Column("answer", "right"),
+        Column("strategy"),
+        Column("options"),
+        Column("with 10 GiB more", "right"),
+        Column("what binds"),
+    )
+    search = found.search
+    gpus = search.space.gpus
+    rows = [_of_the_job(found)]
+    for name, one in found.largest.items():
+        strategy = "" if one.candidate is None else one.candidate.strategy
+        options = "" if one.candidate is None else _options(one.candidate)
+        binds = "nothing fits" if one.setup is None else str(fit(one.setup))
+        label = f"largest {name} on {gpus} GPUs"
+        rows.append((label, one.size, strategy, options, one.more, binds))
+    if found.fewest is None:
+        rows.append(("fewest GPUs", None, "", "", None, "no number that was tried"))
+    else:
+        count, candidate = found.fewest
+        size = human(candidate.outputs[MEMORY], Unit.BYTE)
+        rows.append(
+            ("fewest GPUs", count, candidate.strategy, _options(candidate), None, f"{size} per GPU")
+        )
+    setup = search.setup
+    machine = "" if setup.machine is None else setup.machine.name
+    attention = setup.running.attention
+    notes = (
+        f"{_room(search)} per rank; one sequence per microbatch but for largest b",
+        _chosen(search),
+        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}",
+        f"attention {attention}; numbers of GPUs are powers of two",
+        "the largest integer that is legal and fits under any strategy chosen from",
+        "the step may be slow: search looks for the shortest",
+    )
+    return Sheet(f"What fits of {setup.model.name} on {machine}", columns, tuple(rows), notes)
+
+
+def _of_the_job(found: Fits) -> tuple[Cell, ...]:
+    search = found.search
+    label = f"fits on {search.space.gpus} GPUs"
+    if search.best:
+        one = search.best[0]
+        return (label, "yes", one.strategy, _options(one), None, str(fit(search.job(one))))
+    if search.smallest is None:
+        return (label, "no", "", "", None, "nothing is legal")
+    one = search.smallest
+    return (label, "no", one.strategy, _options(one), None, str(fit(search.job(one))))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from symbolic_cost.program.arithmetic import Node, needed
 from symbolic_cost.program.exact import LN2
-from symbolic_cost.program.graph import Graph, Node
-from symbolic_cost.program.rounding import needed
+from symbolic_cost.program.graph import Graph
 
 
 def slopes(graph: Graph, outputs: Iterable[int], by: int) -> dict[int, int]:

@@ -19,6 +19,25 @@ def undefined(value: object) -> bool:
     return isinstance(value, float)
 
 
+def ratio(value: Number) -> tuple[int, int]:
+    """Return numerator and denominator; both zero of what is undefined."""
+    return (0, 0) if undefined(value) else value.as_integer_ratio()
+
+
+def of_ratio(above: int, below: int) -> Number:
+    """Return the number of a numerator and a denominator."""
+    if not below:
+        return UNDEFINED
+    return above if below == 1 else Fraction(above, below)
+
+
+def whole(value: Number) -> Number:
+    """Return an integer for a fraction that is one."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return value.numerator
+    return value
+
+
 _CONTEXT = Context(prec=50)
 LN2 = Fraction(_CONTEXT.ln(Decimal(2)))
 """Natural logarithm of 2, to fifty digits."""

@@ -457,7 +457,7 @@ def _constant(value: float, *, vector: bool) -> str:
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     """Return an engine, to be held as long as its function is used, and the function."""
     machine = _machine()
-    about = (llvmlite.__version__, llvm.get_host_cpu_name(), text)
+    about = (llvmlite.__version__, llvm.get_host_cpu_name(), FEATURES.flatten(), text)
     key = blake2b("\n".join(about).encode(), digest_size=16).hexdigest()
     code = stored.read_bytes(f"{key}.o")
     if code is None:

