@@ -11,7 +11,7 @@ import numpy as np
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
 from symbolic_cost.explore.plan import Plan
-from symbolic_cost.explore.points import Arrays
+from symbolic_cost.explore.points import Arrays, Floats
 from symbolic_cost.explore.priced import LEGAL
 from symbolic_cost.explore.question import Columns, Known, Question, expression, question
 
@@ -137,7 +137,7 @@ def columns_of(
     plan: Plan,
     case: int,
     names: Collection[str],
-    known: Arrays,
+    known: Mapping[str, Floats],
     found: Mapping[str, Arrays | object],
 ) -> Columns:
     """Return columns by name.
@@ -169,7 +169,9 @@ def columns_of(
     return columns
 
 
-def _made(name: str, capacity: float | None, known: Arrays, found: Mapping[str, object]) -> object:
+def _made(
+    name: str, capacity: float | None, known: Mapping[str, Floats], found: Mapping[str, object]
+) -> object:
     room = np.inf if capacity is None else capacity
     if name == "capacity":
         return np.full(len(known["R"]), room)

@@ -44,6 +44,40 @@ class Rectangle:
         return self.last - self.first
 
 
+class Spread(Mapping[str, Floats]):
+    """Columns of outer points, each with all inner ones; made when they are asked for.
+
+    Args:
+        outer: columns of outer points, by symbol.
+        inner: columns of inner points, by symbol.
+        rows: outer points.
+        width: inner points.
+    """
+
+    def __init__(self, outer: Arrays, inner: Arrays, rows: int, width: int) -> None:
+        self._outer, self._inner, self._rows, self._width = outer, inner, rows, width
+        self._made: Arrays = {}
+
+    def __getitem__(self, name: str) -> Floats:
+        """Return a column of all points."""
+        made = self._made.get(name)
+        if made is None:
+            if name in self._inner:
+                made = np.tile(self._inner[name], self._rows)
+            else:
+                made = np.repeat(self._outer[name], self._width)
+            self._made[name] = made
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the symbols."""
+        return iter({**self._outer, **self._inner})
+
+    def __len__(self) -> int:
+        """Count the symbols."""
+        return len({**self._outer, **self._inner})
+
+
 @dataclass(frozen=True, slots=True)
 class Slab:
     """Points of one structure.
@@ -58,7 +92,7 @@ class Slab:
 
     case: int
     program: Program
-    known: Arrays
+    known: Mapping[str, Floats]
     base: Places
     width: int
 
@@ -137,6 +171,7 @@ class Evaluation:
         self._plan, self._asked = plan, asked
         self._native = plan.size > _WORTH_COMPILING and find_spec("llvmlite") is not None
         self._engines: dict[tuple[int, int], Any] = {}
+        self._outer_conditions: dict[int, frozenset[str]] = {}
 
     def block(self, start: int, stop: int) -> Result:
         """Return what is kept of the candidates of a range."""
@@ -212,15 +247,45 @@ class Evaluation:
         kept = np.flatnonzero(lawful)
         own = {name: array[kept] for name, array in outer.items()}
         inner = plan.inner.arrays(np.arange(part.first, part.last))
-        for code, some in self._grouped(case, own, len(kept)):
+        for code, group in self._grouped(case, own, len(kept)):
             program = plan.programs[case, code]
             if isinstance(program, str):
-                result.ruled[program] += len(some) * width
+                result.ruled[program] += len(group) * width
                 continue
-            known = {name: np.repeat(array[some], width) for name, array in own.items()}
-            known |= {name: np.tile(array, len(some)) for name, array in inner.items()}
-            base = case * plan.numbers + rows[kept[some]] * plan.inner.size + part.first
-            yield Slab(case, program, known, base, width)
+            some = group[self._met(result, program, own, group, width)]
+            if len(some):
+                columns = {name: array[some] for name, array in own.items()}
+                base = case * plan.numbers + rows[kept[some]] * plan.inner.size + part.first
+                known = Spread(columns, inner, len(some), width)
+                yield Slab(case, program, known, base, width)
+
+    def _met(
+        self, result: Result, program: Program, own: Arrays, some: Places, width: int
+    ) -> Places:
+        """Return which outer points meet the conditions that depend on nothing else."""
+        lawful = np.ones(len(some), dtype=bool)
+        held = [name for name in program.outputs if name in self._conditions(program)]
+        if held:
+            run, inputs = self._engine(program, tuple(held), native=False)
+            values = {name: own[name][some] for name in inputs}
+            for name, met in run(values, len(some)).items():
+                _rule_out(result, name.removeprefix(LEGAL), lawful, met != 0, width)
+        return np.flatnonzero(lawful)
+
+    def _conditions(self, program: Program) -> frozenset[str]:
+        """Return the conditions that depend on outer points alone."""
+        known = self._outer_conditions.get(id(program))
+        if known is None:
+            inner = {axis.symbol for axis in self._plan.inner.axes}
+            tape, bits = program.tape, 0
+            for place, name in enumerate(tape.inputs):
+                bits |= (name in inner) << place
+            known = self._outer_conditions[id(program)] = frozenset(
+                name
+                for name, place in tape.outputs.items()
+                if name.startswith(LEGAL) and not tape.masks[place] & bits
+            )
+        return known
 
     def _grouped(self, case: int, known: Arrays, size: int) -> Iterator[tuple[int, Places]]:
         """Yield every structure, and where it is."""
@@ -262,11 +327,19 @@ class Evaluation:
             result.keep(asked, slab.place(chosen), np.stack(keys))
 
     def _found(
-        self, program: Program, known: Arrays, size: int, names: Collection[str], *, legal: bool
+        self,
+        program: Program,
+        known: Mapping[str, Floats],
+        size: int,
+        names: Collection[str],
+        *,
+        legal: bool,
     ) -> dict[str, Floats]:
         """Return outputs as typed, and with them the conditions."""
-        wanted = needs(names)
-        held = [n for n in program.outputs if plain(n) in wanted or (legal and n.startswith(LEGAL))]
+        wanted = {*needs(names)}
+        conditions = {n for n in program.outputs if n.startswith(LEGAL)} if legal else set()
+        conditions -= self._conditions(program) if legal else set()
+        held = [n for n in program.outputs if plain(n) in wanted or n in conditions]
         if not held:
             return {}
         run, inputs = self._engine(program, tuple(held))
@@ -280,18 +353,20 @@ class Evaluation:
         axes = {axis.symbol for axis in (*self._plan.outer.axes, *self._plan.inner.axes)}
         return axes | {"dp", "M", "R"}
 
-    def _engine(self, program: Program, held: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+    def _engine(
+        self, program: Program, held: tuple[str, ...], *, native: bool = True
+    ) -> tuple[Any, tuple[str, ...]]:
         """Return what runs some outputs of a program, and its inputs."""
         key = (id(program), hash(held))
         engine = self._engines.get(key)
         if engine is None:
             chosen = program.chosen(held)
-            engine = self._engines[key] = (self._runner(chosen), chosen.inputs)
+            engine = self._engines[key] = (self._runner(chosen, native=native), chosen.inputs)
         return engine
 
-    def _runner(self, program: Program) -> Any:  # noqa: ANN401 - a function of arrays and their length
+    def _runner(self, program: Program, *, native: bool) -> Any:  # noqa: ANN401 - a function of arrays and their length
         tape = program.tape
-        if self._native:
+        if native and self._native:
             from symbolic_cost.program.fast import NativeFlat
 
             return NativeFlat(tape)
