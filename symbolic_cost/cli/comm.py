@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
 @click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
+@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
 @click.option("--per-op", is_flag=True, help="One row per op and message.")
 @training
 @output
@@ -25,6 +26,7 @@ def command(
     model: str,
     node_size: int,
     groups: bool,
+    order: str,
     per_op: bool,
     choices: Choices,
     trained: dict[str, Any],
@@ -41,4 +43,4 @@ def command(
     def make(run: Job) -> Sheet:
         return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
 
-    out.sheet(choices.sheet(model, make, **trained))
+    out.sheet(choices.sheet(model, make, **trained, order=order))

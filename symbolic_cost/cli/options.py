@@ -177,6 +177,11 @@ _COSTING = (
         help="Pipeline stage.",
     ),
     click.option(
+        "--regather",
+        is_flag=True,
+        help="Gathered inputs are kept in shards, and gathered again in backward.",
+    ),
+    click.option(
         "--layout",
         default="auto",
         show_default=True,

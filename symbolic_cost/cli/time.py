@@ -12,10 +12,12 @@ from symbolic_cost.cli.options import Choices, Output, output, training
 @click.command("time")
 @click.argument("model")
 @click.option("--roofline", default="maximum", show_default=True, help="Named roofline.")
-@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,tp=none.")
+@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,host=full.")
 @click.option(
     "--scattered", is_flag=True, help="Stages send each tensor-parallel rank's part once."
 )
+@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
+@click.option("--offload", default="", help="Quantities kept on the host, e.g. optimizer,saved.")
 @click.option("--ops", is_flag=True, help="The ops instead of the parts of the step.")
 @click.option("--wrt", help="The derivative of the step by this symbol instead.")
 @training
@@ -26,6 +28,8 @@ def command(
     roofline: str,
     overlap: str,
     scattered: bool,
+    order: str,
+    offload: str,
     ops: bool,
     wrt: str | None,
     choices: Choices,
@@ -43,7 +47,8 @@ def command(
 
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    run = choices.job(model, **trained, roofline=roofline, overlap=overlap, scattered=scattered)
+    methods = {"roofline": roofline, "overlap": overlap, "scattered": scattered, "order": order}
+    run = choices.job(model, **trained, **methods, offload=offload)
     if wrt is not None:
         out.sheet(derivative_sheet(run, wrt))
         return

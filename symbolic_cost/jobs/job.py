@@ -93,6 +93,8 @@ class Job(Setup):
             "overlap": methods.overlaps,
             "roofline": methods.roofline,
             "scattered": methods.scattered,
+            "order": methods.order,
+            "regather": training.saved is not None,
             "layout": training.layout,
             "stage": self.stage,
             "global_batch": self.global_batch,
