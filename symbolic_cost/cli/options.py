@@ -177,9 +177,9 @@ _COSTING = (
         help="Pipeline stage.",
     ),
     click.option(
-        "--regather",
-        is_flag=True,
-        help="Gathered inputs are kept in shards, and gathered again in backward.",
+        "--regather/--no-regather",
+        default=None,
+        help="Keep shards of gathered inputs, gathered again in backward; or keep all of them.",
     ),
     click.option(
         "--layout",

@@ -67,7 +67,8 @@ class Options(TypedDict, total=False):
         scattered: whether stages send each tensor-parallel rank's part once.
         order: mesh axes, innermost first, as in "tp,cp,dp,pp"; that of the catalogue unless given.
         regather: whether inputs that sequence or context parallelism gathers in forward are kept in
-            shards, and gathered again in backward.
+            shards and gathered again in backward, or kept as gathered; None leaves it to the
+            conventions.
         stage: of the pipeline, for tables of one rank.
     """
 
@@ -86,7 +87,7 @@ class Options(TypedDict, total=False):
     layout: str
     scattered: bool
     order: str | Iterable[str]
-    regather: bool
+    regather: bool | None
     stage: str
 
 
@@ -197,7 +198,7 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
     again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
     hosted = _words(options.get("offload", ()))
     problems.found += twice("offload", hosted)
-    saved = Saved.SHARD if options.get("regather", False) else None
+    saved = _SAVED[options.get("regather")]
     if saved and strategy is not None and strategy.degrees.keys().isdisjoint(_GATHERING):
         problems.found.append(f"regather needs one of {', '.join(_GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
@@ -223,6 +224,8 @@ def _methods(options: Options, strategy: Strategy | None) -> Methods:
     problems.refuse()
     return Methods(roof, overlaps=overlaps, scattered=scattered, order=tuple(order))
 
+
+_SAVED = {None: None, True: Saved.SHARD, False: Saved.GATHERED}
 
 _GATHERING = ("sp", "cp")
 """Strategies that gather the inputs of products, of which a rank could keep its shard alone."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sympy import Expr, Integer
 
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.checked import saved_note
@@ -62,12 +63,18 @@ def _chosen(setup: Setup) -> Iterator[str]:
     if setup.methods.order:
         yield f"ranks in the order {', '.join(setup.methods.order)}, innermost first"
     if setup.training.saved is not None:
-        yield "gathered inputs are kept in shards, and gathered again in backward"
+        yield f"inputs gathered in forward: {_KEPT[setup.training.saved]}"
     if setup.training.offload:
         hosted = ", ".join(sorted(setup.training.offload)).replace("_", " ")
         link = None if setup.machine is None else setup.machine.host
         over = "" if link is None else f", over {link.name}"
         yield f"on the host: {hosted}{over}"
+
+
+_KEPT = {
+    Saved.SHARD: "shards are kept, and gathered again in backward",
+    Saved.GATHERED: "kept as gathered, and not gathered again",
+}
 
 
 def _checked(setup: Setup) -> Iterator[str]:
