@@ -42,6 +42,13 @@ OPTIONS = {
 }
 GENERATED = {"declare": lambda shape: sc.GPT(b=shape.b).model(), "conventions": sc.preset("exact")}
 POINTWISE = {"name": "act", "pattern": "x[b e] -> y[b e]"}
+SEARCHED = {
+    "of": "lenet-5",
+    "gpus": 1,
+    "global_batch": 1,
+    "system": "h100",
+    "choose": {"recompute": ("none",)},
+}
 # The arguments that are right, by parameter; one after the other is replaced.
 VALID = {
     "At": {"role": sc.Role.BATCH, "copies": None},
@@ -113,6 +120,8 @@ VALID = {
     "plain": {"expr": b},
     "pointwise": {**POINTWISE, "function": "gelu", "row": "", "sums": "", "laid": ""},
     "preset": {"name": "standard"},
+    "search": {**SEARCHED, "objective": "step", "top": 1},
+    "fit": {**SEARCHED, "symbols": ("b",)},
     "recompute_policy": {"name": "full"},
     "register_conventions": {"conventions": sc.preset("standard")},
     "register_machine": {"machine": None},

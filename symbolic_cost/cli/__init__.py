@@ -1,9 +1,7 @@
-"""The command line: one module per command, no arithmetic.
+"""The command line: declarations of commands, no arithmetic.
 
 Nothing here imports SymPy until a command runs, so that `--help` answers at once.
 """
-
-from __future__ import annotations
 
 import sys
 from collections import Counter
@@ -52,6 +50,18 @@ _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
 """Commands that list what there is."""
 
 
+_SHARED = {
+    **dict.fromkeys(
+        ("table", "formula", "tree", "scale", "memory", "comm", "time", "roofline", "count"),
+        "of_a_model",
+    ),
+    "profile": "of_a_model",
+    **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
+    **dict.fromkeys(("compare-conventions", "reproduce", "report"), "of_the_library"),
+}
+"""Module of a command that has none of its own."""
+
+
 class Refusal(click.ClickException):
     """A refused input: its problems on standard error, exit code 2, no traceback."""
 
@@ -77,8 +87,8 @@ class LazyGroup(click.Group):
         if cmd_name in _LISTS:
             return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        module = import_module(f"symbolic_cost.cli.{name}")
-        command: click.Command = module.command
+        module = import_module(f"symbolic_cost.cli.{_SHARED.get(cmd_name, name)}")
+        command: click.Command = getattr(module, name if cmd_name in _SHARED else "command")
         return command
 
     def resolve_command(

@@ -1,7 +1,5 @@
 """Options that contradict each other, or that a command would not read: refused, not ignored."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,7 +32,6 @@ class Line:
     """A command line as click read it.
 
     Args:
-        command: its name.
         values: of every option and argument, by name.
         typed: names of those that the user wrote.
     """

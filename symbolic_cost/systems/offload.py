@@ -1,7 +1,5 @@
 """What is offloaded moves over the link to the host: how often, in which pass, and for how long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sympy import Add, Expr, Integer, Mul

@@ -1,7 +1,5 @@
 """Time of a training step: stages, schedule, exposed communication and optimizer as one chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -56,9 +54,6 @@ class StepTime:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
 
         Exposed communication is a row of its own, whose origin is waiting.
-
-        Args:
-            stage: of the pipeline.
         """
         times = next(times for times in self.stages if times.stage is stage)
         table = self.table[stage]
