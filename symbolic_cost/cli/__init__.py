@@ -28,6 +28,8 @@ _COMMANDS = {
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
     "search": "the best strategies on so many GPUs, proven by looking at all of them",
+    "sweep": "every combination of values: the best, or a file of all",
+    "pareto": "what no other combination beats in memory and time, or cost and time",
     "fit": "whether a model fits, the largest that does, and what binds",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",

@@ -19,7 +19,7 @@ from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced
 from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
 from symbolic_cost.explore.structured import structured_setup
-from symbolic_cost.explore.together import Columns, Floats, priced_together
+from symbolic_cost.explore.together import Columns, Floats, all_priced
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.program.arrays import evaluated as run
@@ -255,10 +255,10 @@ def search(
     found = candidates(space, base)
     tally = _Tally(top, wanted, capacity_of(base))
     done = 0
-    for place, (shape, structures) in enumerate(found.structures.items()):
+    priced_shapes = all_priced(base, found.structures, free=("b",))
+    for place, (shape, together) in enumerate(priced_shapes):
         progress(place, len(found.structures))
         listed = found.numbers[shape]
-        together = priced_together(base, structures, free=("b",))
         for structure, reason in together.refused.items():
             label = f"{_words(structure)}: {reason}"
             tally.refused[label] = tally.refused.get(label, 0) + len(listed)
