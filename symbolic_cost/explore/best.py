@@ -288,4 +288,6 @@ def search(
 
 def _words(structure: Structured) -> str:
     names = [name for name, _ in structure.shape.degrees]
-    return ",".join([*names, *(["sp"] if structure.sp else [])]) or "no strategy"
+    return (
+        ",".join([*names, *([structure.positions] if structure.positions else [])]) or "no strategy"
+    )

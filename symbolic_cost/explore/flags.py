@@ -53,7 +53,7 @@ def megatron_flags(found: Search, candidate: Candidate) -> str:
     ]
     flags += [f"--context-parallel-size {numbers.cp}"] if numbers.cp > 1 else []
     flags += [f"--expert-model-parallel-size {numbers.ep}"] if numbers.ep > 1 else []
-    flags += ["--sequence-parallel"] if structure.sp else []
+    flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += order
     flags += _of_recompute(candidate.options["recompute"])

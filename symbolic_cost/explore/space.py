@@ -34,6 +34,7 @@ MOST_NUMBERS = 10**6
 
 _INTERLEAVED = "interleaved"
 _TWO, _MANY = 2, 4
+_CHUNKS = ("one", "several")
 _LAYOUTS = ("even", "uneven")
 
 
@@ -167,12 +168,12 @@ class Shape:
 
     Args:
         degrees: a number of each degree's class, by name of the strategy.
-        chunked: whether stages have several chunks.
+        chunks: of a stage, "one" or "several".
         layout: "uneven" where stages hold unlike numbers of blocks.
     """
 
     degrees: tuple[tuple[str, int], ...]
-    chunked: bool = False
+    chunks: str = "one"
     layout: str = "even"
 
     @property
@@ -187,14 +188,14 @@ class Structured:
 
     Args:
         shape: of its numbers.
-        sp: whether sequence parallelism is on.
+        positions: "sp" where tensor-parallel ranks split those of the residual, else empty.
         zero: level of ZeRO.
         options: recompute, schedule, layout and those of `ways`, as of a job; empty where nothing
             is said, and the flag of what is on or off.
     """
 
     shape: Shape
-    sp: bool
+    positions: str
     zero: int
     options: tuple[tuple[str, str], ...]
 
@@ -210,7 +211,7 @@ class Structured:
         for name, degree in self.shape.degrees:
             known = "cp" if name in CONTEXT else name
             words.append(f"{name}={degree if numbers is None else getattr(numbers, known)}")
-        words += ["sp"] if self.sp else []
+        words += [self.positions] if self.positions else []
         return ",".join(words + ([f"zero={self.zero}"] if self.zero else []))
 
 
@@ -259,7 +260,9 @@ def candidates(space: Space, setup: Setup) -> Candidates:
             listed = [Numbers(tp, cp, pp, ep, dp, b, share // b, v) for b in sequences]
             for context in space.context if cp > 1 else ("cp",):
                 degrees = facts.classes({"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
-                numbers.setdefault(Shape(degrees, v > 1, _LAYOUTS[uneven]), []).extend(listed)
+                numbers.setdefault(Shape(degrees, _CHUNKS[v > 1], _LAYOUTS[uneven]), []).extend(
+                    listed
+                )
             count += len(listed)
             if count > MOST_NUMBERS:
                 raise InputError(
@@ -330,7 +333,7 @@ def _chunks(space: Space, pp: int, blocks: int | None) -> Iterator[int]:
 
 def _structures(space: Space, shape: Shape) -> Iterator[Structured]:
     """Yield the structures that numbers of a shape may have."""
-    schedules = [name for name in space.schedule if (name == _INTERLEAVED) == shape.chunked]
+    schedules = [name for name in space.schedule if _CHUNKS[name == _INTERLEAVED] == shape.chunks]
     chosen = {name: getattr(space, name) for name in UNSAID}
     chosen["scattered"] = tuple("scattered" if on else "" for on in space.scattered)
     for sp, zero, schedule, recompute in product(
@@ -341,7 +344,7 @@ def _structures(space: Space, shape: Shape) -> Iterator[Structured]:
     ):
         options = {"recompute": recompute, "schedule": schedule, "layout": shape.layout}
         for way in ways(shape.names, sp=sp, chosen=chosen):
-            yield Structured(shape, sp, zero, tuple({**options, **way}.items()))
+            yield Structured(shape, "sp" if sp else "", zero, tuple({**options, **way}.items()))
 
 
 def _among(chosen: tuple[int, ...], whole: int) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ class StepEnds:
             forward = named(f"{stage}.forward")
             ends["weights"].append(self._once(f"{stage}.weights", gathering, forward))
             states = self._states(stage)
-            rows = tuple(states.step_rows(clipping=self.given.methods.clipping))
+            rows = tuple(states.step_rows())
             clipping = [row for row in rows if row.kind != OPTIMIZER]
             updating = [row for row in rows if row.kind == OPTIMIZER]
             if clipping:

@@ -20,7 +20,7 @@ STEP = "optimizer"
 CROSSINGS = {
     Quantity.SAVED: {"forward": 1, "backward": 1},
     Quantity.WEIGHT: {"forward": 1, "backward": 1, STEP: 1},
-    Quantity.WEIGHT_GRADIENT: {"weight gradients": 2},
+    Quantity.WEIGHT_GRADIENT: {"weight gradients": 2, STEP: 2},
     Quantity.MASTER_WEIGHT: {STEP: 2},
     Quantity.OPTIMIZER: {STEP: 2},
 }
@@ -28,8 +28,8 @@ CROSSINGS = {
 
 Saved inputs are written by forward and read by backward; weights are read by both, and written
 when they are new; gradients are read and written where a microbatch adds to them; masters and
-moments are read and written by the optimizer. The norm and the optimizer read gradients as well,
-see `Offload.step`.
+moments are read and written by the optimizer. Gradients are read twice then, for their norm and
+for the optimizer.
 
 For example 16 byte of moments per parameter on the host are 32 byte per parameter and step on the
 link, whatever the number of microbatches.
@@ -75,11 +75,7 @@ class Offload:
         blocks = block_paths(self.given.divided.own)
         copies = self.given.pipeline.schedule.copies
         rows = [*resident(table, copies, blocks), *states]
-        size = self._crossing(STEP, rows)
-        if self._hosted(Quantity.WEIGHT_GRADIENT):  # once for the norm, once for the optimizer
-            reads = 1 + int(self.given.methods.clipping)
-            size += Mul(reads, _total(rows, Quantity.WEIGHT_GRADIENT))
-        return self._exposed(f"{stage}.{STEP}", size, busy)
+        return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
 
     def _hosted(self, quantity: Quantity) -> bool:
         return quantity.value in self.given.training.offload

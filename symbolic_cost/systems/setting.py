@@ -30,7 +30,6 @@ class Methods:
         collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp"), and of
             what moves between device and host ("host").
-        clipping: whether gradients are clipped to a norm.
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
@@ -43,7 +42,6 @@ class Methods:
     roofline: Roofline = MAXIMUM
     collectives: Collectives = COLLECTIVES["hierarchical ring"]
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
-    clipping: bool = True
     scattered: bool = False
     order: tuple[str, ...] = ()
     conventions: Conventions = STANDARD
