@@ -199,6 +199,11 @@ _COSTING = (
         help="Pipeline stage.",
     ),
     click.option(
+        "--regather/--no-regather",
+        default=None,
+        help="Keep shards of gathered inputs, gathered again in backward; or keep all of them.",
+    ),
+    click.option(
         "--layout",
         default="auto",
         show_default=True,
