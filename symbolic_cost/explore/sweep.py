@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.asked import Asked, Mode, asked
 from symbolic_cost.explore.evaluation import Evaluation, Result, Rows, joined
 from symbolic_cost.explore.formats import ending, typed
