@@ -37,7 +37,7 @@ class Line:
         columns: of the rows, with commas between them.
         engine: what runs.
         scheduler: address of dask's.
-        yes: however many candidates there are.
+        bound: of the candidates: "usual", or "none".
     """
 
     make: Callable[[str], Job]
@@ -49,7 +49,7 @@ class Line:
     columns: str
     engine: str
     scheduler: str
-    yes: bool
+    bound: str
 
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
         """Return what varies.
@@ -77,7 +77,7 @@ class Line:
         job = problems.attempt(self.make, _with_names(self.strategy, names))
         if not problems.found:
             own = problems.attempt(
-                lambda: bounded(job, vary, self.gpus, self.batch, few=few, yes=self.yes)
+                lambda: bounded(job, vary, self.gpus, self.batch, few=few, yes=self.bound == "none")
             )
         else:
             for name, given in vary.items():
