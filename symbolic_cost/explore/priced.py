@@ -73,8 +73,8 @@ def priced(setup: Setup, free: Collection[str] = ()) -> Priced:
         InputError: names without a symbol, or a strategy that does not go with the model.
     """
     own = structure_of(setup)
-    numbers = {name: number for name, number in own.values.items() if name not in free}
-    about = _about(own, numbers)
+    numbers = bound_numbers(own, free)
+    about = about_setup(own, numbers)
     make = partial(_derived, own, numbers)
     return Priced(own, make() if about is None else kept(about, make))
 
@@ -98,10 +98,15 @@ def structure_of(setup: Setup) -> Setup:
     )
 
 
+def bound_numbers(setup: Setup, free: Collection[str]) -> dict[str, int | Fraction]:
+    """Return the numbers of a setup, but for those that stay symbols."""
+    return {name: number for name, number in setup.values.items() if name not in free}
+
+
 _MODELS: Recent[tuple[Model, str | None]] = Recent(8)
 
 
-def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
+def about_setup(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
     """Describe everything that a program rests on; none where a user's function does."""
     model = setup.model
     make = partial(described, (model.parts, model.axes))
@@ -128,12 +133,31 @@ def _digest(text: str | None) -> str | None:
 
 
 def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
+    graph = new_graph()
+    return of_graph(graph, outputs_of(graph, setup, numbers))
+
+
+def new_graph() -> Graph:
+    """Return a graph of all symbols of the glossary, that they may have in common."""
+    return Graph({name: entry.integer for name, entry in GLOSSARY.items()})
+
+
+def outputs_of(graph: Graph, setup: Setup, numbers: Mapping[str, int | Fraction]) -> dict[str, int]:
+    """Derive a structure and return the nodes of its outputs.
+
+    Args:
+        graph: to add to.
+        setup: the structure, as `structure_of` gives it.
+        numbers: of symbols that stay none.
+
+    Raises:
+        InputError: the strategy does not go with the model.
+    """
     timed = None if setup.machine is None else Timed(setup)
     chain = None if timed is None else timed.step.chain
     memory = setup.stages_memory if timed is None else timed.memory
     stages = {stage: memory.table(stage) for stage in setup.structure.stages}
     conditions = dict.fromkeys(c for table in stages.values() for c in table.conditions)
-    graph = Graph({name: entry.integer for name, entry in GLOSSARY.items()})
     low = Lowering(graph, numbers)
     nodes: dict[str, int] = {}
     for name, expr in ({} if chain is None else chain.definitions).items():
@@ -145,7 +169,7 @@ def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
         outputs[LEGAL + label] = node
     if low.refused:
         raise InputError([f"{text} has no place in a program" for text in low.refused])
-    return of_graph(graph, outputs)
+    return outputs
 
 
 def _legal(low: Lowering, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:

@@ -11,8 +11,8 @@ from symbolic_cost.systems.overlap import Overlap
 
 SCRIPT = """
 import symbolic_cost as sc
-from symbolic_cost.explore.priced import _about, structure_of
-print(_about(structure_of(sc.job("llama", "tp,sp,dp,zero=1", system="h100")), {}))
+from symbolic_cost.explore.priced import about_setup, structure_of
+print(about_setup(structure_of(sc.job("llama", "tp,sp,dp,zero=1", system="h100")), {}))
 """
 
 
