@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.asked import Asked
@@ -102,10 +103,13 @@ def bar(text: str, unit: str, *, shown: bool) -> Iterator[Tick]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(text, total=1, rate="")
+        first: dict[str, tuple[float, int]] = {}
 
         def tick(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-            speed = progress.tasks[task].speed
-            progress.update(task, rate="" if speed is None else f"{speed:,.0f} {unit}/s")
+            now = monotonic()
+            begun, before = first.setdefault("", (now, done))
+            speed = (done - before) / (now - begun) if now > begun else 0
+            rate = f"{speed:,.0f} {unit}/s" if speed else ""
+            progress.update(task, completed=done, total=total, rate=rate)
 
         yield tick
