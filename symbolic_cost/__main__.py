@@ -1,7 +1,5 @@
 """Run the command line: `python -m symbolic_cost`, and the installed `symbolic-cost`."""
 
-from __future__ import annotations
-
 import gc
 import sys
 

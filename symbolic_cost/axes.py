@@ -9,8 +9,6 @@ After the role may stand the copy: a layer gives positions several names because
 some of them and not others (Megatron's sequence parallelism splits residual positions alone).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -63,8 +61,6 @@ class Axis:
     """A named axis.
 
     Args:
-        name: as in patterns.
-        role: what it counts.
         copy: tells axes of one role apart that strategies place differently.
     """
 
@@ -83,7 +79,6 @@ class At:
     """Axes of one role, of all copies or of the given ones; a strategy places these.
 
     Args:
-        role: of the axes.
         copies: accepted ones; every one if None.
     """
 

@@ -103,11 +103,7 @@ def _is_ours(caller: FrameType | None) -> bool:
 
 
 class _Rules:
-    """What a function accepts, read from its annotations when it is first called.
-
-    Args:
-        function: of which.
-    """
+    """What a function accepts, read from its annotations when it is first called."""
 
     def __init__(self, function: Any) -> None:  # noqa: ANN401 - any function
         self._function = function

@@ -1,7 +1,5 @@
 """Conditions on numbers: divisions that must come out whole, sizes that must be large enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Named costs: what users ask for by one word, as a selection of rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from sympy import Add, Expr
@@ -16,10 +14,6 @@ class NamedCost:
     """A selection of rows of one unit.
 
     Args:
-        name: the word.
-        meaning: one line for people.
-        unit: of the total.
-        quantities: that are summed.
         phases: that are summed; all if empty.
         per_step: only what occurs once per step (True) or per microbatch (False).
     """

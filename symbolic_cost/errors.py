@@ -11,8 +11,6 @@
 Every refusal of an input lists all that is wrong with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -95,10 +93,7 @@ _NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 def unknown(
-    kind: str,
-    name: object,
-    accepted: Iterable[str],
-    words: Mapping[str, str] = _NO_WORDS,
+    kind: str, name: object, accepted: Iterable[str], words: Mapping[str, str] = _NO_WORDS
 ) -> str:
     """Say that a name is unknown, with the closest accepted names or all of them.
 
@@ -130,10 +125,7 @@ def unknown(
 
 
 def looked_up(
-    kind: str,
-    name: object,
-    table: Mapping[str, ResultT],
-    words: Mapping[str, str] = _NO_WORDS,
+    kind: str, name: object, table: Mapping[str, ResultT], words: Mapping[str, str] = _NO_WORDS
 ) -> ResultT:
     """Return what a name stands for.
 

@@ -5,8 +5,6 @@ there, and the derivative of a Max loses the step. Comparisons here wait for num
 are SymPy's in every other respect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

@@ -97,9 +97,7 @@ class Collective:
     """One collective of one rank.
 
     Args:
-        kind: which collective.
         meshes: mesh axes whose ranks take part, innermost first.
-        ranks: how many take part.
         message: bytes of the full message (of the local buffer for all-to-all).
         axis: the tensor's axis that is gathered or scattered; empty for an all-reduce.
         calls: how often per pass of the row.
@@ -126,16 +124,10 @@ class Row:
     Args:
         path: dotted place in the model.
         kind: the op's kind ("einsum", "softmax", ...).
-        phase: when it arises.
-        quantity: what it is about.
-        unit: of expr.
-        expr: the cost, once.
         count: how often it occurs (repeated blocks), as a factor.
         tensor: the tensor it concerns; empty for FLOP.
-        source: key of a reference.
         collective: for communication rows.
         per_step: once per step (after gradient accumulation) and not per microbatch.
-        origin: why it is there.
         place: whose memory holds it.
         units: that compute FLOP; None for the additions of a collective, which makes them itself.
         part: path of the part of the model that it belongs to; empty where it belongs to none.
@@ -168,8 +160,6 @@ class Split:
     """A division that must come out whole when numbers are bound: a quotient, or a split axis.
 
     Args:
-        axis: the axis.
-        size: its global size.
         degrees: degree by mesh axis; none where the size itself is a quotient.
         path: where it was first met.
     """
@@ -186,9 +176,7 @@ class Least:
 
     Args:
         what: it counts, as in "stages of the pipeline".
-        size: the size.
         least: the smallest that is accepted.
-        because: why.
     """
 
     what: str
@@ -207,10 +195,8 @@ class CostTable:
     """Rows counted under one set of conventions.
 
     Args:
-        rows: the rows.
         conventions: under which they were counted.
         splits: the divisions that must come out whole when numbers are bound.
-        name: of the model.
         bounds: sizes that must be large enough when numbers are bound.
         whole: the table that these rows were selected from, whose names are the known ones.
     """

@@ -1,12 +1,13 @@
 """Files of users: read whole, in bounded time and memory, or refused."""
 
-from __future__ import annotations
-
+import csv
 import json
 import os
 import re
 import stat
+import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,11 +21,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 def read_text(path: str | Path, most: int, place: str) -> str:
     """Return the text of a regular file in UTF-8, without a byte order mark.
-
-    Args:
-        path: of the file.
-        most: bytes that are read at most.
-        place: that problems name.
 
     Raises:
         InputError: no such file, a directory or device, too large, or not UTF-8.
@@ -48,12 +44,22 @@ def read_text(path: str | Path, most: int, place: str) -> str:
         raise InputError(f"{place}: is not a text file in UTF-8") from None
 
 
+@cache
+def package_data(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read a data file of the package.
+
+    Returns:
+        What a .json or .toml file holds, the rows of a .csv file by column, else the text.
+    """
+    text = (Path(__file__).parent / path).read_text(encoding="utf-8")
+    if path.endswith(".csv"):
+        return list(csv.DictReader(text.splitlines()))
+    readers = {"json": json.loads, "toml": tomllib.loads}
+    return readers.get(path.rpartition(".")[2], str)(text)
+
+
 def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the text holds
     """Return what a JSON text holds; numbers are finite, keys given once, text is text.
-
-    Args:
-        text: to read.
-        place: that problems name.
 
     Raises:
         InputError: not JSON, or what other readers of JSON would understand otherwise.

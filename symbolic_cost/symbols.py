@@ -4,8 +4,6 @@ Counts and sizes are positive integers; rates, times and element sizes are posit
 The order of this file is the order in which factors are printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,8 +20,6 @@ class Entry:
     """One line of the glossary.
 
     Args:
-        symbol: the SymPy symbol.
-        latex: how it is typeset.
         meaning: what it counts, with its unit in brackets.
         integer: whether only positive integers may be bound to it.
     """

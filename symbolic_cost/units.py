@@ -3,8 +3,6 @@
 Rows hold base units only (FLOP, byte, element, second); a prefix is chosen by the printer.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from fractions import Fraction
 

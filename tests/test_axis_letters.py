@@ -21,8 +21,7 @@ OTHERS = {
     "jobs/setup.py": {"v"},
     "jobs/launched.py": {"b", "l", "v"},
     # the exponent of a number
-    "numeric/assignments.py": {"e"},
-    "cli/scale.py": {"l"},
+    "cli/of_a_model.py": {"l"},
     # fields of that name
     "ops/conv.py": {"window"},
     "ops/einsum.py": {"window"},

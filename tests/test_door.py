@@ -41,7 +41,26 @@ OPTIONS = {
     **dict.fromkeys(("system", "precision", "microbatches", "global_batch")),
 }
 GENERATED = {"declare": lambda shape: sc.GPT(b=shape.b).model(), "conventions": sc.preset("exact")}
+SWEPT = {
+    "job": sc.job("gpt2", "tp=2", {"M": 8}),
+    "vary": {"b": [1, 2]},
+    "where": "memory < 80 GiB",
+    "columns": ("memory",),
+    "engine": "threads",
+    "scheduler": "",
+    "progress": False,
+    "yes": False,
+    "gpus": None,
+    "global_batch": None,
+}
 POINTWISE = {"name": "act", "pattern": "x[b e] -> y[b e]"}
+SEARCHED = {
+    "of": "lenet-5",
+    "gpus": 1,
+    "global_batch": 1,
+    "system": "h100",
+    "choose": {"recompute": ("none",)},
+}
 # The arguments that are right, by parameter; one after the other is replaced.
 VALID = {
     "At": {"role": sc.Role.BATCH, "copies": None},
@@ -113,6 +132,8 @@ VALID = {
     "plain": {"expr": b},
     "pointwise": {**POINTWISE, "function": "gelu", "row": "", "sums": "", "laid": ""},
     "preset": {"name": "standard"},
+    "search": {**SEARCHED, "objective": "step", "top": 1},
+    "fit": {**SEARCHED, "symbols": ("b",)},
     "recompute_policy": {"name": "full"},
     "register_conventions": {"conventions": sc.preset("standard")},
     "register_machine": {"machine": None},
@@ -123,6 +144,8 @@ VALID = {
     "scope": {"path": "p", "ops": (OP,)},
     "softmax": {**POINTWISE, "row": "e", "single": False},
     "split": {"name": "a", "pattern": "x[b e] -> y[b f]"},
+    "pareto": {**SWEPT, "axes": ("memory", "gpus")},
+    "sweep": {**SWEPT, "by": "memory", "top": 1, "out": None},
     "value": {"expr": b / b * 3},
     "view": {"name": "a", "pattern": "x[b e] -> y[b f]"},
     "Shape": {"b": b, "l": l, "c": sc.Shape().c},

@@ -92,6 +92,7 @@ def constructors():
 
 def declares(value):
     made = getattr(value, "__annotations__", {}).get("return")
+    made = getattr(made, "__name__", made)
     return made in {kind.__name__ for kind in kinds_of(Op)} and not isinstance(value, type)
 
 

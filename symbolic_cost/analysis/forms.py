@@ -4,8 +4,6 @@ SymPy's general passes decide by heuristics and take seconds on totals. These wa
 Max, ceiling, Piecewise and brackets are left as they are.
 """
 
-from __future__ import annotations
-
 from sympy import Add, Expr, Integer, Mul, Symbol, ceiling, floor
 
 from symbolic_cost.analysis.laurent import (

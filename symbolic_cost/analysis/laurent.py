@@ -4,8 +4,6 @@ Every smooth cost is a short Laurent polynomial over symbols. What is not (Max, 
 brackets, reciprocals of sums) is an atom: it takes part as if it were a symbol.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from math import gcd, lcm
 

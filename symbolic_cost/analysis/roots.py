@@ -1,7 +1,5 @@
 """Zeros of costs' differences: exact up to quadratic equations, numeric beyond."""
 
-from __future__ import annotations
-
 from sympy import Add, Expr, Integer, Mul, Number, Poly, Symbol, default_sort_key, sqrt
 
 from symbolic_cost.analysis.forms import coefficients, factored

@@ -3,22 +3,11 @@
 Symbols are treated as positive reals here, though they count things.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sympy import (
-    Add,
-    Derivative,
-    Expr,
-    Integer,
-    Mul,
-    Number,
-    Subs,
-    Symbol,
-)
+from sympy import Add, Derivative, Expr, Integer, Mul, Number, Subs, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in, terms
@@ -110,11 +99,6 @@ def crossover(left: Expr, right: Expr, symbol: Symbol | str) -> list[Expr]:
     other symbols, and give floating-point numbers: polynomials all of them, costs with Max,
     ceiling or Piecewise of the symbol those between whose neighbouring powers of two the
     difference changes its sign.
-
-    Args:
-        left: a cost.
-        right: a cost in the same unit.
-        symbol: what varies.
 
     Raises:
         InputError: the costs are equal everywhere or nowhere, or the equation cannot be solved.

@@ -1,9 +1,7 @@
-"""The command line: one module per command, no arithmetic.
+"""The command line: declarations of commands, no arithmetic.
 
 Nothing here imports SymPy until a command runs, so that `--help` answers at once.
 """
-
-from __future__ import annotations
 
 import sys
 from collections import Counter
@@ -30,6 +28,8 @@ _COMMANDS = {
     "systems": "machines, with the source of every number",
     "time": "how long a step takes, MFU and HFU",
     "search": "the best strategies on so many GPUs, proven by looking at all of them",
+    "sweep": "every combination of values: the best, or a file of all",
+    "pareto": "what no other combination beats in memory and time, or cost and time",
     "fit": "whether a model fits, the largest that does, and what binds",
     "calibrate": "efficiencies of a machine from measured steps",
     "roofline": "ops below the roofs of a machine",
@@ -50,6 +50,18 @@ _COMMANDS = {
 
 _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications")
 """Commands that list what there is."""
+
+
+_SHARED = {
+    **dict.fromkeys(
+        ("table", "formula", "tree", "scale", "memory", "comm", "time", "roofline", "count"),
+        "of_a_model",
+    ),
+    "profile": "of_a_model",
+    **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
+    **dict.fromkeys(("compare-conventions", "reproduce", "report"), "of_the_library"),
+}
+"""Module of a command that has none of its own."""
 
 
 class Refusal(click.ClickException):
@@ -77,8 +89,8 @@ class LazyGroup(click.Group):
         if cmd_name in _LISTS:
             return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        module = import_module(f"symbolic_cost.cli.{name}")
-        command: click.Command = module.command
+        module = import_module(f"symbolic_cost.cli.{_SHARED.get(cmd_name, name)}")
+        command: click.Command = getattr(module, name if cmd_name in _SHARED else "command")
         return command
 
     def resolve_command(

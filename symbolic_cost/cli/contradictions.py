@@ -1,7 +1,5 @@
 """Options that contradict each other, or that a command would not read: refused, not ignored."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +24,9 @@ ENDINGS = {
 """Formats by the ending of a file."""
 
 _FOREIGN = (".xlsx", ".xls", ".ods", ".docx", ".ps", ".eps", ".jpg", ".jpeg", ".toml", ".yaml")
-_DRAWS = ("roofline", "schedule")
+_DRAWS = ("roofline", "schedule", "pareto")
+ROWS = (".parquet", ".csv", ".jsonl")
+"""Files that take the rows of a sweep."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,6 @@ class Line:
     """A command line as click read it.
 
     Args:
-        command: its name.
         values: of every option and argument, by name.
         typed: names of those that the user wrote.
     """
@@ -85,6 +84,13 @@ def _form(line: Line) -> str:
         if ENDINGS.get(ending, alone[0]) != alone[0] or ending in _FOREIGN + PICTURES:
             raise InputError(f"-o {shown(line.values['file'])}: {alone[1]}")
         return alone[0]
+    if line.command == "sweep" and ending:
+        if line.has("form") or ending not in ROWS:
+            raise InputError(
+                f"-o {shown(line.values['file'])}: a file of rows ends in {', '.join(ROWS)}; "
+                "--format is of what is printed"
+            )
+        return form
     if ending in PICTURES and line.command in _DRAWS:
         if line.has("form"):
             raise InputError(f"--format {shown(form)} is not read: -o draws a picture ({ending})")

@@ -3,8 +3,6 @@
 0: all was written. 1: the output could not be written. 2: refused. 130: interrupted.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -26,11 +24,7 @@ _MOST_LINES = 10
 
 
 def ended(run: Callable[[], object]) -> int:
-    """Run the command line and return its exit code; problems go to standard error, once.
-
-    Args:
-        run: does everything but exit.
-    """
+    """Run the command line and return its exit code; problems go to standard error, once."""
     try:
         with _whole_output(), _orderly_end():
             code = run()

@@ -1,7 +1,5 @@
 """`symbolic-cost symbols`, `conventions`, ...: what there is, with meaning and source."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import click
@@ -10,12 +8,7 @@ from symbolic_cost.cli.options import Output, output
 
 
 def command(name: str, meaning: str) -> click.Command:
-    """Return the command that lists one kind of thing.
-
-    Args:
-        name: of the command.
-        meaning: one line.
-    """
+    """Return the command that lists one kind of thing."""
     listing = output(partial(_listed, name))
     return click.command(name, help=f"List {meaning}.")(listing)
 

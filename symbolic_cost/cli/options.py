@@ -14,6 +14,7 @@ from symbolic_cost.emit import FORMATS
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.explore.lines import Line
     from symbolic_cost.jobs.job import Job
 
 Command = Callable[..., Any]
@@ -114,6 +115,27 @@ def training(command: Command) -> Command:
     return costing(_bundled(command, "trained", dict, *_TRAINING))
 
 
+def swept(command: Command) -> Command:
+    """Add the options of a sweep, which the command takes as `line`, a function of the model."""
+
+    @wraps(command)
+    def bundled(
+        choices: Choices, trained: dict[str, Any], sweeping: dict[str, Any], **rest: object
+    ) -> object:
+        def line(model: str) -> Line:
+            from symbolic_cost.explore.lines import Line
+
+            own, batch = dict(trained), trained["global_batch"]
+            own.pop("global_batch")
+            texts = (*sweeping.pop("vary"), *sweeping.pop("more"))
+            make = lambda strategy: replace(choices, strategy=strategy).job(model, **own)  # noqa: E731
+            return Line(make=make, strategy=choices.strategy, texts=texts, batch=batch, **sweeping)
+
+        return command(line=line, **rest)
+
+    return training(_bundled(bundled, "sweeping", dict, *_SWEPT))
+
+
 def _choices(options: dict[str, Any]) -> Choices:
     typed = read_line(click.get_current_context()).typed
     return Choices(options.pop("settings"), options.pop("strategy"), options, typed)
@@ -191,6 +213,29 @@ _TRAINING = (
     click.option("--precision", default="bf16-mixed", show_default=True, help="Precision policy."),
     click.option("--optimizer", default="adam", show_default=True, help="Optimizer."),
     click.option("--schedule", default="1f1b", show_default=True, help="Pipeline schedule."),
+)
+
+
+_SWEPT = (
+    click.argument("more", nargs=-1, metavar="[NAME=VALUES]..."),
+    click.option(
+        "--vary",
+        multiple=True,
+        metavar="NAME=VALUES",
+        help="Values of a degree, size or option: tp=1:16:x2 l=2048,8192 recompute=none,full.",
+    ),
+    click.option("--gpus", type=int, help="Devices; dp follows from the other degrees."),
+    click.option(
+        "--where", default="", help="What counts, e.g. 'memory < 80 GiB and tp*pp <= 64'."
+    ),
+    click.option(
+        "--columns", default="", help="Columns beside what varies, e.g. step,cost,bubble."
+    ),
+    click.option(
+        "--engine", default="threads", show_default=True, metavar="threads|dask", help="What runs."
+    ),
+    click.option("--scheduler", default="", help="Address of dask's, e.g. tcp://host:8786."),
+    click.option("--yes", is_flag=True, help="However many candidates there are."),
 )
 
 

@@ -1,7 +1,5 @@
 """Named answers to the counting questions, shared by the presets."""
 
-from __future__ import annotations
-
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.conventions.questions import Charge, ElementSizes, Elementwise, ElementwiseFlop

@@ -1,7 +1,5 @@
 """The presets: one bundle of answers per publication or common use, as data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer
@@ -23,8 +21,7 @@ from symbolic_cost.conventions.answers import (
     TABLES,
     WHOLE_MESSAGE,
 )
-from symbolic_cost.conventions.frameworks import FRAMEWORKS
-from symbolic_cost.conventions.profilers import PROFILERS
+from symbolic_cost.conventions.frameworks import FRAMEWORKS, PROFILERS
 from symbolic_cost.conventions.questions import (
     FULL_SQUARE,
     BackwardTraffic,

@@ -4,8 +4,6 @@ Tools disagree about definitions before they disagree about numbers, so no answe
 a preset is passed to every cost and travels with the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -38,15 +36,12 @@ class ElementSizes:
 
     Args:
         value: activations and their gradients.
-        mask: dropout masks.
         statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
         moment: saved mean and reciprocal deviation of a layer norm; as statistic unless given.
-        index: token ids.
         buffer: constants that belong to the model, such as the numbers of positions.
         single: copies kept in single precision.
         cast: such copies of values that are none where values are in single precision themselves.
         weight: weights used in computation.
-        weight_gradient: their gradients.
     """
 
     value: Expr
@@ -79,7 +74,6 @@ class Elementwise:
     """FLOP of every kind of elementwise op.
 
     Args:
-        kinds: the answer by kind.
         default: the answer for kinds not named; None refuses them, since unknown is not zero.
     """
 
@@ -106,7 +100,6 @@ class Charge:
     """Bytes charged to one rank for a collective, a function of (message, ranks).
 
     Args:
-        name: of the answer.
         rule: for every collective not named in `kinds`.
         kinds: exceptions by collective.
     """
@@ -160,9 +153,6 @@ class Conventions:
     """One answer per counting question.
 
     Args:
-        name: of the preset.
-        meaning: one line.
-        source: key of a reference.
         contraction: FLOP per result element of a sum of n products.
         summation: FLOP per result element of a sum of n terms (bias gradients).
         addition: FLOP per element of an added bias.
@@ -172,7 +162,6 @@ class Conventions:
         reduction_additions: FLOP per element of a reduced message over p ranks.
         sizes: bytes of one element by role.
         saved: what is kept of a gathered input.
-        backward_traffic: what backward moves.
         reread: which weights backward reads, by op kind; "needed" where not named.
         grouped_gradient: how often the weight gradient of a convolution of n groups is counted.
         unmasked_pairs: the same without a mask.

@@ -1,7 +1,5 @@
 """Sheets as comma-separated values: a heading with its unit per column, values unrounded."""
 
-from __future__ import annotations
-
 import csv
 import re
 from io import StringIO

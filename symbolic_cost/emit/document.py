@@ -1,7 +1,5 @@
 """A formula sheet: a LaTeX document of all that a model costs under a strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Formulas and the meaning of their symbols, as LaTeX and as plain text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sympy import Expr, Symbol

@@ -1,7 +1,5 @@
 """Sheets as standalone HTML pages with formulas as MathML."""
 
-from __future__ import annotations
-
 from html import escape
 
 from sympy import Expr

@@ -1,7 +1,5 @@
 """Sheets as JSON: title, columns with units, one record per row, notes."""
 
-from __future__ import annotations
-
 import json
 from math import isfinite
 

@@ -1,7 +1,5 @@
 """Sheets as LaTeX tables for documents with the packages amsmath, booktabs and longtable."""
 
-from __future__ import annotations
-
 from sympy import Expr
 
 from symbolic_cost.emit.formulas import latex, latex_text

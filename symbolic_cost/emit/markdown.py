@@ -1,7 +1,5 @@
 """Sheets as Markdown tables with formulas in dollars, as GitHub renders them."""
 
-from __future__ import annotations
-
 import re
 
 from sympy import Expr

@@ -22,10 +22,6 @@ def is_picture(path: str | None) -> TypeGuard[str]:
 def drawn(path: str, draw: Callable[[Any], None]) -> None:
     """Write a picture.
 
-    Args:
-        path: ends in .svg, .png or .pdf.
-        draw: draws on a new figure of matplotlib.
-
     Raises:
         InputError: matplotlib is not installed, another ending, or the file cannot be written.
     """

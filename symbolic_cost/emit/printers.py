@@ -7,8 +7,6 @@ terms before negative ones. What divides goes below one fraction bar.
 
 # ruff: noqa: N802 - SymPy calls a printer's methods by the names of its classes
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

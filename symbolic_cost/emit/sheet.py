@@ -25,13 +25,7 @@ from symbolic_cost.units import Unit, human
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """A name in a tree: indented for people, the whole path for programs.
-
-    Args:
-        path: dotted, from the root.
-        label: what people read.
-        level: of indentation.
-    """
+    """A name in a tree: indented for people, the whole path for programs."""
 
     path: str
     label: str
@@ -74,12 +68,6 @@ class Column:
 class Sheet:
     """A table.
 
-    Args:
-        title: one line.
-        columns: from left to right.
-        rows: one cell per column each.
-        notes: lines below the table.
-
     Raises:
         InputError: a row of another length than the columns, or a heading that occurs twice.
     """
@@ -112,13 +100,7 @@ class Sheet:
         return Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
 
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
-        """Return the rows as texts for people.
-
-        Args:
-            formula: prints a formula.
-            text: escapes a text.
-            number: marks up a printed number.
-        """
+        """Return the rows as texts for people."""
 
         def cell_text(cell: Cell, column: Column) -> str:
             if cell is None:

@@ -1,7 +1,5 @@
 """Sheets as text for a terminal, a pipe or a file."""
 
-from __future__ import annotations
-
 import sys
 from io import StringIO
 from shutil import get_terminal_size

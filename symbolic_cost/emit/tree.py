@@ -1,7 +1,5 @@
 """Nested totals: what each part of a model costs, and its share of the whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -23,7 +21,6 @@ class _Node:
     Args:
         path: dotted place in the model.
         name: its end, below the parent's path.
-        level: depth in the tree.
         count: how often it occurs in its parent.
         total: its cost, with all counts.
     """

@@ -7,7 +7,7 @@ numbers are then evaluated together. What is left out is counted, with the reaso
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
 from typing import Any
@@ -15,17 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, SymbolicCostError, looked_up
-from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced, structure_of
+from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced
 from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
-from symbolic_cost.jobs.build import setup as make_setup
+from symbolic_cost.explore.structured import structured_setup
+from symbolic_cost.explore.together import Columns, Floats, all_priced
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.program.arrays import evaluated as run
-from symbolic_cost.systems.step import STEP_PARTS
-
-Floats = NDArray[np.float64]
-Columns = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -134,34 +131,6 @@ def capacity_of(setup: Setup) -> float | None:
     return None if usable.is_infinite or usable.free_symbols else float(usable)
 
 
-def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None = None) -> Setup:
-    """Return the setup of a structure, or of one candidate of it.
-
-    Args:
-        base: a setup without a strategy.
-        structure: its strategy and options.
-        numbers: of the candidate; without them degrees are those of the class.
-
-    Raises:
-        InputError: the model does not take the strategy.
-    """
-    values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
-    options = {name: text for name, text in structure.options if text}
-    made = make_setup(
-        base.model,
-        structure.strategy(numbers),
-        values,
-        system=base.machine,
-        conventions=base.conventions,
-        precision=base.training.precision,
-        optimizer=base.training.optimizer,
-        attention=None if base.attention is None else base.attention.value,
-        roofline=base.methods.roofline,
-        **options,  # type: ignore[arg-type]  # names of Options
-    )
-    return replace(made, methods=replace(made.methods, counted=base.methods.counted))
-
-
 @dataclass
 class _Tally:
     """What a search counts, and what it keeps."""
@@ -177,10 +146,15 @@ class _Tally:
     refused: dict[str, int] = field(default_factory=dict)
 
     def add(
-        self, one: Priced, structure: Structured, listed: Sequence[Numbers], columns: Columns
+        self, structure: Structured, listed: Sequence[Numbers], found: Mapping[str, Floats]
     ) -> None:
-        """Price the candidates of one structure."""
-        found = evaluated(one, columns, len(listed))
+        """Keep the best candidates of one structure.
+
+        Args:
+            structure: of all of them.
+            listed: their numbers.
+            found: their outputs.
+        """
         legal = self._legal(found, len(listed))
         self.legal += int(legal.sum())
         memory = found[MEMORY]
@@ -266,7 +240,7 @@ def search(
         space: what may be chosen.
         objective: name of what is looked for.
         top: how many candidates are kept.
-        progress: told the structures that are done, and all of them.
+        progress: told the shapes that are done, and all of them.
 
     Raises:
         InputError: no machine, a strategy in the job, an objective that is unknown, or nothing
@@ -281,20 +255,17 @@ def search(
     found = candidates(space, base)
     tally = _Tally(top, wanted, capacity_of(base))
     done = 0
-    pending = [(s, shape) for shape, structures in found.structures.items() for s in structures]
-    columns = {shape: columns_of(shape, listed) for shape, listed in found.numbers.items()}
-    for count, (structure, shape) in enumerate(pending):
-        progress(count, len(pending))
+    priced_shapes = all_priced(base, found.structures, free=("b",))
+    for place, (shape, together) in enumerate(priced_shapes):
+        progress(place, len(found.structures))
         listed = found.numbers[shape]
-        try:
-            one = priced(structured_setup(base, structure), free=("b",))
-        except SymbolicCostError as error:
-            reason = f"{_words(structure)}: {str(error).splitlines()[0]}"
-            tally.refused[reason] = tally.refused.get(reason, 0) + len(listed)
-            continue
-        done += 1
-        tally.add(one, structure, listed, columns[shape])
-    progress(len(pending), len(pending))
+        for structure, reason in together.refused.items():
+            label = f"{_words(structure)}: {reason}"
+            tally.refused[label] = tally.refused.get(label, 0) + len(listed)
+        for structure, results in together.evaluated(columns_of(shape, listed), len(listed)):
+            done += 1
+            tally.add(structure, listed, results)
+    progress(len(found.structures), len(found.structures))
     left_out = {**found.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times
@@ -317,6 +288,3 @@ def search(
 def _words(structure: Structured) -> str:
     names = [name for name, _ in structure.shape.degrees]
     return ",".join([*names, *(["sp"] if structure.sp else [])]) or "no strategy"
-
-
-__all__ = ["OBJECTIVES", "STEP_PARTS", "Candidate", "Search", "search", "structure_of"]

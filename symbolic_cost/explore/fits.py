@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.best import (
     Candidate,
-    Columns,
     Search,
     capacity_of,
     columns_of,
-    structured_setup,
 )
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced, priced
 from symbolic_cost.explore.space import Numbers, Space, Structured, candidates
+from symbolic_cost.explore.structured import structured_setup
+from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.program.arrays import evaluated as run
 from symbolic_cost.program.tape import Tape

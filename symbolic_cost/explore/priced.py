@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from math import prod
 
 from sympy import Expr
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.described import described
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, Split
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import moments
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.lowering import Lowering
@@ -69,8 +73,10 @@ def priced(setup: Setup, free: Collection[str] = ()) -> Priced:
         InputError: names without a symbol, or a strategy that does not go with the model.
     """
     own = structure_of(setup)
-    numbers = {name: number for name, number in own.values.items() if name not in free}
-    return Priced(own, kept(_about(own, numbers), lambda: _derived(own, numbers)))
+    numbers = bound_numbers(own, free)
+    about = about_setup(own, numbers)
+    make = partial(_derived, own, numbers)
+    return Priced(own, make() if about is None else kept(about, make))
 
 
 def structure_of(setup: Setup) -> Setup:
@@ -92,28 +98,66 @@ def structure_of(setup: Setup) -> Setup:
     )
 
 
-def _about(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str:
-    """Describe everything that a program rests on."""
+def bound_numbers(setup: Setup, free: Collection[str]) -> dict[str, int | Fraction]:
+    """Return the numbers of a setup, but for those that stay symbols."""
+    return {name: number for name, number in setup.values.items() if name not in free}
+
+
+_MODELS: Recent[tuple[Model, str | None]] = Recent(8)
+
+
+def about_setup(setup: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
+    """Describe everything that a program rests on; none where a user's function does."""
     model = setup.model
-    parts = blake2b(repr((model.parts, model.axes)).encode(), digest_size=16).hexdigest()
-    sizes = sorted((axis, str(size)) for axis, size in model.sizes.items())
-    held = (
-        parts,
-        sizes,
-        sorted(map(str, model.padded)),
-        str(setup.strategy),
-        sorted(numbers.items()),
+    make = partial(described, (model.parts, model.axes))
+    _, declared = _MODELS.of(id(model), lambda: (model, _digest(make())))
+    held = described(
+        (
+            model.sizes,
+            model.padded,
+            model.means,
+            setup.strategy,
+            numbers,
+            setup.training,
+            setup.machine,
+            setup.methods,
+            setup.conventions,
+            setup.attention,
+        )
     )
-    return repr((*held, setup.training, setup.machine, setup.methods, setup.attention))
+    return None if declared is None or held is None else declared + held
+
+
+def _digest(text: str | None) -> str | None:
+    return None if text is None else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
+    graph = new_graph()
+    return of_graph(graph, outputs_of(graph, setup, numbers))
+
+
+def new_graph() -> Graph:
+    """Return a graph of all symbols of the glossary, that they may have in common."""
+    return Graph({name: entry.integer for name, entry in GLOSSARY.items()})
+
+
+def outputs_of(graph: Graph, setup: Setup, numbers: Mapping[str, int | Fraction]) -> dict[str, int]:
+    """Derive a structure and return the nodes of its outputs.
+
+    Args:
+        graph: to add to.
+        setup: the structure, as `structure_of` gives it.
+        numbers: of symbols that stay none.
+
+    Raises:
+        InputError: the strategy does not go with the model.
+    """
     timed = None if setup.machine is None else Timed(setup)
     chain = None if timed is None else timed.step.chain
     memory = setup.stages_memory if timed is None else timed.memory
     stages = {stage: memory.table(stage) for stage in setup.structure.stages}
     conditions = dict.fromkeys(c for table in stages.values() for c in table.conditions)
-    graph = Graph({name: entry.integer for name, entry in GLOSSARY.items()})
     low = Lowering(graph, numbers)
     nodes: dict[str, int] = {}
     for name, expr in ({} if chain is None else chain.definitions).items():
@@ -125,7 +169,7 @@ def _derived(setup: Setup, numbers: Mapping[str, int | Fraction]) -> Program:
         outputs[LEGAL + label] = node
     if low.refused:
         raise InputError([f"{text} has no place in a program" for text in low.refused])
-    return of_graph(graph, outputs)
+    return outputs
 
 
 def _legal(low: Lowering, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:

@@ -28,6 +28,12 @@ from symbolic_cost.parallel.stages import block_count
 CONTEXT = ("cp", "ulysses", "ring")
 """Ways to split the positions of a sequence."""
 
+MOST_RANKS = 10**9
+"""No larger number of GPUs or sequences is asked for."""
+
+MOST_NUMBERS = 10**6
+"""No more degrees and microbatches are looked at, each with every option."""
+
 _INTERLEAVED = "interleaved"
 _TWO, _MANY = 2, 4
 
@@ -73,10 +79,10 @@ class Space:
     def __post_init__(self) -> None:
         """Refuse what is none of it, all problems at once."""
         problems = [
-            f"{name} = {shown(number)}: a positive integer is accepted"
+            f"{name} = {shown(number)}: an integer from 1 to {MOST_RANKS} is accepted"
             for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
             for number in _listed(getattr(self, name))
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1
+            if isinstance(number, bool) or not isinstance(number, int) or not _counted(number)
         ]
         problems += [
             f"{f.name}: nothing to choose from" for f in fields(self) if _empty(self, f.name)
@@ -99,6 +105,10 @@ class Space:
 
 
 _OPTIONS = ("sp", "zero", "recompute", "schedule", "overlap", "context")
+
+
+def _counted(number: int) -> bool:
+    return 1 <= number <= MOST_RANKS
 
 
 def _listed(value: object) -> tuple[object, ...]:
@@ -212,7 +222,7 @@ def candidates(space: Space, setup: Setup) -> Candidates:
     left_out: Counter[str] = Counter()
     numbers: dict[Shape, list[Numbers]] = {}
     facts = _Facts(setup)
-    meshes = 0
+    meshes = count = 0
     for tp, cp, pp, ep, dp in _meshes(space, experts=facts.experts):
         meshes += 1
         if space.global_batch % dp:
@@ -229,6 +239,12 @@ def candidates(space: Space, setup: Setup) -> Candidates:
             for context in space.context if cp > 1 else ("cp",):
                 degrees = facts.classes({"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
                 numbers.setdefault(Shape(degrees, v > 1, uneven), []).extend(listed)
+            count += len(listed)
+            if count > MOST_NUMBERS:
+                raise InputError(
+                    f"more than {MOST_NUMBERS} degrees and microbatches of {space.gpus} ranks: "
+                    "choose some, as in tp=1,2,4,8"
+                )
     if not meshes:
         raise InputError(
             f"no degrees make {space.gpus} ranks: tp, pp, dp and cp must multiply to them"

@@ -1,7 +1,5 @@
 """From launch files to a recipe: formats told apart by their keys, several files joined."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +9,40 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.importers import script, tree
-from symbolic_cost.importers.formats import MEGATRON, PUBLISHED, TREES, Format
 from symbolic_cost.importers.recipe import Entry, Recipe
 from symbolic_cost.models.configfile import LARGEST_FILE, document
 from symbolic_cost.models.fields import is_size
-from symbolic_cost.reading import read_text
+from symbolic_cost.reading import package_data, read_text
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Args:
+        marks: keys of which a file of the format has at least one.
+        keys: what a key sets: "config.", "degrees." or "run." and a name, or "switches.".
+        implied: settings of a model that the format does not spell out.
+    """
+
+    name: str
+    marks: tuple[str, ...]
+    keys: Mapping[str, str]
+    implied: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _format(record: Mapping[str, Any]) -> Format:
+    return Format(**{"keys": {}, **record, "marks": tuple(record["marks"])})
+
+
+_FORMATS = {name: _format(one) for name, one in package_data("importers/formats.toml").items()}
+MEGATRON = _FORMATS["MEGATRON"]
+PUBLISHED = _FORMATS["PUBLISHED"]
+"""A published model: taken as it is."""
+
+TREES = tuple(one for one in _FORMATS.values() if one not in (MEGATRON, PUBLISHED))
+"""Formats of JSON and YAML files."""
+
 
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _VOCABULARY_MULTIPLE = 128

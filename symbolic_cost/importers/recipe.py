@@ -1,7 +1,5 @@
 """What a launch file says: a model, a strategy and a run, each value with where it stands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -20,9 +18,7 @@ class Entry:
 
     Args:
         key: as written, dotted where the file nests.
-        value: as read.
         line: where it stands, from 1.
-        file: its name.
     """
 
     key: str

@@ -1,7 +1,5 @@
 """Settings of a shell script: its variables put in, its long options read, nothing executed."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Settings of JSON and YAML files, flattened to dotted keys, each with its line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import accumulate

@@ -31,7 +31,6 @@ class Answer:
     """One answer.
 
     Args:
-        setup: of the job.
         sheet: the table for people.
         derived: gives the rows that it was made from, when they are asked for.
     """

@@ -49,10 +49,7 @@ class Options(TypedDict, total=False):
     Attributes:
         system: machine, or the path of its TOML file.
         conventions: preset of counting conventions.
-        recompute: policy.
         precision: of training; where none is given, tables have the bytes of the conventions.
-        optimizer: of training.
-        schedule: of the pipeline.
         microbatches: of one step and pipeline.
         global_batch: sequences of one step; gives the microbatches.
         offload: quantities kept in the memory of the host.

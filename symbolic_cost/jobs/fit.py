@@ -1,7 +1,5 @@
 """Whether a job fits into the memory of its machine, on every stage, and what takes most of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,7 +19,6 @@ class Peak:
 
     Args:
         size: of the peak [byte].
-        moment: of the step.
         binds: the quantity that takes most of it.
     """
 

@@ -1,7 +1,5 @@
 """What a reader must know of a number: the header of every table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sympy import Expr, Integer
@@ -61,9 +59,7 @@ def _checked(setup: Setup) -> Iterator[str]:
     flash = setup.running.attention == Attention.FLASH
     cores = [op for part in setup.running.model.parts for op in _products(part.ops)]
     note = saved_note(
-        setup.model.family,
-        "sdpa" if flash else "eager",
-        sliding=any(core.window for core in cores),
+        setup.model.family, "sdpa" if flash else "eager", sliding=any(core.window for core in cores)
     )
     if note:
         yield note

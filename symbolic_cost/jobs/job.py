@@ -30,7 +30,7 @@ class Changes(Options, total=False):
 
     model: Modelled
     strategy: str | Strategy
-    numbers: Mapping[str, int] | None
+    numbers: Mapping[str, int | Fraction] | None
 
 
 _COLUMNS = ("flops_fwd", "flops_bwd", "params", "saved", "comm")

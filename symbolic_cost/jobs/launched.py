@@ -30,11 +30,7 @@ _POLICIES: Mapping[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Launched:
-    """A run as a launch file describes it.
-
-    Args:
-        path: of the file.
-    """
+    """A run as a launch file describes it."""
 
     path: str
 

@@ -1,7 +1,5 @@
 """Numbers of a job: names that are read, degrees under the strategy's names, no contradictions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

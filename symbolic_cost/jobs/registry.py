@@ -9,8 +9,6 @@ package. What is registered is found wherever the library's own names are. For e
     sc.register_model("tiny", lambda: sc.GPT(n_layers=2).model(), {"b": 1, "l": 128, "e": 64})
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib.metadata import entry_points
@@ -50,11 +48,6 @@ def register_model(
     name: str, build: Callable[[], Model], bindings: Mapping[str, int] | None = None
 ) -> None:
     """Add a model.
-
-    Args:
-        name: under which it is found.
-        build: declares it, sizes as symbols.
-        bindings: numbers by symbol name.
 
     Raises:
         InputError: the name is taken.

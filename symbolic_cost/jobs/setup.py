@@ -5,8 +5,6 @@ the axes of the strategy, every data-parallel rank its microbatch, a stage its p
 derived with degrees as symbols, and numbers are bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -46,12 +44,10 @@ class Setup:
     """What is run, and how.
 
     Args:
-        model: as declared.
         strategy: degrees of the mesh; symbols where it gives no number.
         conventions: what is reported, and how it is counted.
         training: precision, optimizer, recomputation, schedule and microbatches.
         machine: its rates, memory and links, where times are asked for.
-        methods: how work takes time.
         attention: the kernel of attention cores; None for what the layers declare.
         stage: of the pipeline, for tables of one rank.
         numbers: by symbol name, beside those of the model and the strategy. b is the microbatch

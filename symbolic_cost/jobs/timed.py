@@ -1,7 +1,5 @@
 """The time of a job's step, with the number of every definition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction

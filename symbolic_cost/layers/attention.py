@@ -7,8 +7,6 @@ Positions have three names because sequence parallelism splits r, context parall
 splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 
@@ -81,12 +79,9 @@ class Attention:
         heads: axes of heads; one product makes query, key and value of plain ones alone.
         projection: of query, key and value.
         bias: which projections have one.
-        head_norm: of queries and keys.
-        norm: its kind.
         rotated: how much of queries and keys is.
         at: axes of positions.
         kept: of keys and values in the cache.
-        core: its variant.
         call: how products and biases are called.
     """
 

@@ -1,7 +1,5 @@
 """Chains: steps that follow each other, of which a layer has some and leaves out others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from symbolic_cost.ops.op import Op

@@ -4,8 +4,6 @@ A layer says what it does to the tensor at hand; the trail makes its axes. Every
 new axes: c channels, y and x positions, s and t the kernel, g groups, each with a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -26,7 +24,6 @@ class Maps:
     """The tensor at hand: feature maps, or features alone once there are no positions.
 
     Args:
-        tensor: its name.
         axes: its axes, the batch first.
         constant: no gradient flows into it (an image).
     """
@@ -42,12 +39,7 @@ class Maps:
 
 @dataclass
 class Trail:
-    """Ops declared so far, the sizes of their axes, and the tensor at hand.
-
-    Args:
-        image: the input.
-        sizes: size by axis.
-    """
+    """Ops declared so far, the sizes of their axes, and the tensor at hand."""
 
     at: Maps
     sizes: dict[str, Expr]
@@ -107,10 +99,7 @@ class Conv:
     """A convolution with square kernels.
 
     Args:
-        channels: of the result.
-        kernel: side of the kernel.
         stride: step between positions.
-        padding: on each side.
         bias: whether one is added.
     """
 
@@ -131,9 +120,7 @@ class Depthwise:
     """A convolution in which every channel is a group of its own.
 
     Args:
-        kernel: side of the kernel.
         stride: step between positions.
-        padding: on each side.
         bias: whether one is added.
     """
 
@@ -195,7 +182,6 @@ class Linear:
     """A linear layer of all features of a sample, positions included.
 
     Args:
-        features: of the result.
         bias: whether one is added.
     """
 
@@ -214,11 +200,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Chain:
-    """Layers one after the other, each with a name.
-
-    Args:
-        layers: by name.
-    """
+    """Layers one after the other, each with a name."""
 
     layers: Mapping[str, Layer]
 
@@ -238,7 +220,6 @@ class Residual:
     """y = function(branch(x) + shortcut(x)).
 
     Args:
-        branch: of layers.
         shortcut: of layers; x itself if there are none.
         function: applied to the sum; none if empty.
     """

@@ -59,7 +59,6 @@ class Positions:
 
     Args:
         residual: of the residual stream.
-        query: of queries.
         key: of keys and values.
         kept: of keys and values in the cache.
         window: axis whose size is how many keys a query sees at most, if any.
@@ -84,7 +83,6 @@ class Heads:
     """Axes of heads.
 
     Args:
-        query: of queries.
         key: of keys and values; empty where all heads share them.
     """
 
@@ -104,7 +102,6 @@ class AttentionCore:
     """Attention from q, keys and values to context.
 
     Args:
-        kernel: how it runs.
         steps: what it does besides.
         position: tensor of biases by pair of positions and head that is added to scores, if any.
     """
@@ -227,13 +224,10 @@ class _Shape:
     """Names and axes of what goes in and comes out.
 
     Args:
-        query: axes of query heads.
         key: axes of the heads of keys and values at hand.
         at: axes of positions.
         value: axis of the width of values.
-        names: of keys and values.
         precision: ":single" for copies in single precision.
-        result: name of the result.
     """
 
     query: str

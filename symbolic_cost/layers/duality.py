@@ -6,8 +6,6 @@ both projections), k their kernel, p its padded positions; z chunks, i and j pos
 (out, in), zo and zi chunk borders (out, in), one a single place.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

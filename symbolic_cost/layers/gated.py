@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, l positions, e embedding, and the width, f unless given.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes
@@ -19,13 +17,7 @@ AXES = axes("b batch, r token residual, l token query, e hidden, f inner, f_m in
 
 @dataclass(frozen=True)
 class GatedMLP:
-    """Perceptron from x[b r e] to y[b r e].
-
-    Args:
-        function: the activation function.
-        bias: which products have one.
-        width: axis of the width.
-    """
+    """Perceptron from x[b r e] to y[b r e]."""
 
     function: str = "silu"
     bias: Bias = Bias.NONE

@@ -8,8 +8,6 @@ A rank expands the latents of its own positions, so that keys and values are wha
 a decode step expands all latents of its cache, or none.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -46,7 +44,6 @@ class LatentAttention:
     Args:
         query: axis of the latent that queries are projected through; empty without one.
         expansion: where keys and values are expanded.
-        core: its variant.
     """
 
     query: str = "r_q"
@@ -109,10 +106,7 @@ class LatentAttention:
                 laid="r_kv d_r",
             ),
             pointwise(
-                "join",
-                "latents[b t r_kv], shared[b t d_r] -> keys[b t d]",
-                "copy",
-                laid="r_kv d_r",
+                "join", "latents[b t r_kv], shared[b t d_r] -> keys[b t d]", "copy", laid="r_kv d_r"
             ),
             *latents,
             einsum("v_up", "latent.context[b l k g r_kv], *w[r_kv k d_v] -> context[b l k g d_v]"),

@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, l positions, e embedding, f width.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes

@@ -7,8 +7,6 @@ ones together.
 The sizes of a token's copies agree: b l a = u z x.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

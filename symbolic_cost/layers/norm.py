@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, e embedding.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from symbolic_cost.ops.elementwise import norm

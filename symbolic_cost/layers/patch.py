@@ -4,8 +4,6 @@ Axes: b images, ch channels, y and x pixels, py and px pixels of a patch, n patc
 positions of the class token and the patches, e embedding.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.axes import axes
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.elementwise import dropout, pointwise

@@ -1,7 +1,5 @@
 """Pooling layers of image networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.layers.conv import Maps, Trail
@@ -14,9 +12,7 @@ class Pool:
 
     Args:
         function: "max_pool" or "avg_pool".
-        kernel: side of the window.
         stride: step between positions.
-        padding: on each side.
     """
 
     function: str
@@ -32,11 +28,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class AdaptiveMean:
-    """A mean over windows that leave maps of a given side.
-
-    Args:
-        side: of the result.
-    """
+    """A mean over windows that leave maps of a given side."""
 
     side: int
 

@@ -4,8 +4,6 @@ Axes: b sequences, l positions, i inputs, o hidden width, m the same width one s
 n gates.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
@@ -67,7 +65,4 @@ class Cell(StrEnum):
 def _product(source: str, tensor: str, axis: str, gates: tuple[str, ...]) -> tuple[Op, ...]:
     parts = ", ".join(f"{source}_{gate}[b l o]" for gate in gates)
     pattern = f"{tensor}, *w[{axis} n o] + *bias[n o] -> {source}[n b l o]"
-    return (
-        einsum(source, pattern),
-        split(f"{source}_gates", f"{source}[n b l o] -> {parts}"),
-    )
+    return (einsum(source, pattern), split(f"{source}_gates", f"{source}[n b l o] -> {parts}"))

@@ -4,8 +4,6 @@ Axes: b sequences, e embedding, h heads, d head width, n_rel buckets of distance
 residual, query and key positions are given, since an encoder and a decoder differ in length.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from symbolic_cost.axes import axes
@@ -30,11 +28,6 @@ class CrossAttention:
     """Attention from x[b r e] to y[b r e] of one sequence to another, memory[b residual e].
 
     Keys and values are made where the memory's positions are, and gathered afterwards.
-
-    Args:
-        at: positions of the sequence.
-        source: those of the memory.
-        core: its variant.
     """
 
     at: Positions

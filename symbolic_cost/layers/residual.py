@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, e embedding, unless others are given.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -37,8 +35,6 @@ class Branch:
     """Norms and dropout of a residual branch.
 
     Args:
-        norm: kind of the norms.
-        placing: of the norms.
         dropped: whether what the layer gives is dropped out.
         axes: of the residual stream.
     """

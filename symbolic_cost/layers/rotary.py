@@ -4,8 +4,6 @@ Axes: l positions, d head width, d_n its part without rotation, d_r its rotated 
 are given.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.axes import axes
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
@@ -32,14 +30,7 @@ def rotation(name: str, tensor: str, result: str, width: str) -> Op:
 
 
 def partial_rotation(name: str, tensor: str, result: str, axes: str) -> tuple[Op, ...]:
-    """Declare a rotation of d_r of the d = d_n + d_r elements of a head; the rest passes by.
-
-    Args:
-        name: of the ops.
-        tensor: name of what goes in.
-        result: name of what comes out.
-        axes: of both, besides d.
-    """
+    """Declare a rotation of d_r of the d = d_n + d_r elements of a head; the rest passes by."""
     plain, turned, rest = (f"{result}_{part}" for part in ("plain", "turned", "rest"))
     return (
         view(f"{name}_part", f"{tensor}[{axes} d] -> {plain}[{axes} d_r]"),

@@ -4,8 +4,6 @@ Axes: b sequences, l positions, p positions of the padded convolution, k its ker
 are given.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.elementwise import pointwise

@@ -5,8 +5,6 @@ k kernel of the convolution, p its padded positions, low rank of the time step, 
 states together, two the branch and its gate, one a single position.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.axes import axes

@@ -4,8 +4,6 @@ Axes: b sequences, l and r positions, v vocabulary, p learned positions, e embed
 the token table where it is not the embedding's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Flag, auto
 

@@ -4,8 +4,6 @@
 a config.json. Both are loaded when first used.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from importlib import import_module
 from typing import Any

@@ -6,8 +6,6 @@ Axes: as in the layers; types token types, w width of the heads' hidden layers, 
 classes, one a single position.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -65,13 +63,10 @@ class BERT:
         V: vocabulary.
         P: learned positions.
         T: token types.
-        n_layers: transformer blocks.
         heads: what stands on the encoder.
         tied: whether the masked head's weight is the token table.
-        attention: its variant.
         dropout: whether embeddings and residual branches are dropped out.
         function: the activation function.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b
@@ -125,10 +120,7 @@ class BERT:
     def block(self) -> tuple[Op, ...]:
         """Declare one block from x[b r e] to y[b r e]: y = norm(x + dropout(layer(x)))."""
         branch = Branch(placing=Placing.POST, dropped=self.dropout)
-        return (
-            *branch.around("attention", self.attention.ops(), "x", "middle"),
-            *branch.around("mlp", MLP(self.function).ops(), "middle", "y"),
-        )
+        return encoder_block(branch, self.attention, self.function)
 
     def _embedding(self) -> tuple[Op, ...]:
         normed = "normed" if self.dropout else "x"
@@ -144,22 +136,36 @@ class BERT:
         )
 
 
-def _pooler(*, next_sentence: bool) -> tuple[Op, ...]:
-    """Declare the hidden layer of the first token, and what tells whether two texts follow."""
-    pooled = (
-        view("first", "x[b r e] -> first[b one e]"),
-        einsum("dense", "first[b one e], *w[e w] + *bias[w] -> hidden[b one w]"),
+def encoder_block(branch: Branch, attention: Attention, function: str) -> tuple[Op, ...]:
+    """Declare attention and an MLP, each on a residual branch, from x[b r e] to y[b r e]."""
+    return (
+        *branch.around("attention", attention.ops(), "x", "middle"),
+        *branch.around("mlp", MLP(function).ops(), "middle", "y"),
+    )
+
+
+def hidden_layer(name: str) -> tuple[Op, ...]:
+    """Declare the hidden layer of the first token, first[b one e] to pooled[b one w]."""
+    return (
+        einsum(name, "first[b one e], *w[e w] + *bias[w] -> hidden[b one w]"),
         pointwise("activation", "hidden[b one w] -> pooled[b one w]", "tanh"),
     )
-    if not next_sentence:
-        return pooled
+
+
+def classifier(name: str, taken: str, target: str) -> tuple[Op, ...]:
+    """Declare the classes z of one position, taken as "pooled[b one w]", and their loss."""
+    width = taken.removesuffix("]").split()[-1]
+    loss = f"logits[b one z], !{target}[b one]:index -> loss[b one]"
     return (
-        *pooled,
-        einsum("next", "pooled[b one w], *w[w z] + *bias[z] -> logits[b one z]"),
-        cross_entropy(
-            "loss", "logits[b one z], !follows[b one]:index -> loss[b one]", row="z", single=False
-        ),
+        einsum(name, f"{taken}, *w[{width} z] + *bias[z] -> logits[b one z]"),
+        cross_entropy("loss", loss, row="z", single=False),
     )
+
+
+def _pooler(*, next_sentence: bool) -> tuple[Op, ...]:
+    """Declare the hidden layer of the first token, and what tells whether two texts follow."""
+    follows = classifier("next", "pooled[b one w]", "follows") if next_sentence else ()
+    return (view("first", "x[b r e] -> first[b one e]"), *hidden_layer("dense"), *follows)
 
 
 def _masked_head(function: str, *, tied: bool) -> tuple[Op, ...]:
@@ -186,18 +192,24 @@ def encoder(fields: Fields, attention: Attention, *, default: bool) -> Attention
     return replace(attention, core=AttentionCore(kernel, steps))
 
 
-def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+def width_and_heads(fields: Fields) -> tuple[int, int]:
+    """Read the width and the heads that divide it."""
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     fields.require(
         holds=width % heads == 0,
         problem=f"{heads} heads do not divide the width {width}",
         name="num_attention_heads",
     )
+    return width, heads
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    width, heads = width_and_heads(fields)
     fields.text("position_embedding_type", "absolute", ("absolute",))
     numbers = {
         "e": width,

@@ -1,7 +1,5 @@
 """Models with the numbers that they carry in place of symbols."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.ops.graph import Model

@@ -1,7 +1,5 @@
 """Every named model: a family whose sizes are symbols, and presets that bind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -22,7 +20,6 @@ class Preset:
         family: whose declaration it uses.
         build: declares the model for a shape, sizes as symbols.
         bindings: numbers of the preset; empty for a family.
-        source: key of a reference.
         note: what a user should know of its sizes.
     """
 

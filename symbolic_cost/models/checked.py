@@ -1,7 +1,5 @@
 """Families whose saved activations equal, byte for byte, what PyTorch keeps for backward."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

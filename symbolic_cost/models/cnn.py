@@ -3,8 +3,6 @@
 Each is a chain of layers, named as torchvision names them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -35,13 +33,8 @@ class CNN:
     """An image network on square images.
 
     Args:
-        name: of the network.
         layers: makes the chain for a number of classes.
-        side: of the images.
-        channels: of the images.
-        classes: to tell apart.
         b: images.
-        source: key of a reference.
     """
 
     name: str
@@ -102,9 +95,7 @@ def alexnet(classes: int) -> Chain:
             ),
             "avgpool": AdaptiveMean(6),
             "classifier": chain(
-                *(Dropout(), Linear(4096), relu),
-                *(Dropout(), Linear(4096), relu),
-                Linear(classes),
+                *(Dropout(), Linear(4096), relu), *(Dropout(), Linear(4096), relu), Linear(classes)
             ),
         }
     )
@@ -123,9 +114,7 @@ def vgg16(classes: int) -> Chain:
             "features": chain(*features),
             "avgpool": AdaptiveMean(7),
             "classifier": chain(
-                *(Linear(4096), relu, Dropout()),
-                *(Linear(4096), relu, Dropout()),
-                Linear(classes),
+                *(Linear(4096), relu, Dropout()), *(Linear(4096), relu, Dropout()), Linear(classes)
             ),
         }
     )

@@ -1,7 +1,5 @@
 """Image networks from configurations."""
 
-from __future__ import annotations
-
 from symbolic_cost.models.cnn import CNN
 from symbolic_cost.models.cnn_residual import basic, bottleneck, resnet
 from symbolic_cost.models.fields import Fields, is_size

@@ -1,7 +1,5 @@
 """Image networks with residual connections, named as torchvision names their layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The difference of two conventions for one model, as formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,8 +20,6 @@ class Difference:
     Args:
         first: name of the conventions that are subtracted from.
         second: name of those that are subtracted.
-        unit: of the formulas.
-        total: first less second.
         kinds: the parts of it by kind of op; kinds that are counted alike are left out.
     """
 

@@ -1,7 +1,5 @@
 """From a config.json to a model: the registry of families and the importer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -27,7 +25,6 @@ class Imported:
     """A model read from a configuration.
 
     Args:
-        model_type: its family.
         architecture: its head, as `architectures` names it.
         model: declared for the shape asked for.
         origins: where every value came from.

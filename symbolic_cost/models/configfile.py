@@ -1,7 +1,5 @@
 """A config.json as read: its text, its values, and the line of every key."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +21,6 @@ class Document:
 
     Args:
         name: of the file, or "config" for a mapping.
-        values: by key.
         text: of the file, empty for a mapping.
         places: file, line and name by key, where a user wrote the value under another name.
     """

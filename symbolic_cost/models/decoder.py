@@ -107,15 +107,10 @@ class Decoder:
     """A family of decoders; what is not said is as in Llama.
 
     Args:
-        attention: of every block.
         perceptron: of every block without experts.
-        experts: of the others.
-        tokens: the embedding.
-        head: the output head.
         branch: norms and dropout of the residual branches.
         order: of the two branches of a block.
         final_norm: whether a norm follows the blocks.
-        windows: which layers slide.
         sparse: which layers are mixtures of experts.
         reads: what configurations say.
         sizes: symbols, where two sizes are one.

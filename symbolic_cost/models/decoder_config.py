@@ -1,7 +1,5 @@
 """Builders of the decoder families: from the fields of a configuration to traits and sizes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
@@ -96,8 +94,7 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     fields.ignore("num_kv_heads", "n_head_kv")
     decoder = replace(_decoder(fields), order=order if parallel or new else Order.IN_TURN)
     decoder = decoder.attended(
-        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE,
-        kept=Kept.COPIES if new else Kept.HEADS,
+        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE, kept=Kept.COPIES if new else Kept.HEADS
     )
     shared = (given or heads) if new else heads
     return declared(fields, shape, decoder, heads=1 if single else shared)
@@ -139,10 +136,7 @@ def _decoder(fields: Fields) -> Decoder:
             perceptron=replace(decoder.perceptron, function=function),
             experts=replace(decoder.experts, function=function),
             head=decoder.head
-            and replace(
-                decoder.head,
-                weight=tied(fields, default=decoder.head.weight == "@token"),
-            ),
+            and replace(decoder.head, weight=tied(fields, default=decoder.head.weight == "@token")),
         ),
     )
 

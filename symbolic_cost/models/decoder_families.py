@@ -14,8 +14,6 @@ before and after every layer, its heads too, and has experts of which one sees e
 ['embedding', 'rotation', 'block', 'head']
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -166,9 +164,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "llama": Decoder(reads=Reads(_BIASES)),
         "mistral": Decoder(windows=Windows(0, 4096)),
         "mixtral": Decoder(
-            windows=Windows(0),
-            sparse=Sparse.ALWAYS,
-            reads=Reads(expert_width="intermediate_size"),
+            windows=Windows(0), sparse=Sparse.ALWAYS, reads=Reads(expert_width="intermediate_size")
         ),
         "qwen2": Decoder(replace(ATTENTION, bias=Bias.INNER), windows=_UPPER),
         "qwen3": Decoder(_NORMED, windows=_UPPER, reads=Reads(_BIAS, head_width=128)),
@@ -258,10 +254,7 @@ def declared(name: str, shape: Shape) -> Model:
 
 
 def symbolic(
-    name: str,
-    shape: Shape = TRAINING,
-    sizes: Sizes | None = None,
-    decoder: Decoder | None = None,
+    name: str, shape: Shape = TRAINING, sizes: Sizes | None = None, decoder: Decoder | None = None
 ) -> Model:
     """Declare a decoder family, every size a symbol unless given.
 

@@ -1,7 +1,5 @@
 """Sizes of decoders, from the fields of a configuration."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoder import Decoder

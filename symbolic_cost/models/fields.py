@@ -3,34 +3,30 @@
 A builder asks for what its family needs; every problem is collected and told at once.
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.models.configfile import Document
-from symbolic_cost.models.keys import may_change_cost
+from symbolic_cost.reading import package_data
+
+_KEYS = package_data("models/keys.toml")
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "hidden_size": ("n_embd", "n_embed", "d_model"),
-    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
-    "num_attention_heads": ("n_head", "num_heads"),
-    "num_key_value_heads": ("num_kv_heads", "n_head_kv"),
-    "intermediate_size": ("n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
-    "max_position_embeddings": ("n_positions",),
-    "hidden_act": ("activation_function", "hidden_activation", "activation"),
-    "num_experts": ("num_local_experts", "n_routed_experts"),
-    "num_experts_per_tok": ("experts_per_token", "num_experts_per_token"),
-    "vocab_size": ("padded_vocab_size",),
-    "sliding_window": ("sliding_window_size",),
-    "partial_rotary_factor": ("rotary_pct",),
-    "resid_pdrop": ("hidden_dropout", "dropout"),
-    "attn_pdrop": ("attention_dropout",),
-    "attn_implementation": ("_attn_implementation",),
+    name: tuple(others) for name, others in _KEYS["aliases"].items()
 }
 """Other names of a field, as families write them."""
+
+_costless = re.compile("|".join(name for names in _KEYS["costless"].values() for name in names))
+_structural = re.compile("|".join(_KEYS["structural"]["parts"]))
+
+
+def may_change_cost(key: str) -> bool:
+    """Return whether the name of a key that is not read looks as if it changed a count."""
+    return _structural.search(key) is not None and _costless.fullmatch(key) is None
+
 
 LARGEST_SIZE = 10**12
 """Largest size that is accepted: beyond every model, so more is a slip."""
@@ -44,7 +40,6 @@ class Origin:
     """Where a value came from.
 
     Args:
-        value: as used.
         key: in the file; empty where the family decides.
         how: "file", "alias", "family default" or "derived".
     """
@@ -59,8 +54,6 @@ class Fields:
     """Reads the fields of one configuration.
 
     Args:
-        source: the configuration.
-        family: model_type.
         aliases: other names of fields, in addition to `ALIASES`.
         defaults: values of fields that are missing, before any other default.
 

@@ -1,7 +1,5 @@
 """GPT: pre-norm transformer decoder with learned positions and a tied output head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr
@@ -39,11 +37,8 @@ class GPT:
         q: head width; e/h unless given.
         V: vocabulary.
         P: learned positions; l unless given.
-        n_layers: transformer blocks.
-        attention: its variant.
         mlp: its variant.
         dropout: whether embeddings and residual branches are dropped out.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

@@ -11,8 +11,6 @@ query and key positions. For example, in a block of GPT
 become one op from q, keys and values to context, which saves these, the context and [b h l].
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

@@ -3,8 +3,6 @@
 A configuration gives the number of layers, a family with symbols none; both count by these rules.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -64,7 +62,6 @@ class Kind:
     Args:
         sliding: whether queries see a window.
         sparse: whether the perceptron is a mixture of experts.
-        count: of layers.
     """
 
     sliding: bool

@@ -1,7 +1,5 @@
 """Mamba: state-space layers with a selective scan."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer
@@ -34,11 +32,8 @@ class Mamba:
         K: kernel of the convolution.
         r_dt: rank of the time step.
         V: vocabulary.
-        n_layers: layers.
-        layer: its variant.
         tied: whether the output head is the token table.
         padded: whether the convolution runs over the padding too, as in training and prefill.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

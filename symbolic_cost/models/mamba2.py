@@ -1,7 +1,5 @@
 """Mamba-2: state-space layers whose scan runs in chunks of matrix products."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, ceiling
@@ -32,10 +30,7 @@ class Mamba2:
         K: kernel of the convolutions.
         C: chunk of the scan [tokens].
         V: vocabulary.
-        n_layers: layers.
-        layer: its variant.
         tied: whether the output head is the token table.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b
@@ -126,10 +121,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     made = Mamba2(
         b=shape.b,
         l=shape.l,
-        layer=Duality(
-            form=Form.CHUNKED if shape.c == 0 else Form.STEPS,
-            bias=biases(fields),
-        ),
+        layer=Duality(form=Form.CHUNKED if shape.c == 0 else Form.STEPS, bias=biases(fields)),
         tied=fields.flag("tie_word_embeddings", default=False),
     )
     refuse_other_norms(fields)

@@ -1,7 +1,5 @@
 """Builder of Megatron's GPT, whose every trait is a setting of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated

@@ -1,7 +1,5 @@
 """A plain multi-layer perceptron: linear layers with an activation between them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Expr, Integer
@@ -24,7 +22,6 @@ class Perceptron:
         b: samples.
         function: the activation function.
         bias: whether the layers have one.
-        name: of the model.
     """
 
     widths: tuple[int, ...]

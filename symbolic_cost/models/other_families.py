@@ -1,7 +1,5 @@
 """Families that are not decoders, each with symbols for sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

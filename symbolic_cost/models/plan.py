@@ -1,7 +1,5 @@
 """Which layers of a configuration slide and which are mixtures of experts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from symbolic_cost.models.decoder import Decoder

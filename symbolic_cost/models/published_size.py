@@ -1,12 +1,10 @@
 """Published sizes of named models, read from the data files beside."""
 
-from __future__ import annotations
-
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from symbolic_cost.reading import package_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +12,8 @@ class PublishedSize:
     """One published size of a family.
 
     Args:
-        name: of the preset.
         family: whose declaration it uses.
         sizes: number by symbol; l is the usual length.
-        source: key of a reference.
         note: where the preset departs from the print, and why.
     """
 
@@ -35,6 +31,5 @@ class PublishedSize:
 @cache
 def published(group: str) -> tuple[PublishedSize, ...]:
     """Return the sizes of a data file: "gpt", "decoders" or "others"."""
-    folder = files("symbolic_cost.models").joinpath("sizes")
-    text = folder.joinpath(f"{group}.toml").read_text(encoding="utf-8")
-    return tuple(PublishedSize(name, **entry) for name, entry in tomllib.loads(text).items())
+    entries = package_data(f"models/sizes/{group}.toml").items()
+    return tuple(PublishedSize(name, **entry) for name, entry in entries)

@@ -1,7 +1,5 @@
 """Recurrent language models: embedding, recurrent layers, output head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Expr, Integer
@@ -30,11 +28,8 @@ class RNN:
         l: sequence length [tokens].
         e: width.
         V: vocabulary.
-        n_layers: recurrent layers.
-        cell: their kind.
         tied: whether the output head is the token table.
         dropout: whether what goes into a layer or the head is dropped out.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

@@ -1,7 +1,5 @@
 """What a model runs on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Expr, Integer

@@ -1,7 +1,5 @@
 """Sizes of decoders: symbols unless given, and the size of every axis."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
@@ -19,7 +17,6 @@ class Sizes:
     """Sizes of a decoder; the fields bear the glossary's names.
 
     Args:
-        n_layers: blocks.
         e: embedding width.
         f: width of the perceptron.
         h: attention heads.

@@ -4,8 +4,6 @@ Axes: r, l, t positions of the source, o, m, u of the target (residual, queries,
 the layers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from sympy import Expr
@@ -65,15 +63,12 @@ class T5:
         h: attention heads.
         q: head width.
         V: vocabulary.
-        n_layers: encoder blocks.
-        n_dec: decoder blocks.
         n_rel: buckets of relative positions.
         function: the activation function.
         gated: whether the perceptrons are.
         tied: whether the output head is the token table.
         dropout: whether anything is dropped out.
         cached: target tokens in the cache; None if the source is not encoded yet.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b

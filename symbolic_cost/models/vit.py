@@ -3,8 +3,6 @@
 Axes: as in the layers; z classes, w width of the pooler, one a single position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,16 +14,19 @@ from symbolic_cost.axes import axes, glossary
 from symbolic_cost.layers import attention, core, mlp, patch
 from symbolic_cost.layers.attention import Attention, Bias, Projection
 from symbolic_cost.layers.core import AttentionCore, Step
-from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import layer_norm
 from symbolic_cost.layers.patch import patch_embedding
 from symbolic_cost.layers.residual import Branch
-from symbolic_cost.models.bert import encoder
+from symbolic_cost.models.bert import (
+    classifier,
+    encoder,
+    encoder_block,
+    hidden_layer,
+    width_and_heads,
+)
 from symbolic_cost.models.decoder_config import ACTIVATIONS
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, pointwise
 from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
@@ -59,13 +60,9 @@ class ViT:
         e: embedding width.
         f: MLP width.
         h: attention heads.
-        n_classes: classes.
-        n_layers: transformer blocks.
         heads: what stands on the class token.
-        attention: its variant.
         dropout: whether embeddings and residual branches are dropped out.
         function: the activation function.
-        name: of the model.
     """
 
     b: Expr | int = symbols.b
@@ -115,11 +112,7 @@ class ViT:
 
     def block(self) -> tuple[Op, ...]:
         """Declare one block from x[b r e] to y[b r e]: y = x + dropout(layer(norm(x)))."""
-        branch = Branch(dropped=self.dropout)
-        return (
-            *branch.around("attention", self.attention.ops(), "x", "middle"),
-            *branch.around("mlp", MLP(self.function).ops(), "middle", "y"),
-        )
+        return encoder_block(Branch(dropped=self.dropout), self.attention, self.function)
 
 
 def _head(heads: Heads) -> tuple[Op, ...]:
@@ -129,18 +122,8 @@ def _head(heads: Heads) -> tuple[Op, ...]:
         view("first", "normed[b r e] -> first[b one e]"),
     )
     if heads is Heads.POOLER:
-        return (
-            *first,
-            einsum("pooler", "first[b one e], *w[e w] + *bias[w] -> hidden[b one w]"),
-            pointwise("activation", "hidden[b one w] -> pooled[b one w]", "tanh"),
-        )
-    return (
-        *first,
-        einsum("classes", "first[b one e], *w[e z] + *bias[z] -> logits[b one z]"),
-        cross_entropy(
-            "loss", "logits[b one z], !targets[b one]:index -> loss[b one]", row="z", single=False
-        ),
-    )
+        return (*first, *hidden_layer("pooler"))
+    return (*first, *classifier("classes", "first[b one e]", "targets"))
 
 
 def classes_of(fields: Fields) -> int:
@@ -156,13 +139,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width, heads = width_and_heads(fields)
     side, patch = fields.size("image_size", 224), fields.size("patch_size", 16)
-    fields.require(
-        holds=width % heads == 0,
-        problem=f"{heads} heads do not divide the width {width}",
-        name="num_attention_heads",
-    )
     fields.require(
         holds=side % patch == 0,
         problem=f"patches of {patch} do not divide an image of {side}",

@@ -17,11 +17,7 @@ from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.units import Unit
 
-_UNITS = {
-    Quantity.FLOP: Unit.FLOP,
-    Quantity.PARAMETER: Unit.ELEMENT,
-    Quantity.CACHED: Unit.ELEMENT,
-}
+_UNITS = {Quantity.FLOP: Unit.FLOP, Quantity.PARAMETER: Unit.ELEMENT, Quantity.CACHED: Unit.ELEMENT}
 _REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
@@ -33,7 +29,6 @@ class Book:
         part: ops and their repetition.
         counter: counts local work and bytes.
         placement: which axes are split.
-        conventions: what counts how.
         recompute: which regions backward runs again.
     """
 

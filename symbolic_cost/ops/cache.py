@@ -3,8 +3,6 @@
 A cache joins the new positions of a tensor to the kept ones, so it is a view to a longer axis.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -9,8 +9,6 @@ i is summed, o made, g (in all three) groups; p q are output positions, y x the 
 they are taken from, s t the kernel. A convolution that keeps its positions may write y x twice.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

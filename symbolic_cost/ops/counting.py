@@ -1,7 +1,5 @@
 """Work to FLOP and operands to bytes, for the local part of one rank under named conventions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from functools import singledispatchmethod
 
@@ -19,9 +17,7 @@ class Counter:
     """Counts what one rank does.
 
     Args:
-        sizes: global size by axis.
         placement: which axes are split.
-        conventions: what counts how.
         padded: axes that are padded to a multiple of the degree that splits them.
         means: axes whose size is a mean, which need not be whole.
     """

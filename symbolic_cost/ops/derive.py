@@ -1,7 +1,5 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

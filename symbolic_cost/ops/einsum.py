@@ -1,7 +1,5 @@
 """Contractions: the forward product and, over the same index space, every gradient product."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -186,9 +184,7 @@ def own_weights(name: str, pattern: Pattern) -> Pattern:
         return operand.renamed(f"{name}.{operand.tensor}") if own else operand
 
     return replace(
-        pattern,
-        inputs=tuple(map(owned, pattern.inputs)),
-        biases=tuple(map(owned, pattern.biases)),
+        pattern, inputs=tuple(map(owned, pattern.inputs)), biases=tuple(map(owned, pattern.biases))
     )
 
 

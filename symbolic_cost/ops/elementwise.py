@@ -3,8 +3,6 @@
 A kind says what its backward pass needs; the conventions say what it costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,6 +15,7 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.reading import package_data
 
 
 class Keeps(StrEnum):
@@ -37,19 +36,7 @@ class Keeps(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an elementwise function needs besides its FLOP.
-
-    Args:
-        keeps: what is saved for backward.
-        statistics: values saved per row.
-        forward_reductions: values per row that ranks sharing a row reduce in forward.
-        backward_reductions: the same in backward.
-        between: intermediate results of the result's shape that are saved besides.
-        moments: whether the statistics are moments, kept as values by some kernels.
-        scale: role of a copy of the first weight that is saved, if any.
-        precise: whether intermediate results are in single precision.
-        like: the kind that it is counted as, if not its own.
-    """
+    """What an elementwise function needs besides its FLOP; elementwise.toml explains the fields."""
 
     keeps: Keeps
     statistics: int = 0
@@ -62,100 +49,13 @@ class Kind:
     precise: bool = False
 
 
-_LAYER = Kind(Keeps.INPUTS, statistics=2, forward_reductions=2, backward_reductions=2, moments=True)
-_RMS = Kind(
-    Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1, like="rms_norm"
-)
-_RMS_SINGLE = replace(_RMS, keeps=Keeps.SINGLE_INPUTS, between=1)
+def _kind(record: Mapping[str, Any]) -> Kind:
+    scale = Role(record["scale"]) if "scale" in record else None
+    return Kind(**{**record, "keeps": Keeps(record["keeps"]), "scale": scale})
+
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "activation": Kind(Keeps.INPUTS),
-        "gelu": Kind(Keeps.INPUTS),
-        "gelu_tanh": Kind(Keeps.INPUTS),
-        # written out: half the input, the tanh, and one more
-        "gelu_new": Kind(Keeps.INPUTS, between=3, like="gelu_tanh"),
-        "silu": Kind(Keeps.INPUTS),
-        "relu": Kind(Keeps.OUTPUTS),
-        "tanh": Kind(Keeps.OUTPUTS),
-        "relu6": Kind(Keeps.INPUTS),
-        "leaky_relu": Kind(Keeps.INPUTS),
-        "prelu": Kind(Keeps.INPUTS),
-        "elu": Kind(Keeps.INPUTS),
-        "interpolate": Kind(Keeps.NOTHING),
-        "sigmoid": Kind(Keeps.OUTPUTS),
-        "softplus": Kind(Keeps.INPUTS),
-        "exp": Kind(Keeps.OUTPUTS),
-        "rnn_cell": Kind(Keeps.OUTPUTS),
-        "gru_cell": Kind(Keeps.INPUTS),
-        "lstm_cell": Kind(Keeps.INPUTS),
-        "add": Kind(Keeps.NOTHING),
-        "copy": Kind(Keeps.NOTHING),
-        "mul": Kind(Keeps.INPUTS),
-        "scale": Kind(Keeps.NOTHING),
-        "sum": Kind(Keeps.NOTHING),
-        "rotary": Kind(Keeps.NOTHING),
-        "angles": Kind(Keeps.OUTPUTS),
-        "choice": Kind(Keeps.INDICES),
-        # the expert and the place of every copy
-        "order": Kind(Keeps.OUTPUTS, between=1),
-        # the sum of a row
-        "ratio": Kind(Keeps.INPUTS, statistics=1),
-        "gathered_sum": Kind(Keeps.INPUTS, like="sum"),
-        "softcap": Kind(Keeps.OUTPUTS),
-        "dropout": Kind(Keeps.MASK),
-        # the factors themselves, in single precision
-        "dropout_noise": Kind(Keeps.SINGLE_OUTPUTS, like="dropout"),
-        # maximum and sum of exponentials | sum of y dy
-        "softmax": Kind(Keeps.OUTPUTS, forward_reductions=2, backward_reductions=1),
-        # mean and mean square | the two row sums of the gradient
-        "layer_norm": _LAYER,
-        "layer_norm_bare": _LAYER,
-        "group_norm": _LAYER,
-        "instance_norm": Kind(Keeps.INPUTS, statistics=2),
-        "rms_norm": Kind(Keeps.INPUTS, statistics=1, forward_reductions=1, backward_reductions=1),
-        # on a copy in single precision, normalised before it is cast back and scaled
-        "rms_norm_single": _RMS_SINGLE,
-        # all in single precision, scaled before it is cast back
-        "rms_norm_wide": _RMS,
-        "rms_norm_wide_single": replace(_RMS_SINGLE, precise=True),
-        # the same, scaled by one more than the weight
-        "rms_norm_shifted": _RMS,
-        "rms_norm_shifted_single": replace(_RMS_SINGLE, precise=True, scale=Role.SINGLE),
-        # on a copy in single precision
-        "layer_norm_bare_single": Kind(
-            Keeps.SINGLE_INPUTS,
-            statistics=2,
-            forward_reductions=2,
-            backward_reductions=2,
-            like="layer_norm_bare",
-        ),
-        # op by op: the input, the centred and the normalised one, and a copy of the scale
-        "layer_norm_written": replace(_LAYER, like="layer_norm"),
-        "layer_norm_written_single": Kind(
-            Keeps.SINGLE_INPUTS,
-            statistics=1,
-            forward_reductions=2,
-            backward_reductions=2,
-            between=2,
-            like="layer_norm",
-            scale=Role.CAST,
-            precise=True,
-        ),
-        "softmax_single": Kind(
-            Keeps.CAST_OUTPUTS, forward_reductions=2, backward_reductions=1, like="softmax"
-        ),
-        # each rank normalises over its own samples
-        "batch_norm": Kind(Keeps.INPUTS, statistics=2),
-        # maximum, sum of exponentials and the target's logit; backward is local
-        "cross_entropy": Kind(Keeps.SINGLE_OUTPUTS, forward_reductions=3),
-        "cross_entropy_targets": Kind(Keeps.TARGETS, forward_reductions=3, like="cross_entropy"),
-        # logits that are not copied to single precision
-        "cross_entropy_values": Kind(Keeps.LOGARITHMS, forward_reductions=3, like="cross_entropy"),
-        "cross_entropy_values_targets": Kind(
-            Keeps.LOGARITHMS_TARGETS, forward_reductions=3, like="cross_entropy"
-        ),
-    }
+    {name: _kind(record) for name, record in package_data("ops/elementwise.toml").items()}
 )
 """Every elementwise kind by name."""
 
@@ -165,7 +65,6 @@ class Elementwise(Op):
     """One kind of function on every element or row; see the functions below.
 
     Args:
-        function: its kind.
         row: axes along which it normalises, or along which it finds the largest.
         sums: axes over which its result is a sum.
         laid: axes of inputs whose elements the result holds under other axes: parts that are

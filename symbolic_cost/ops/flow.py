@@ -4,8 +4,6 @@ One pass forward finds the state of every tensor, one pass backward that of ever
 ask the same table (`moves`). A collective is booked on the op that produced what moves.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 
@@ -28,7 +26,6 @@ class Flow:
         kept_as: the operand that is stored when a tensor is saved, by the tensor's name; views
             without a move share it, and so do gathered copies where only the shard is kept.
         gathers: the collectives that make a saved tensor whole again, by the tensor's name.
-        book: where it writes.
         ops: those of the part.
         ran: whether it is done.
     """

@@ -4,8 +4,6 @@ What stays inside never touches memory. What the kernel saves, and what it recom
 backward, is part of its declaration.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -117,13 +117,10 @@ class Model:
     """Parts and the sizes of their axes.
 
     Args:
-        name: of the model.
         parts: in the order in which they run.
-        sizes: size by axis.
         padded: axes that are padded to a multiple of the degree that splits them (vocabulary).
         means: axes whose size is a mean, which need not be whole (tokens per expert).
         bindings: numbers of a preset, by symbol name.
-        source: key of a reference.
         family: what it is one of ("llama"); empty if nothing is known of it.
         axes: the glossary, which gives every axis its role; without one, placements by name are
             all that can be asked.

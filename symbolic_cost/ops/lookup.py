@@ -1,7 +1,5 @@
 """Embedding lookup: a contraction with a one-hot matrix that nobody multiplies out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from symbolic_cost.errors import PatternError

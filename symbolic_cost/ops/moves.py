@@ -10,8 +10,6 @@ forward state, so that all-gather and reduce-scatter, all-reduce and nothing, al
 all-to-all come out as each other's adjoints without being told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,7 +24,6 @@ class Move:
     """One collective on one tensor.
 
     Args:
-        kind: of the collective.
         meshes: mesh axes whose ranks take part.
         axis: axis gathered or scattered, empty for an all-reduce.
         elements: of the full message (of the local buffer for an all-to-all).

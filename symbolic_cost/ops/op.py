@@ -99,14 +99,7 @@ Work = Contraction | Correlation | Summation | Addition | RowWork
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One pass over memory.
-
-    Args:
-        phase: of the training step.
-        reads: operands read.
-        writes: operands written.
-        work: what is computed.
-    """
+    """One pass over memory."""
 
     phase: Phase
     reads: tuple[Operand, ...]

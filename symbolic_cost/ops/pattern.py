@@ -29,8 +29,6 @@ class Operand:
     """A tensor as one op sees it.
 
     Args:
-        tensor: its name.
-        axes: its axes, in order.
         role: what its elements hold.
         constant: no gradient flows into it.
         copies: how many tensors of this shape the name stands for (two saved statistics).

@@ -6,8 +6,6 @@ The rule that everything follows from: an op over an index space of which a mesh
 a makes results with a that are Shard(a) and results without a, summed over it, that are Partial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

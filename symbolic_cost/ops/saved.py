@@ -1,7 +1,5 @@
 """Saved activations: what each op keeps for backward, by tensor, less what is recomputed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.ledger import Phase, Quantity

@@ -3,8 +3,6 @@
 Both run along positions one after the other, so no mesh axis may split these.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ op it says what it reads, writes and computes; what that costs on a rank follows
 For example Adam on *w[e f], its states in shards over 8 dp ranks, reads 1/8 of e f gradients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,7 +19,6 @@ class Held:
     """A tensor that belongs to a weight.
 
     Args:
-        tensor: its name.
         size: of all that the ranks with the same shards hold together [byte].
     """
 
@@ -34,12 +31,7 @@ class Update:
     """An op over one weight and what belongs to it.
 
     Args:
-        name: of the op.
-        reads: tensors read.
-        writes: tensors written.
         flop: of the whole weight [FLOP].
-        units: that compute it.
-        source: key of a reference.
     """
 
     name: str

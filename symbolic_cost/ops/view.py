@@ -4,8 +4,6 @@ A view computes nothing, but where an axis and the axis in its place are split d
 elements move: that is where sequence, context and expert parallelism communicate.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

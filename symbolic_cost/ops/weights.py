@@ -1,7 +1,5 @@
 """Weights: their bytes, the sums of their gradients over ranks, and the gathering of shards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

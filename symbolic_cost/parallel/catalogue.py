@@ -17,8 +17,6 @@ For example, to split the head width, which leaves scores to be summed over rank
 matrices or scans positions and is not divided makes the strategy refuse the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -44,7 +42,6 @@ class Entry:
     """One strategy.
 
     Args:
-        meaning: one line.
         meshes: its mesh axes, each with the symbol of its degree.
         places: roles of the axes that each mesh axis splits.
         inmost: places where its mesh axes split inside of the blocks that others make.
@@ -52,12 +49,10 @@ class Entry:
         stored: mesh axes whose ranks keep shards of weights, gradients and states.
         needs: strategies that must be there as well.
         excludes: strategies that cannot be there as well.
-        because: why not.
         requires: places of which the model must have an axis.
         lacks: places of which the model must have none, by the reason.
         rewrite: gives ops axes of their own.
         step: turns a collective into steps.
-        source: key of a reference.
     """
 
     meaning: str
@@ -201,10 +196,7 @@ STRATEGIES: dict[str, Entry] = {
         leaves=(BATCH_FREE,),
         needs=("dp",),
     ),
-    "pp": Entry(
-        meaning="pipeline: blocks in stages",
-        meshes={"pp": symbols.pp},
-    ),
+    "pp": Entry(meaning="pipeline: blocks in stages", meshes={"pp": symbols.pp}),
 }
 """Every strategy by its name, in the order of the mesh: tensor, context, data, pipeline."""
 

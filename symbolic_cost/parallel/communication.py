@@ -1,7 +1,5 @@
 """Communication of one step: collectives by group with counts, messages and bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Mul
@@ -22,14 +20,9 @@ class Traffic:
 
     Args:
         path: of the op that what moves belongs to.
-        phase: when it moves.
-        tensor: what moves.
-        kind: which collective.
         meshes: mesh axes of the group, innermost first.
         axis: axis of the tensor that is gathered or scattered.
-        ranks: of the group.
         message: of one collective [byte].
-        calls: per step.
         sent: by one rank in one step, as the conventions charge it [byte].
     """
 

@@ -14,8 +14,6 @@ exempt (sp splits them); an LSTM's cell has batch, positions and features that r
 that tp could split: every rank would run all of it, and tp is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -33,8 +31,6 @@ class Exempt:
     """Work that the ranks of a mesh axis repeat on purpose.
 
     Args:
-        name: of the work.
-        meaning: one line.
         test: whether an op with these axes is such work.
     """
 
@@ -65,15 +61,9 @@ RESIDUAL = Exempt(
     _has(At(Role.TOKEN, ("residual", "patch"))),
 )
 LATENTS = Exempt(
-    "latents",
-    "projections to a narrow width, which every rank needs whole",
-    _has(At(Role.LATENT)),
+    "latents", "projections to a narrow width, which every rank needs whole", _has(At(Role.LATENT))
 )
-POOLED = Exempt(
-    "pooled",
-    "heads on one position of a sequence",
-    _pooled,
-)
+POOLED = Exempt("pooled", "heads on one position of a sequence", _pooled)
 BATCH_FREE = Exempt(
     "shared by sequences",
     "what is computed once for all sequences: tables of positions and distances",
@@ -101,9 +91,6 @@ class Repeated:
     """Work that all ranks of a mesh axis do alike.
 
     Args:
-        path: of the op.
-        mesh: the mesh axis.
-        reason: what exempts it.
         work: all of the op's, or what is left of it where its products are divided.
     """
 

@@ -1,7 +1,5 @@
 """Rank groups: which ranks of an ordered mesh take part in a collective, and on which nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -4,8 +4,6 @@ The middle stages are alike; the first and the last, which hold the embedding an
 may hold fewer. For example 126 blocks on 16 stages with ends lighter by one: 7, 14 times 8, 7.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +23,6 @@ class Layout:
     """One layout.
 
     Args:
-        name: of the layout.
-        meaning: one line.
-        source: key of a reference.
         rule: see `Fewer`; slots are the stages times their chunks.
     """
 

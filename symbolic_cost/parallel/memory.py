@@ -59,10 +59,7 @@ class Training:
     """How a model is trained, as far as memory is concerned.
 
     Args:
-        precision: bytes per element.
-        optimizer: its moments.
         recompute: what backward computes again.
-        schedule: of the pipeline.
         microbatches: of one step and pipeline.
         offload: quantities kept in the memory of the host.
         chunks: model chunks per stage, for schedules that leave it open.

@@ -1,7 +1,5 @@
 """The microbatch of one rank, and that of all ranks that split sequences."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Mul

@@ -3,8 +3,6 @@
 Source: deepseek-2024, section 3.2.1.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 from symbolic_cost.parallel.orders import Orders, Pass, Slot, Task

@@ -6,8 +6,6 @@ and early forward passes fill what it leaves free, as far as the kept activation
 Source: qi-2024, section 6.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field

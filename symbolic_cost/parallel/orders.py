@@ -4,8 +4,6 @@ A microbatch passes a chain of places (stage, chunk). A stage runs slots one aft
 slot is one task, or two that overlap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum

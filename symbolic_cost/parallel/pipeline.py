@@ -1,7 +1,5 @@
 """A pipeline: schedule, chunks, microbatches and layout, and the numbers that it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,11 +20,8 @@ class Pipeline:
     """How stages work together.
 
     Args:
-        name: of the schedule.
-        microbatches: of one step.
         chunks: model chunks per stage, for schedules that leave it open; one chunk of
             "interleaved" is 1f1b.
-        layout: of the blocks.
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
@@ -65,13 +60,7 @@ class Pipeline:
         )
 
     def conditions(self, blocks: Expr, stages: Expr, path: str) -> tuple[Condition, ...]:
-        """Return what the numbers must meet.
-
-        Args:
-            blocks: of the model.
-            stages: of the pipeline.
-            path: of the blocks.
-        """
+        """Return what the numbers must meet."""
         if stages == 1:
             return ()
         of_layout = self.layout.conditions(blocks, stages, self.chunks_of_a_stage, path)

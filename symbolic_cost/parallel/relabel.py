@@ -4,8 +4,6 @@ What an algorithm gathers, scatters or exchanges before an op follows from the n
 is whole inside an op gets a name of its own, of the same size, which no mesh axis splits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Strategies that give some ops axes of their own; see `relabel`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -37,8 +35,7 @@ def keep_key_shards(model: Model) -> Model:
     """Save shards of the keys and values that come round, and no copies (ring attention)."""
     parts = tuple(
         replace(
-            part,
-            ops=tuple(_in_shards(op, model.axes) for op in _uncopied(part.ops, model.axes)),
+            part, ops=tuple(_in_shards(op, model.axes) for op in _uncopied(part.ops, model.axes))
         )
         for part in model.parts
     )

@@ -1,7 +1,5 @@
 """What a weight has beside its gradient, in shards where ZeRO says so, and what updates it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,8 +33,6 @@ class States:
     Args:
         model: the parts that the rank holds.
         placement: which axes are split, and what is kept in shards.
-        conventions: sizes of weights.
-        precision: bytes of the states.
         optimizer: its moments and what it computes.
         mesh: ranks by mesh axis, the stages of a pipeline among them, innermost first.
     """

@@ -1,7 +1,5 @@
 """Pipeline stages: the parts of a model that one rank holds, and what it sends to neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What training keeps per parameter: precision policies and optimizers, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -9,22 +7,12 @@ from sympy import Expr, Integer, Rational
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import looked_up
+from symbolic_cost.reading import package_data
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Bytes per element of everything that training keeps.
-
-    Args:
-        name: of the policy.
-        meaning: one line.
-        source: key of a reference.
-        value: of activations.
-        weight: of weights, casts for computation included.
-        gradient: of gradients as they are accumulated and reduced.
-        master: of the copy that the optimizer updates; zero where it updates the weights.
-        moment: of one moment of the optimizer.
-    """
+    """Bytes per element of everything that training keeps; states.toml explains the fields."""
 
     name: str
     meaning: str
@@ -47,57 +35,17 @@ class Precision:
         return replace(conventions, name=name, sizes=sizes)
 
 
-_PRECISIONS = (
-    Precision("fp32", "single precision throughout", "definition", 4, 4, 4, 0, 4),
-    Precision("bf16", "16 bits throughout, no master copy", "definition", 2, 2, 2, 0, 2),
-    Precision(
-        "fp16-mixed", "16-bit gradients, single-precision states", "rajbhandari-2019", 2, 2, 2, 4, 4
-    ),
-    Precision(
-        "bf16-mixed", "single-precision gradients and states", "megatron-report", 2, 2, 4, 4, 4
-    ),
-    Precision(
-        "fp8-hybrid",
-        "bf16-mixed with 8-bit copies of the weights, as they are and transposed",
-        "transformer-engine",
-        2,
-        4,
-        4,
-        4,
-        4,
-    ),
-    Precision(
-        "fp8-deepseek",
-        "8-bit weights, single-precision gradients and master copy, bf16 moments",
-        "deepseek-2024",
-        2,
-        1,
-        4,
-        4,
-        2,
-    ),
-)
+_DATA = package_data("parallel/states.toml")
 
-PRECISIONS: Mapping[str, Precision] = {policy.name: policy for policy in _PRECISIONS}
+PRECISIONS: Mapping[str, Precision] = {
+    name: Precision(name, **record) for name, record in _DATA["precisions"].items()
+}
 """Every precision policy by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """Moments that an optimizer keeps.
-
-    Args:
-        name: of the optimizer.
-        meaning: one line.
-        source: key of a reference.
-        moments: per parameter.
-        matrix: per parameter of a hidden matrix.
-        factored: of a matrix only sums of its rows and columns are kept.
-        moment: bytes of one moment, scales of blocks included; as the precision says unless given.
-        flop: per parameter and step, from its formula with every operation one FLOP, square root
-            and division as well.
-        products: steps that orthogonalise a hidden matrix, three matrix products each.
-    """
+    """Moments that an optimizer keeps; states.toml explains the fields."""
 
     name: str
     meaning: str
@@ -105,39 +53,19 @@ class Optimizer:
     moments: int
     matrix: int
     factored: bool = False
-    moment: Expr | None = None
+    block: int = 0
     flop: int = 0
     products: int = 0
 
+    @property
+    def moment(self) -> Expr | None:
+        """Bytes of one moment, scales of blocks included; as the precision says if None."""
+        return 1 + Rational(4, self.block) if self.block else None
 
-_BLOCK = 2048  # elements of a quantised moment that share a single-precision scale
 
-_OPTIMIZERS = (
-    Optimizer("sgd", "no state", "definition", 0, 0, flop=2),
-    Optimizer("momentum", "one moment", "definition", 1, 1, flop=4),
-    Optimizer("adam", "mean and mean square", "kingma-2014", 2, 2, flop=14),
-    Optimizer("adafactor", "mean square, factored", "shazeer-2018", 1, 1, factored=True, flop=9),
-    Optimizer(
-        "adam-8bit",
-        f"8-bit moments with a scale per {_BLOCK}",
-        "dettmers-2021",
-        2,
-        2,
-        moment=1 + Rational(4, _BLOCK),
-        flop=18,
-    ),
-    Optimizer(
-        "muon",
-        "orthogonalised momentum for hidden matrices, Adam for the rest",
-        "jordan-2024",
-        2,
-        1,
-        flop=14,
-        products=5,
-    ),
-)
-
-OPTIMIZERS: Mapping[str, Optimizer] = {entry.name: entry for entry in _OPTIMIZERS}
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    name: Optimizer(name, **record) for name, record in _DATA["optimizers"].items()
+}
 """Every optimizer by name."""
 
 

@@ -1,7 +1,5 @@
 """Algorithms that move data in steps: what one collective is made of, and its buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -90,11 +88,7 @@ def apart(
     if row.quantity is not Quantity.COMMUNICATION:  # the additions of both
         return (row,)
     return tuple(
-        replace(
-            row,
-            collective=each,
-            expr=conventions.charge(each.kind, each.message, each.ranks),
-        )
+        replace(row, collective=each, expr=conventions.charge(each.kind, each.message, each.ranks))
         for each in (among, others)
     )
 

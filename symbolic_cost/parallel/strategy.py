@@ -142,11 +142,7 @@ class Strategy:
         return self.mesh.get(mesh, Integer(1))
 
     def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
-        """Return the same strategy with a number for every degree whose symbol has one.
-
-        Args:
-            numbers: by symbol name.
-        """
+        """Return the same strategy with a number for every degree whose symbol has one."""
         degrees = {
             name: tuple(
                 exact(numbers.get(symbol.name, degree)) if degree == symbol else degree

@@ -8,8 +8,6 @@ that are left beside ep are one. A degree without a number is taken for two or m
 pipeline for three or more; `Structure.assumptions` says so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,11 +25,7 @@ _ENDS = 2
 
 @dataclass(frozen=True)
 class Structure:
-    """The class of each degree of a strategy.
-
-    Args:
-        strategy: degrees as numbers or symbols.
-    """
+    """The class of each degree of a strategy."""
 
     strategy: Strategy
 

@@ -1,7 +1,5 @@
 """The costs of one rank under a strategy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """When every stage of a pipeline runs what: the data of a drawing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +16,6 @@ class Event:
 
     Args:
         stage: from 0.
-        task: what runs.
         start: when it begins, in the unit of the given times.
         end: when it is done.
     """

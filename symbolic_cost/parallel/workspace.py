@@ -1,7 +1,5 @@
 """Workspace: what is there for a while, so that the most of it counts and not the sum."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sympy import Add, Expr, Integer, expand

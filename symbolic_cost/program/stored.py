@@ -134,12 +134,31 @@ def kept(about: object, make: Callable[[], Program]) -> Program:
             library's own version is added.
         make: the program.
     """
-    key = blake2b(f"{FORMAT}\n{fingerprint()}\n{about!r}".encode(), digest_size=16).hexdigest()
+    key = _key(about)
     found = read_bytes(f"{key}.json")
     if found is not None:
         with suppress(InputError, ValueError):
             text, tape = found.decode().split("\n")
             return replace(read(text), recorded_tape=_tape(json.loads(tape)))
+    return _made(key, make)
+
+
+def kept_tape(about: object, make: Callable[[], Program]) -> Tape:
+    """Return the tape of a program that is `kept`; its nodes are not read."""
+    key = _key(about)
+    found = read_bytes(f"{key}.json")
+    if found is not None:
+        with suppress(InputError, ValueError):
+            return _tape(json.loads(found[found.index(b"\n") :]))
+    return _made(key, make).tape
+
+
+def _key(about: object) -> str:
+    text = f"{FORMAT}\n{fingerprint()}\n{about!r}"
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _made(key: str, make: Callable[[], Program]) -> Program:
     program = make()
     body = f"{written(program)}\n{json.dumps(_plain_tape(program.tape))}"
     write_bytes(f"{key}.json", body.encode())

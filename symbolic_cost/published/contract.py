@@ -1,7 +1,5 @@
 """What every published module offers, and the comparison with what was printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,24 +13,14 @@ from sympy import Expr
 from symbolic_cost.errors import UnknownNameError, unknown
 
 MODULES = {
-    "transformer-tables": "transformer_tables",
-    "korthikanti-2022": "korthikanti_2022",
-    "narayanan-2021": "narayanan_2021",
-    "megatron-report": "megatron_report",
-    "ulysses-prefill": "ulysses_prefill",
-    "ulysses-prefill-later": "ulysses_prefill:later",
-    "ulysses-prefill-earlier": "ulysses_prefill:earlier",
-    "module-profile": "module_profile",
-    "gpipe-2019": "gpipe_2019",
-    "zero-2019": "zero_2019",
-    "ring-2023": "ring_2023",
-    "ulysses-2023": "ulysses_2023",
-    "zero-bubble-2024": "zero_bubble_2024",
-    "llama3-2024": "llama3_2024",
-    "lstm-roofline": "lstm_roofline",
-    "vtrain-2024": "vtrain_2024",
-    "nersc-2024": "nersc_2024",
-}
+    name: name.replace("-", "_")
+    for name in (
+        *("transformer-tables", "korthikanti-2022", "narayanan-2021", "megatron-report"),
+        *("ulysses-prefill", "ulysses-prefill-later", "ulysses-prefill-earlier", "module-profile"),
+        *("gpipe-2019", "zero-2019", "ring-2023", "ulysses-2023", "zero-bubble-2024"),
+        *("llama3-2024", "lstm-roofline", "vtrain-2024", "nersc-2024"),
+    )
+} | {f"ulysses-prefill-{log}": f"ulysses_prefill:{log}" for log in ("later", "earlier")}
 """Module by the name of the publication; "module:name" is one of several in it."""
 
 

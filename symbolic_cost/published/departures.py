@@ -1,7 +1,5 @@
 """Departures of a publication: named changes of derived rows, declared where their rule stands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +15,6 @@ class Departure:
     """One departure.
 
     Args:
-        name: of the departure.
         meaning: what the publication does instead.
         where: it does: names of strategies or variants.
         change: of a derived row, given how the model runs.
@@ -33,11 +30,7 @@ class Departures(list[Departure]):
     """Departures in the order in which they apply."""
 
     def of(self, *where: str) -> Callable[[Change], Change]:
-        """Declare a departure: its rule's name and docstring are its name and meaning.
-
-        Args:
-            where: the publication departs so.
-        """
+        """Declare a departure: its rule's name and docstring are its name and meaning."""
 
         def declared(change: Change) -> Change:
             name = change.__name__.strip("_").replace("_", " ")

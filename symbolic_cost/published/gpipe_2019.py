@@ -5,8 +5,6 @@ The paper prints measured speed-ups alone, which no bound gives: they are listed
 Source: huang-2019, section 2 and Table 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -31,12 +29,7 @@ _NOTES = {
 
 
 class Run(Inputs):
-    """One pipeline.
-
-    Attributes:
-        K: partitions (stages).
-        M: microbatches.
-    """
+    """One pipeline: K partitions (stages), M microbatches."""
 
     K: Count
     M: Count
@@ -53,14 +46,8 @@ def speedup() -> Expr:
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     """Compute the bound on the speed-up [1].
 
-    Args:
-        inputs: K, M.
-
     Returns:
         "speedup_bound".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     bound = speedup().xreplace(Run.accepted(inputs).bound("pp=K M"))
     return {"speedup_bound": float(value(bound))}

@@ -63,9 +63,6 @@ class Inputs(BaseModel):
 
         They are taken for the paper's if e, which every one of ours has, is missing and one of its
         own names is there.
-
-        Args:
-            given: inputs by name.
         """
         own = cls.NAMES.keys() - cls.model_fields.keys()
         if "e" in given or not own & given.keys():

@@ -1,7 +1,5 @@
 """What can be reproduced."""
 
-from __future__ import annotations
-
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.published.contract import MODULES, publication
 

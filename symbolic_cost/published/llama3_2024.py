@@ -3,8 +3,6 @@
 Source: grattafiori-2024, Table 4 (the first version of the text misprints a degree).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -12,36 +10,20 @@ from typing import Any
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_rows
+from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import exact
 from symbolic_cost.units import IEC
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "tp": 8,
-    "cp": 1,
-    "pp": 16,
-    "dp": 64,
-    "seq": 8192,
-    "batch_per_dp": 32,
-    "tflops_per_gpu": 430,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["llama3_2024"]
 """First row of Table 4."""
 
 _MEASURED = "the reported TFLOP/s are rounded, so their percentage may differ by one"
 
 
 class Run(Inputs):
-    """One training phase.
+    """One training phase: degrees, sequence length [tokens], sequences per data-parallel group.
 
-    Attributes:
-        tp: tensor-parallel degree.
-        cp: context-parallel degree.
-        pp: pipeline stages.
-        dp: data-parallel degree.
-        seq: sequence length [tokens].
-        batch_per_dp: sequences per data-parallel group.
-        tflops_per_gpu: achieved rate [TFLOP/s].
-        peak_tflops: dense bf16 rate of the GPU, an H100 unless given [TFLOP/s].
+    Rates are the achieved one, and the dense bf16 one of the GPU, an H100 unless given [TFLOP/s].
     """
 
     tp: Count
@@ -62,9 +44,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, int | float]:
 
     Returns:
         "gpus", "tokens_per_batch", "bf16_mfu_percent".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     mesh = Strategy({name: (getattr(run, name),) for name in ("tp", "cp", "dp", "pp")})

@@ -1,21 +1,15 @@
-"""Printed tables of the publications, and numbers in them that are not recomputed."""
+"""Data of the publications: printed tables, texts and layouts in files of the package."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from symbolic_cost.published.contract import Comparison
+from symbolic_cost.reading import package_data
 
 
-@cache
 def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Read data/NAME.json."""
-    data = files("symbolic_cost.published").joinpath("data", f"{name}.json")
-    return json.loads(data.read_text(encoding="utf-8"))
+    """Read published/data/NAME, a JSON file unless the name has another suffix."""
+    return package_data(f"published/data/{name}" if "." in name else f"published/data/{name}.json")
 
 
 def printed_rows(name: str) -> Iterator[dict[str, str]]:

@@ -6,8 +6,6 @@ while the next block arrives.
 Source: liu-2023, section 3 and Tables 1 and 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -39,13 +37,7 @@ _INFINIBAND = "A100 InfiniBand"
 
 
 class Host(Inputs):
-    """One host.
-
-    Attributes:
-        tflops: peak rate [TFLOP/s].
-        bw_gb_s: bandwidth of the link to the next rank [GB/s].
-        hbm_gb: memory, which enters no length [GB].
-    """
+    """One host: peak rate [TFLOP/s], link to the next rank [GB/s]; memory enters no length."""
 
     tflops: Rate
     bw_gb_s: Rate
@@ -70,14 +62,7 @@ def minimal_block() -> Expr:
 
 
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
-    """Compute the least block and the least sequence per rank [1000 tokens].
-
-    Args:
-        inputs: tflops, bw_gb_s.
-
-    Raises:
-        InputError: every problem of the inputs.
-    """
+    """Compute the least block and the least sequence per rank [1000 tokens]."""
     return {name: float(length) for name, length in _lengths(inputs).items()}
 
 

@@ -1,16 +1,16 @@
 """Comparison of a printed number with one computed from other printed, hence rounded, numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
+from symbolic_cost.symbols import exact
 
 
 def interval(printed: str) -> tuple[Fraction, Fraction]:
@@ -54,12 +54,6 @@ def compared_within(
 
     They match if the numbers that round to what is published and the numbers that the rule gives
     for inputs inside their rounding have one in common. The rule is monotone in every input.
-
-    Args:
-        key: place in the publication.
-        published: the number as printed.
-        rule: gives the number.
-        given: inputs of the rule as printed.
     """
     low, high = interval(published)
     reached = [rule(*ends) for ends in product(*map(interval, given))]
@@ -69,3 +63,31 @@ def compared_within(
     return Comparison(
         key, published, computed, match, inside if match and computed != published else ""
     )
+
+
+class Cell(NamedTuple):
+    """One printed number and its rule.
+
+    Args:
+        key: place in the publication.
+        printed: the number as printed.
+        expr: the rule, with numbers for symbols but for the one of a printed input.
+        given: the printed input that it rests on, if any.
+        symbol: of that input, over its unit.
+    """
+
+    key: str
+    name: str
+    printed: str
+    expr: Expr
+    given: tuple[str, ...] = ()
+    symbol: Expr = Integer(1)
+
+    def compared(self) -> Comparison:
+        """Compare the number with its rule inside the rounding of the printed input."""
+        unit, name = self.symbol.as_coeff_Mul()
+
+        def rule(*given: Fraction) -> Fraction | int:
+            return value(self.expr.xreplace({name: exact(given[0]) / unit} if given else {}))
+
+        return compared_within(self.key, self.printed, rule, self.given)

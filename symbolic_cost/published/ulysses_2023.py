@@ -5,8 +5,6 @@ Attention is declared with key/value heads; the all-to-alls follow from its plac
 Source: jacobs-2023, section 3.2; the log of pycomm-prefill for bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -34,16 +32,7 @@ PUBLISHED_INPUTS: Mapping[str, Any] = {"l": 60000, "e": 16384, "h": 128, "s1": 1
 
 
 class Run(Inputs):
-    """One attention layer.
-
-    Attributes:
-        l: sequence length [tokens].
-        e: embedding width.
-        h: heads.
-        s1: sequence-parallel degree.
-        k: key/value heads; h unless given.
-        beta: size of one element [byte].
-    """
+    """One attention: width e, heads h, key/value heads k (h unless given), beta bytes."""
 
     l: Count
     e: Count
@@ -63,10 +52,13 @@ class Run(Inputs):
         ]
 
 
-@cache
-def _exchanges() -> CostTable:
-    """Derive one attention; axes r tokens and k, n heads whole, l, t tokens and g heads used."""
-    grouped = {"r": l, "l": l, "t": l, "e": e, "k": k, "g": k, "n": h / k, "d": e / h}
+EXCHANGE = Placement({"sp": s1}, {"r": ("sp",), "g": ("sp",)})
+"""Tokens in shards between the exchanges of an attention, heads inside."""
+
+
+def exchanged_attention() -> Model:
+    """Declare one attention; axes r tokens and k, n heads whole, l, t tokens and g heads used."""
+    sizes = {"r": l, "l": l, "t": l, "e": e, "k": k, "g": k, "n": h / k, "d": e / h}
     ops = (
         einsum("q", "x[r e], *w[e k n d] -> q[k n r d]"),
         einsum("k", "x[r e], *w[e k d] -> k[k r d]"),
@@ -75,13 +67,16 @@ def _exchanges() -> CostTable:
         view("exchange_k", "k[k r d] -> keys[g t d]"),
         view("exchange_v", "v[k r d] -> values[g t d]"),
         einsum("scores", "queries[g n l d], keys[g t d] -> scores[g n l t]"),
-        einsum("attend", "scores[g n l t], values[g t d] -> context[g n l d]"),
+        einsum("context", "scores[g n l t], values[g t d] -> context[g n l d]"),
         view("exchange_context", "context[g n l d] -> shards[k n r d]"),
-        einsum("out", "shards[k n r d], *w[k n d e] -> y[r e]"),
+        einsum("output", "shards[k n r d], *w[k n d e] -> y[r e]"),
     )
-    model = Model("ulysses", (Part("attention", ops),), grouped, source="jacobs-2023")
-    placement = Placement({"sp": s1}, {"r": ("sp",), "g": ("sp",)})
-    return cost(model, MODEL_FLOP, placement)
+    return Model("ulysses", (Part("attention", ops),), sizes, source="jacobs-2023")
+
+
+@cache
+def _exchanges() -> CostTable:
+    return cost(exchanged_attention(), MODEL_FLOP, EXCHANGE)
 
 
 @cache
@@ -121,9 +116,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
     Returns:
         "aggregate_qkv", "aggregate_out", "per_link", "megatron_per_link" [element];
         "buffer_bytes" of one all-to-all of q and "sent_bytes" of all four [byte].
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     numbers = {k: Integer(run.h)} | run.bound("l e h s1 k")

@@ -8,8 +8,6 @@ published beside it (see `systems.calibration`), and `reports/accuracy` says how
 Source: vtrain-2024, tables of measured step times; full recomputation, 1F1B, fp16, f = 4 e.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -19,22 +17,12 @@ from sympy import Integer
 
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.runs import Run, rates, step_seconds
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "gpus": 512,
-    "global_batch": 1536,
-    "micro_batch": 2,
-    "e": 12288,
-    "h": 96,
-    "n_layers": 96,
-    "l": 2048,
-    "tp": 8,
-    "dp": 4,
-    "pp": 16,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["vtrain_2024"]
 """A run of 175 billion parameters."""
 
 VOCABULARY = 50257
@@ -43,21 +31,7 @@ NODE_BANDWIDTH = Integer(100 * 10**9)
 
 
 class Measurement(Inputs):
-    """One run.
-
-    Attributes:
-        gpus: ranks.
-        global_batch: of a step [sequences].
-        micro_batch: of one rank [sequences].
-        e: embedding width.
-        h: attention heads.
-        n_layers: blocks.
-        l: sequence length [tokens].
-        tp: tensor-parallel degree.
-        dp: data-parallel degree.
-        pp: pipeline-parallel degree.
-        V: vocabulary before it is padded.
-    """
+    """One run: ranks, batches [sequences], sizes and degrees; V before it is padded."""
 
     gpus: Count
     global_batch: Count
@@ -102,9 +76,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, float]:
 
     Returns:
         "iteration_time_ms".
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Measurement.accepted(inputs).run()
     (seconds,) = step_seconds([run], rates(cluster()))

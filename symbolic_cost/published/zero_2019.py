@@ -6,8 +6,6 @@ volumes from the collectives that the levels bring.
 Source: rajbhandari-2019, sections 3, 5, 7 and Tables 1 and 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -52,14 +50,10 @@ _MODEL = Model(
 
 
 class Run(Inputs):
-    """One model on data-parallel devices.
+    """One model of psi parameters on data-parallel devices.
 
-    Attributes:
-        psi: parameters.
-        nd: data-parallel degree.
-        K: bytes of optimizer states per parameter.
-        device_gb: memory of one device [GB].
-        mp: model-parallel degree.
+    Adam keeps K bytes of states per parameter; a device has device_gb of memory [GB]; mp is the
+    model-parallel degree.
     """
 
     psi: Rate
@@ -71,11 +65,7 @@ class Run(Inputs):
 
 @cache
 def bytes_per_parameter(name: str) -> tuple[Expr, Expr]:
-    """Return bytes per parameter of weights with gradients, and of Adam's states, in dp [byte].
-
-    Args:
-        name: a key of LEVELS.
-    """
+    """Return bytes per parameter of weights with gradients, and of Adam's states, in dp [byte]."""
     strategy = parse_strategy(f"dp,zero={LEVELS[name]}")
     table = memory_table(_MODEL, strategy, MODEL_FLOP, Training(precision="fp16-mixed"))
     held = {quantity: table.total(quantity) / _parameters() for quantity in STATES}
@@ -101,9 +91,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     Returns:
         "baseline", "P_os", "P_os+g", "P_os+g+p": model states per device [GB]; below
         "max_params_billion" the largest model; below "volume_elements" what a process sends.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     psi = _fraction(exact(run.psi))

@@ -7,8 +7,6 @@ does not print.
 Source: qi-2024, Tables 5 and 9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -21,17 +19,10 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
-from symbolic_cost.published.printed import not_recomputed, printed_rows
+from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import T_B, T_F, T_W, M, alpha, pp
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "p": 8,
-    "m": 24,
-    "T_F": 18.522,
-    "T_B": 18.086,
-    "T_W": 9.337,
-    "T_comm": 0.601,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["zero_bubble_2024"]
 """First row of Table 9 (1.5B parameters); times in ms."""
 
 WAITS: Mapping[str, Expr] = {
@@ -56,15 +47,10 @@ _REASONS = {
 
 
 class Run(Inputs):
-    """One pipeline.
+    """One pipeline of p stages and m microbatches.
 
-    Attributes:
-        p: stages.
-        m: microbatches.
-        T_F: forward pass of a microbatch on a stage [any unit of time].
-        T_B: its input gradients.
-        T_W: its weight gradients.
-        T_comm: latency of one message.
+    Times of forward, input gradients and weight gradients of a microbatch on a stage, and latency
+    of one message, in any unit.
     """
 
     p: Count
@@ -90,14 +76,7 @@ def bubble_rate(name: str) -> Expr:
 
 
 def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
-    """Compute the bubble rates of every schedule that has a closed form [1].
-
-    Args:
-        inputs: p, m, T_F, T_B, T_W, T_comm.
-
-    Raises:
-        InputError: every problem of the inputs.
-    """
+    """Compute the bubble rates of every schedule that has a closed form [1]."""
     return {column: float(rate) for column, rate in _rates(inputs).items()}
 
 

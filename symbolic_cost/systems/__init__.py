@@ -4,8 +4,6 @@
 `systems.calibrate(...)` fits efficiencies to measured runs. All are loaded when first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -5,8 +5,6 @@ products that reach half of theirs, latencies of links, and how fast the host is
 has a number of its own.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,11 +65,8 @@ class Errors:
     """Relative errors of predictions, as shares.
 
     Args:
-        runs: how many.
         mean: absolute error in the mean.
         median: absolute error of the run in the middle.
-        bias: error in the mean.
-        largest: absolute error.
     """
 
     runs: int

@@ -1,7 +1,5 @@
 """What happens once per step: sums of gradients, clipping, optimizer, gathers of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sympy import Add, Expr, Integer, Mul
@@ -21,12 +19,7 @@ ENDS = ("gradients", "clipping", "optimizer", "weights")
 
 
 class StepEnds:
-    """Writes what happens once per step.
-
-    Args:
-        given: what the step rests on.
-        to: where the definitions go.
-    """
+    """Writes what happens once per step."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
         self.given, self.to = given, to

@@ -3,8 +3,6 @@
 Every number carries its source and what it includes; records are TOML files, see `records`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
@@ -21,7 +19,6 @@ class Figure:
     """One number of a machine.
 
     Args:
-        value: in base units.
         source: key of one of the machine's sources, or of a reference.
         includes: what it stands for ("dense", "one direction", "an assumption").
     """
@@ -40,7 +37,6 @@ class Cache:
     """One level of memory inside the device.
 
     Args:
-        name: of the level.
         capacity: of the device [byte].
         bandwidth: of the device [byte/s]; None where it is not published.
     """
@@ -55,7 +51,6 @@ class MachineLink:
     """One kind of link.
 
     Args:
-        name: of the link.
         bandwidth: of one rank, one direction [byte/s].
         latency: of one step [s].
         ranks: that it joins to one domain; None where it joins all.
@@ -104,8 +99,6 @@ class Machine:
     """One machine.
 
     Args:
-        name: of the machine.
-        meaning: one line.
         sources: title and place by key.
         matrix: dense peak rate of the matrix units by precision [FLOP/s].
         vector: peak rate of the vector units by precision [FLOP/s].
@@ -114,7 +107,6 @@ class Machine:
         usable: what a program gets of it [byte].
         links: innermost first; the last joins all.
         latency: of the memory [s].
-        caches: outermost first.
         efficiencies: what is reached of the rates.
     """
 

@@ -1,7 +1,5 @@
 """Networks: links, tiers of domains that they join, and where a group of ranks lies on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +14,6 @@ class Link:
     """One kind of link.
 
     Args:
-        name: of the link.
         bandwidth: of one rank [byte/s].
         latency: of one step [s].
     """
@@ -41,7 +38,6 @@ class TwoLinks:
 
     Args:
         fast: used by groups that fit into one domain.
-        slow: used by the others.
         domain: ranks that the fast link joins; 0 where there is none, infinite where all are.
     """
 
@@ -87,9 +83,6 @@ class Tier:
 @dataclass(frozen=True)
 class Network:
     """Domains inside domains.
-
-    Args:
-        tiers: innermost first.
 
     Raises:
         InputError: there is no tier, or the outermost does not join everything.

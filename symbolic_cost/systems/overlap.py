@@ -1,7 +1,5 @@
 """Overlap of communication with computing: named answers to what of it is exposed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -19,7 +17,6 @@ class Overlap:
 
     Args:
         name: of the answer, with its number; answers of one name are the same.
-        meaning: one line.
         rule: exposed time of (communication, what may run at the same time) [s].
     """
 

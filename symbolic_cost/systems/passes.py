@@ -1,7 +1,5 @@
 """Passes of one pipeline stage and microbatch, as definitions of a chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -27,7 +25,6 @@ class StageTimes:
     """What one pipeline stage takes.
 
     Args:
-        stage: which one.
         ops: times of its ops, once.
         counts: how often each op runs per microbatch, by path.
     """
@@ -38,12 +35,7 @@ class StageTimes:
 
 
 class StagePasses:
-    """Writes the passes of stages.
-
-    Args:
-        given: what the step rests on.
-        to: where the definitions go.
-    """
+    """Writes the passes of stages."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
         self.given, self.to = given, to

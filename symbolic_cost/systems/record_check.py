@@ -1,7 +1,5 @@
 """The check of a user's own record of a machine; all that is wrong with it is said at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any

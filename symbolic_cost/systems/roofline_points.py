@@ -1,7 +1,5 @@
 """Ops on the roofline of a machine: the points, and the roofs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,12 +17,9 @@ class Point:
 
     Args:
         path: dotted place in the model.
-        kind: of the op.
-        phase: when it runs.
         flop: that it computes, all its repetitions [FLOP].
         traffic: that it reads and writes, all its repetitions [byte].
         rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].
-        units: that compute it.
     """
 
     path: str
@@ -43,10 +38,6 @@ class Point:
 
 def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
     """Return the ops of a table that compute and touch memory, in order.
-
-    Args:
-        table: with numbers bound.
-        device: its rates, numbers too.
 
     Raises:
         InputError: symbols are left.

@@ -1,7 +1,5 @@
 """Rates of a device, and rooflines: how its times for computing and for memory make one time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -72,7 +70,6 @@ class Device:
         matrix: of its matrix units [FLOP/s].
         vector: of its vector units [FLOP/s].
         memory: bandwidth of its memory [byte/s].
-        efficiency: of its matrix units.
         latency: of its memory [s].
         launch: of one kernel [s].
         host: in which the host issues one op [s].
@@ -130,9 +127,6 @@ class Roofline:
     """A named answer to the question how long an op takes.
 
     Args:
-        name: of the answer.
-        meaning: one line.
-        source: key of a reference.
         rule: time of an op from its times for each resource [s].
     """
 

@@ -37,11 +37,9 @@ class Way:
     """How a run trains.
 
     Args:
-        recompute: name of the policy.
         split: whether residual activations are split over the tensor-parallel ranks (sp).
         chunks: model chunks per pipeline stage; more than one interleave.
         scattered: whether tensor-parallel ranks send parts of the same activations.
-        precision: name of the policy.
     """
 
     recompute: str = "full"
@@ -58,7 +56,6 @@ class Run:
     Args:
         e: embedding width.
         h: attention heads.
-        n_layers: blocks.
         l: sequence length [tokens].
         V: vocabulary before padding.
         global_batch: of a step [sequences].
@@ -116,10 +113,6 @@ class Run:
 
 def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
     """Return what a machine of two tiers reaches, by the name of the symbol.
-
-    Args:
-        machine: with numbers.
-        precision: of its matrix units.
 
     Raises:
         InputError: the machine has another number of tiers than two, or a table of efficiencies.

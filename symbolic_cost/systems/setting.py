@@ -1,7 +1,5 @@
 """What a step rests on: model, strategy, machine, and the named answers to how work takes time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,9 +50,6 @@ class Setting:
     """Everything that a step is derived from.
 
     Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        machine: its rates and links.
         training: precision, optimizer, recomputation, schedule and microbatches.
         methods: roofline, algorithms of collectives, overlap.
     """

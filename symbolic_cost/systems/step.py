@@ -1,7 +1,5 @@
 """Time of a training step: stages, schedule, exposed communication and optimizer as one chain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -56,9 +54,6 @@ class StepTime:
         """Return the times of one stage's ops per microbatch as a table of rows [s].
 
         Exposed communication is a row of its own, whose origin is waiting.
-
-        Args:
-            stage: of the pipeline.
         """
         times = next(times for times in self.stages if times.stage is stage)
         table = self.table[stage]
@@ -153,10 +148,7 @@ def _results(given: Setting, to: Definitions) -> None:
     """Define the step and its figures."""
     step = to.keep("step", _sum(named(name) for name in STEP_PARTS))
     to.keep("bubble fraction", named("bubble") / step)
-    to.keep(
-        "exposed",
-        named("microbatches.exposed") + named("gradients") + named("weights"),
-    )
+    to.keep("exposed", named("microbatches.exposed") + named("gradients") + named("weights"))
     unit, amount = given.model.work
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)

@@ -1,21 +1,11 @@
 """Times of ops: rows of a cost table as definitions of a chain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sympy import Add, Expr, Integer, Mul
 
-from symbolic_cost.ledger import (
-    Collective,
-    CollectiveKind,
-    Origin,
-    Phase,
-    Quantity,
-    Row,
-    Units,
-)
+from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row, Units
 from symbolic_cost.symbols import Active, named
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.network import Hop, Hops, Network
@@ -33,8 +23,6 @@ class Timing:
     """How work takes time on a machine.
 
     Args:
-        device: its rates.
-        network: its links.
         mesh: ranks by mesh axis, innermost first.
         roofline: how computing and memory make one time.
         collectives: how long a collective takes.
@@ -103,19 +91,7 @@ class Definitions:
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """Times of one op in one phase, once [s]; symbols of the chain's definitions, or numbers.
-
-    Args:
-        path: dotted place in the model.
-        kind: of the op.
-        phase: when it runs.
-        compute: of its units.
-        memory: of its memory.
-        busy: of both together.
-        communication: of its collectives.
-        exposed: what of that is waited for.
-        moves: its collectives.
-    """
+    """Times of one op in one phase, once [s]; symbols of the chain's definitions, or numbers."""
 
     path: str
     kind: str

@@ -9,10 +9,11 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.explore.best import capacity_of, columns_of, evaluated, structured_setup
+from symbolic_cost.explore.best import capacity_of, columns_of, evaluated
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.priced import LEGAL, MEMORY, priced
 from symbolic_cost.explore.space import Space, candidates
+from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.told import search_sheet
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.units import Unit, human

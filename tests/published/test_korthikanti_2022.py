@@ -7,8 +7,13 @@ from sympy import expand
 
 from symbolic_cost.errors import DivisibilityError, InputError
 from symbolic_cost.published import korthikanti_2022
-from symbolic_cost.published.korthikanti_2022.printed import EQUATIONS, TABLE_2
-from symbolic_cost.published.korthikanti_2022.rules import TECHNIQUES, rules, saved
+from symbolic_cost.published.korthikanti_2022 import (
+    EQUATIONS,
+    TABLE_2,
+    TECHNIQUES,
+    rules,
+    saved,
+)
 from symbolic_cost.symbols import B, b, e, h, l, m1, n_layers
 
 PUBLISHED = dict(korthikanti_2022.PUBLISHED_INPUTS)

@@ -8,8 +8,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.published import lstm_roofline
 from symbolic_cost.published.contract import reproduce
 from symbolic_cost.published.lstm_roofline import chain
-from symbolic_cost.published.lstm_roofline.configuration import accepted
-from symbolic_cost.published.lstm_roofline.slips import SLIPS
+from symbolic_cost.published.lstm_roofline.inputs import SLIPS, accepted
 from tests.published.lstm_oracle import Run
 
 SMALL = {"vocab_size": 1000, "layer_size": 64, "projection": 32, "batch_size": 16}

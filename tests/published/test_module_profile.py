@@ -15,18 +15,9 @@ from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published import module_profile
 from symbolic_cost.published.contract import publication, reproduce
 from symbolic_cost.published.module_profile import bert, gpt2
-from symbolic_cost.published.module_profile.numbers import (
-    flop_text,
-    latency,
-    latency_text,
-    macs_text,
-    params_text,
-    percent_text,
-    printed,
-    rate_text,
-)
+from symbolic_cost.published.module_profile.figures import profile_text
+from symbolic_cost.published.module_profile.numbers import latency, printed, text_of
 from symbolic_cost.published.module_profile.profile import profile
-from symbolic_cost.published.module_profile.text import profile_text
 from symbolic_cost.symbols import symbol
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -104,20 +95,20 @@ def test_report_is_the_approved_text():
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (params_text(0), "0"),
-        (params_text(1536), "1.54 k"),
-        (params_text(109_482_240), "109.48 M"),
-        (macs_text(0), "0 MACs"),
-        (macs_text(999), "999 MACs"),
-        (macs_text(44_696_862_720), "44.7 GMACs"),
-        (macs_text(41_271_951_360_000), "41271.95 GMACs"),
-        (flop_text(82_543_902_720_000), "82543.9 G"),
-        (rate_text(Fraction(0)), "0.0 FLOPS"),
-        (rate_text(Fraction(205_810_000_000_000)), "205.81 TFLOPS"),
-        (latency_text(Fraction(189, 100)), "1.89 s"),
-        (latency_text(Fraction(125, 10_000)), "12.5 ms"),
-        (latency_text(Fraction(1, 10**8)), "0.01 us"),
-        (percent_text(Fraction(100)), "100.00%"),
+        (text_of("params", 0), "0"),
+        (text_of("params", 1536), "1.54 k"),
+        (text_of("params", 109_482_240), "109.48 M"),
+        (text_of("macs", 0), "0 MACs"),
+        (text_of("macs", 999), "999 MACs"),
+        (text_of("macs", 44_696_862_720), "44.7 GMACs"),
+        (text_of("macs", 41_271_951_360_000), "41271.95 GMACs"),
+        (text_of("flop", 82_543_902_720_000), "82543.9 G"),
+        (text_of("rate", Fraction(0)), "0.0 FLOPS"),
+        (text_of("rate", Fraction(205_810_000_000_000)), "205.81 TFLOPS"),
+        (text_of("latency", Fraction(189, 100)), "1.89 s"),
+        (text_of("latency", Fraction(125, 10_000)), "12.5 ms"),
+        (text_of("latency", Fraction(1, 10**8)), "0.01 us"),
+        (text_of("percent", Fraction(100)), "100.00%"),
     ],
 )
 def test_printed_rounding(made, text):
@@ -189,7 +180,7 @@ def test_inputs_of_one_profile_are_enough():
 def test_latencies_refused(given, text):
     model = GPT(b=1, l=4, e=8, f=8, h=2, V=5, P=4, n_layers=1).model()
     with pytest.raises(InputError) as caught:
-        profile(model, latencies=given)
+        profile(model, measured=given)
     assert text in str(caught.value)
 
 

@@ -7,7 +7,7 @@ from sympy import Rational, expand
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.published import narayanan_2021
-from symbolic_cost.published.narayanan_2021.rules import (
+from symbolic_cost.published.narayanan_2021 import (
     flop_per_parameter,
     iteration_flop,
     parameters,

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from sympy import Integer
 
-from symbolic_cost.published.lstm_roofline.tiles import MATRICES, largest_square, reloads
+from symbolic_cost.published.lstm_roofline.definitions import MATRICES, largest_square, reloads
 
 SIZES = [(5, 3, 7), (8, 8, 8), (9, 2, 4), (1, 17, 1)]
 

@@ -60,7 +60,7 @@ def test_other_numbers_build_nothing(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("symbolic_cost.systems.step.strategy_table", refuse)
+    monkeypatch.setattr("symbolic_cost.parallel.table.Divided.table", refuse)
     times = [milliseconds(global_batch=4 * batch) for batch in range(1, 21)]
     assert times == sorted(set(times))
 

@@ -1,1 +1,1 @@
-"""What commands print: one module per command, named alike."""
+"""What commands print that no job answers."""

@@ -1,7 +1,5 @@
 """How a reproduction is printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

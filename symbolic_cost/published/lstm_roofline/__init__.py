@@ -6,22 +6,17 @@ totals, parameters and memory. The model is a chain of named definitions (`chain
 Source: lstm-roofline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sympy import Expr
 
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.lstm_roofline.configuration import accepted
 from symbolic_cost.published.lstm_roofline.definitions import Definitions
-from symbolic_cost.published.lstm_roofline.hardware import hardware
-from symbolic_cost.published.lstm_roofline.inputs import Run, Structure, term
+from symbolic_cost.published.lstm_roofline.inputs import Configured, Run, Structure, accepted, term
 from symbolic_cost.published.lstm_roofline.parts import parts
 from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
 from symbolic_cost.published.printed import printed_data
@@ -44,9 +39,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, int | Fraction]:
 
     Returns:
         Numbers by name, in the units of the log.
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = accepted(inputs)
     found = {**run.numbers(), **chain(run).evaluate(run.numbers(glossary=True))}
@@ -66,24 +58,16 @@ def formulas() -> dict[str, Expr]:
     return {key: made[name] for key, name in names.items() if name in made}
 
 
-def chain(run: Run) -> Chain:
-    """Return the model of a run: inputs that the glossary lacks, then every definition.
-
-    Args:
-        run: its inputs.
-    """
+def chain(run: Configured) -> Chain:
+    """Return the model of a run: inputs that the glossary lacks, then every definition."""
     return Chain({**run.numbers(glossary=False), **definitions(run.structure)})
 
 
 @cache
 def definitions(structure: Structure) -> Mapping[str, Expr]:
-    """Return the definitions of every run of one structure, in order.
-
-    Args:
-        structure: of the run.
-    """
+    """Return the definitions of every run of one structure, in order."""
     found = Definitions(structure)
-    hardware(found)
+    found.hardware()
     parts(found)
     total_time(found)
     parameters(found)
@@ -104,14 +88,10 @@ ROUNDINGS = Fraction(1, 2**50)
 """Relative error that a few roundings to double precision make."""
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """One number of the log.
+class Printed(NamedTuple):
+    """One number of the log: place, text, and form.
 
-    Args:
-        key: its place.
-        text: as printed.
-        form: "int", a number of decimals as "%.2f", or "repr" for all digits of a float.
+    The form is "int", a number of decimals as "%.2f", or "repr" for all digits of a float.
     """
 
     key: str
@@ -126,15 +106,14 @@ def printed() -> list[Printed]:
 
 def comparison(row: Printed, exact: int | Fraction) -> Comparison:
     """Compare a number with its exact value, in the format of the log."""
+    value = Fraction(exact)
+    rounded, note = nearest(value), ""
     if row.form == "int":
         computed = f"{int(exact):,}" if "," in row.text else str(int(exact))
-        return Comparison(row.key, row.text, computed, computed == row.text)
-    value = Fraction(exact)
-    rounded = nearest(value)
-    if row.form != "repr":
-        computed = row.form % rounded
-        return Comparison(row.key, row.text, computed, computed == row.text)
-    computed = repr(rounded)
-    match = abs(Fraction(row.text) - value) <= ROUNDINGS * abs(value)
-    note = "equal inside the roundings of double precision"
-    return Comparison(row.key, row.text, computed, match, "" if computed == row.text else note)
+    else:
+        computed = repr(rounded) if row.form == "repr" else row.form % rounded
+    match = computed == row.text
+    if row.form == "repr" and not match:
+        match = abs(Fraction(row.text) - value) <= ROUNDINGS * abs(value)
+        note = "equal inside the roundings of double precision"
+    return Comparison(row.key, row.text, computed, match, note)

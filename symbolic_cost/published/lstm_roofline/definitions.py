@@ -1,41 +1,68 @@
-"""The model's definitions in the making: rooflines, matrix products and exchanges."""
+"""The model's definitions in the making: hardware, rooflines, matrix products and exchanges."""
 
-from __future__ import annotations
+from sympy import Add, Expr, Integer, Piecewise, ceiling, floor, log
 
-from collections.abc import Mapping
-
-from sympy import Expr, Integer, Piecewise, ceiling
-
-from symbolic_cost.extrema import Min
-from symbolic_cost.published.lstm_roofline.inputs import Structure, term
-from symbolic_cost.published.lstm_roofline.tiles import reloads
-from symbolic_cost.symbols import alpha, alpha_m, named, s, t_k
+from symbolic_cost.extrema import AtLeast, Choice, Min
+from symbolic_cost.published.lstm_roofline.inputs import PARTS, Structure, term
+from symbolic_cost.symbols import alpha, alpha_m, dp, named, s, t_k
 from symbolic_cost.systems.rooflines import ROOFLINES
+from symbolic_cost.units import IEC, SI
+
+ONE = Integer(1)
+TWO = Integer(2)
+MATRICES = 3
+"""Matrices of a product, each with one tile in the memory."""
+
+
+def reloads(side: Expr, m: Expr, k: Expr, n: Expr) -> tuple[Expr, Expr]:
+    """Return how often a product m k by k n reads its left and its right operand.
+
+    Args:
+        side: of the tiles that are in the memory at once; 0 where there is no memory.
+        m: rows of the left operand.
+        k: length of the sum; a row of tiles that holds all of it stays.
+        n: columns of the right operand.
+
+    >>> reloads(*map(Integer, (2, 5, 3, 7)))
+    (4, 3)
+    """
+    nothing = 1 - AtLeast(side, ONE)
+    columns = Choice(AtLeast(side, k), ONE, ceiling(n / side))
+    return Choice(nothing, ONE, columns), Choice(nothing, ONE, ceiling(m / side))
+
+
+def largest_square(capacity: Expr, element: Expr) -> Expr:
+    """Return the side of the largest square tiles that fit, a power of two; 0 for no capacity.
+
+    Args:
+        capacity: of the memory [byte].
+        element: size of an element [byte].
+
+    >>> largest_square(Integer(2**25), Integer(4))
+    1024
+    """
+    side = TWO ** floor(log(capacity / (MATRICES * element), 2) / 2)
+    return Choice(AtLeast(capacity, ONE), side, Integer(0))
+
 
 ZERO = Integer(0)
 ROOFLINE = ROOFLINES["ridge"]
 
-F = named("rate.core")
-W = named("rate.memory")
-W_L2 = named("rate.L2")
-IB = named("rate.IB")
-RIDGE = named("ridge")
+F, W, W_L2, IB = map(named, ("rate.core", "rate.memory", "rate.L2", "rate.IB"))
 TILES = {"gmem": named("tile.L2"), "l2mem": named("tile.shared_mem")}
 """Side of the tiles in the memory behind which traffic is counted."""
 
 SMALL = 128
 """Exchanges below this size are broadcast [byte]."""
 
+_KINDS_OF_LINKS = 3  # data, layers, kernels
+
 Sizes = tuple[Expr, Expr, Expr]
 """A product m k by k n as (m, k, n)."""
 
 
 class Definitions(dict[str, Expr]):
-    """Definitions in order.
-
-    Args:
-        structure: what decides which there are.
-    """
+    """Definitions in order."""
 
     def __init__(self, structure: Structure) -> None:
         super().__init__()
@@ -46,16 +73,32 @@ class Definitions(dict[str, Expr]):
         self[name] = expr
         return named(name)
 
-    def define_all(self, prefix: str, exprs: Mapping[str, Expr]) -> None:
-        """Define names behind a prefix."""
-        for name, expr in exprs.items():
-            self.define(f"{prefix}.{name}", expr)
-
     def keeps(self, slip: str) -> bool:
         """Say whether a slip is kept."""
         return slip in self.structure.slips
 
-    # ------------------------------------------------------------------ rooflines
+    def hardware(self) -> None:
+        """Define rates [FLOP/s, byte/s], capacities [byte], tiles [element] and what is printed."""
+        core = self.define("peak.core", _power("core") / _tech("core_energy_per_flop_J"))
+        memory = self.define("peak.memory", _per_byte("DRAM"))
+        self.define("rate.core", term("code_constants", "th_scale") * core)
+        self.define("rate.memory", term("code_constants", "mem_scale") * memory)
+        printed = {"throughput": core / SI["T"], "memory_bandwidth": memory / IEC["Gi"]}
+        size = self.define("capacity.memory", _banks(memory, "HBM_stack"))
+        printed["memory_size"] = size / IEC["Gi"]
+        names = {"L2": "l2", "shared_mem": "shared_memory"}
+        rates = {name: self.define(f"rate.{name}", _per_byte(name)) for name in names}
+        for name, rate in rates.items():
+            size = self.define(f"capacity.{name}", _banks(rate, f"{name}_bank"))
+            if name == "L2":
+                printed["l2_bandwidth"] = rate / IEC["Ti"]
+            printed[f"{names[name]}_size"] = size / IEC["Mi"]
+        for name in names:
+            self.define(f"tile.{name}", largest_square(named(f"capacity.{name}"), s))
+        self.define("ridge", F / W)
+        self.define(IB.name, _interconnect() if self.structure.mesh else ZERO)
+        for name, expr in (printed | {"interconnection_bandwidth": IB / IEC["Gi"]}).items():
+            self.define(f"hw.{name}", expr)
 
     def roofline(
         self, name: str, flop: Expr, traffic: Expr, inner: Expr = ZERO, launch: Expr = ZERO
@@ -69,7 +112,7 @@ class Definitions(dict[str, Expr]):
             inner: time of the traffic through the inner one [s].
             launch: of its kernels [s].
         """
-        self.define(f"{name}.inflection_point", RIDGE)
+        self.define(f"{name}.inflection_point", named("ridge"))
         self.define(f"{name}.comp_int", flop / traffic)
         took = ROOFLINE.time(flop / F, traffic / W, (inner,), latency=alpha_m, launch=launch)
         return self.define(f"{name}.time", took)
@@ -90,15 +133,8 @@ class Definitions(dict[str, Expr]):
         traffic = self.define(f"{name}.bytes", traffic)
         return self.roofline(name, flop, traffic, launch=launches * t_k + moving)
 
-    # ------------------------------------------------------------------ products
-
     def gemm(self, name: str, sizes: Sizes) -> Expr:
-        """Define everything of a matrix product and return its time in the faster orientation.
-
-        Args:
-            name: of the product.
-            sizes: m, k, n.
-        """
+        """Define everything of a matrix product and return its time in the faster orientation."""
         m, k, n = (
             self.define(f"gemm.{name}.{axis}", size)
             for axis, size in zip("mkn", sizes, strict=True)
@@ -142,8 +178,6 @@ class Definitions(dict[str, Expr]):
         m, k, n = sizes
         return self.define(f"{name}_bytes", s * (m * k * left + k * n * right + m * n))
 
-    # ------------------------------------------------------------------ exchanges
-
     def reduction(self, name: str, sizes: tuple[Expr, Expr], q: Expr, *, partial: bool) -> Expr:
         """Define the time of adding up d0 d1 elements over q nodes [s].
 
@@ -181,3 +215,32 @@ class Definitions(dict[str, Expr]):
 
     def _exchange(self, name: str, message: Expr, q: Expr, small: Expr, ring: Expr) -> Expr:
         return self.define(name, Piecewise((ZERO, q <= 1), (small, message < SMALL), (ring, True)))
+
+
+def _interconnect() -> Expr:
+    """Return the bandwidth of a link where every kind of parallelism has links of its own."""
+    lp, width = term("schedule", "lp"), term("schedule", "kp_hidden_dim1")
+    dims = [term("schedule", f"kp_{part}_dim{place}") for part in PARTS for place in (1, 2)]
+    one = Integer(1)
+    several = (dp > 1, lp > 1, Add(*dims) > len(dims))
+    kinds = Add(*(Piecewise((one, more), (ZERO, True)) for more in several))
+    links = dp * width * kinds * Piecewise((lp, kinds >= _KINDS_OF_LINKS), (one, True))
+    bandwidth = _power("IB") / (links * 8 * _tech("internode_energy_per_bit_J"))
+    return Piecewise((ZERO, kinds <= 0), (bandwidth, True))
+
+
+def _power(part: str) -> Expr:
+    return term("power", part) * term("power", "TDP_W")
+
+
+def _per_byte(part: str) -> Expr:
+    return _power(part) / (8 * _tech(f"{part}_energy_per_bit_J"))
+
+
+def _banks(rate: Expr, bank: str) -> Expr:
+    """Return what the banks hold whose bandwidths add up to a rate [byte]."""
+    return rate / _tech(f"{bank}_bw_Bps") * _tech(f"{bank}_capacity_B")
+
+
+def _tech(name: str) -> Expr:
+    return term("tech", name)

@@ -1,119 +1,32 @@
-"""Inputs under the names of the run's configuration, in its groups."""
+"""Inputs under the names of the run's configuration, in its groups or alone.
 
-from __future__ import annotations
+A number may be text, "37e-6" or "4*2^30", and may have a remark behind it in parentheses, as may a
+name.
+"""
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
 
+from pydantic import Field, create_model
 from sympy import Expr, Symbol, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import unknown
+from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.published.inputs import Count, Index, Inputs, Latency, Rate
-from symbolic_cost.published.lstm_roofline.slips import SLIPS
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import exact, named
 
-Kind = Literal[-1, 1, 2]
-"""Kernel parallelism of a part: none, column-row (CR), row-column (RC)."""
-
 NONE, CR, RC = -1, 1, 2
+"""Kernel parallelism of a part: none, column-row, row-column."""
+
+PARTS = ("hidden", "softmax", "embedding", "projection")
+SLIPS: Mapping[str, str] = printed_data("lstm_inputs.toml")["slips"]
+"""What the log does instead of what its model means, by the slip's name."""
 
 
-class Model(Inputs):
-    """The language model; num_non_linear and num_add do not enter any number."""
-
-    batch_size: Count = 512
-    vocab_size: Count = 800000
-    num_layers: Count = 2
-    layer_size: Count = 19968
-    projection: Count = 2048
-    seq_len: Count = 20
-    num_gates: Count = 4
-    num_non_linear: Index = 5
-    num_add: Index = 8
-
-
-class Arch(Inputs):
-    """Launch overhead [s] and size of an element [byte]."""
-
-    kernel_launch_overhead_s: Latency = 37e-6
-    precision_bytes: Rate = 4
-
-
-class Tech(Inputs):
-    """Energies [J per bit or FLOP], capacities [byte], bandwidths [byte/s] and a latency [s]."""
-
-    DRAM_energy_per_bit_J: Rate = 6e-12
-    L2_energy_per_bit_J: Rate = 5e-15
-    shared_mem_energy_per_bit_J: Rate = 1e-15
-    core_energy_per_flop_J: Rate = 119e-13
-    internode_energy_per_bit_J: Rate = 10e-12
-    HBM_stack_capacity_B: Rate = 4 * 2**30
-    HBM_stack_bw_Bps: Rate = 225 * 2**30
-    L2_bank_capacity_B: Rate = 32 * 2**10
-    L2_bank_bw_Bps: Rate = 4000 * 2**30
-    shared_mem_bank_capacity_B: Rate = 32 * 2**10
-    shared_mem_bank_bw_Bps: Rate = 4000 * 2**30
-    line_latency_s: Latency = 16e-7
-
-
-class Power(Inputs):
-    """The power budget [W] and its shares; without a share there is no L2."""
-
-    TDP_W: Rate = 300
-    core: Rate = 0.2592
-    DRAM: Rate = 0.2592
-    L2: Latency = 0.16896000000000005
-    shared_mem: Rate = 0.20275200000000007
-    IB: Latency = 0.2
-
-
-class CodeConstants(Inputs):
-    """What was not configured: utilisations, a latency [s], FLOP per output of a product."""
-
-    th_scale: Rate = 0.7
-    mem_scale: Rate = 0.7
-    mem_latency_s: Latency = 50e-9
-    include_projection_in_time: bool = False
-    algorithmic_bytes_only: bool = False
-    epilogue_flop: Index = 15
-    epilogue_flop_per_tile: Index = 5
-
-
-class Schedule(Inputs):
-    """Degrees and kinds of parallelism."""
-
-    topology: Literal["ring", "mesh"] = "ring"
-    dp: Count = 1
-    lp: Count = 1
-    hlp: Count = 1
-    kp_hidden_dim1: Count = 1
-    kp_hidden_dim2: Count = 1
-    kp_hidden_type: Kind = -1
-    kp_softmax_dim1: Count = 1
-    kp_softmax_dim2: Count = 1
-    kp_softmax_type: Kind = -1
-    kp_embedding_dim1: Count = 1
-    kp_embedding_dim2: Count = 1
-    kp_embedding_type: Kind = -1
-    kp_projection_dim1: Count = 1
-    kp_projection_dim2: Count = 1
-    kp_projection_type: Kind = -1
-
-
-class TimeLimit(Inputs):
-    """What the time of a step is to be compared with."""
-
-    data_scale: Rate = 100
-    tokens_per_unit_data_scale: Rate = 768648884
-    batch_size: Count = 32
-    seq_len: Count = 20
-    day_limit: Rate = 1
-    num_epochs: Count = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(NamedTuple):
     """What decides which definitions a model has; everything else is a number in them.
 
     Args:
@@ -121,7 +34,6 @@ class Structure:
         mesh: whether degrees get links of their own.
         projected: whether the projection counts in the total time.
         algorithmic: whether products move their matrices once and have no epilogue.
-        slips: that are kept.
     """
 
     kinds: tuple[tuple[str, int], ...]
@@ -135,71 +47,53 @@ class Structure:
         return dict(self.kinds)[part]
 
 
-PARTS = ("hidden", "softmax", "embedding", "projection")
+class Configured(Inputs):
+    """One run; `Run` has the groups of data/lstm_inputs.toml as well.
 
-
-class Run(Inputs):
-    """One run.
-
-    Attributes:
-        mode: "as printed" keeps the slips, "corrected" repairs them.
-        slips: those that are kept instead of all or none.
+    "as printed" keeps the slips, "corrected" repairs them; `slips` are kept instead of all or none.
     """
 
-    model: Model = Model()
-    arch: Arch = Arch()
-    tech: Tech = Tech()
-    power: Power = Power()
-    code_constants: CodeConstants = CodeConstants()
-    schedule: Schedule = Schedule()
-    time_limit: TimeLimit = TimeLimit()
     mode: Literal["as printed", "corrected"] = "as printed"
     slips: list[str] | None = None
+
+    def of(self, group: str, name: str) -> Any:  # noqa: ANN401 - of the kind that the data say
+        """Return an input of a group."""
+        return getattr(getattr(self, group), name)
 
     def contradictions(self) -> list[str]:
         """Say what has no links, which slips there are not, and that a day is too short."""
         problems = [unknown("slip", name, SLIPS) for name in self.slips or () if name not in SLIPS]
-        if self._apart and not self._linked:
+        kinds = [f"kp_{part}_type" for part in PARTS if part != "embedding"]
+        alone = {"dp": 1, "lp": 1} | dict.fromkeys(kinds, NONE)
+        degrees = {name: self.of("schedule", name) for name in alone}
+        apart = [f"{name} = {given}" for name, given in degrees.items() if given != alone[name]]
+        if apart and not self._linked:
             problems.append(
-                f"{', '.join(self._apart)}: devices exchange data, but have no links: topology "
+                f"{', '.join(apart)}: devices exchange data, but have no links: topology "
                 "'mesh' gives links to dp, lp and kernel-parallel dimensions above 1"
             )
-        limit = self.time_limit
-        tokens = exact(limit.data_scale) * exact(limit.tokens_per_unit_data_scale)
-        if floor(tokens / (limit.batch_size * limit.seq_len)) < 1:
+        names = ("data_scale", "tokens_per_unit_data_scale", "batch_size", "seq_len")
+        data, tokens, batch, length = (exact(self.of("time_limit", name)) for name in names)
+        if floor(data * tokens / (batch * length)) < 1:
             problems.append("time_limit: the data are less than one batch")
         return problems
 
     @property
-    def _apart(self) -> list[str]:
-        """What makes devices exchange data."""
-        found = self.schedule
-        kinds = [f"kp_{part}_type" for part in PARTS if part != "embedding"]
-        return [
-            *(
-                f"{name} = {getattr(found, name)}"
-                for name in ("dp", "lp")
-                if getattr(found, name) > 1
-            ),
-            *(f"{name} = {getattr(found, name)}" for name in kinds if getattr(found, name) != -1),
-        ]
-
-    @property
     def _linked(self) -> bool:
-        found = self.schedule
-        dims = [getattr(found, f"kp_{part}_dim{place}") for part in PARTS for place in (1, 2)]
-        return found.topology == "mesh" and max(found.dp, found.lp, *dims) > 1 and self.power.IB > 0
+        dims = [f"kp_{part}_dim{place}" for part in PARTS for place in (1, 2)]
+        largest = max(self.of("schedule", name) for name in ("dp", "lp", *dims))
+        mesh = self.of("schedule", "topology") == "mesh"
+        return bool(mesh and largest > 1 and self.of("power", "IB") > 0)
 
     @property
     def structure(self) -> Structure:
         """What decides which definitions the model has."""
-        found, constants = self.schedule, self.code_constants
         kept = SLIPS if self.mode == "as printed" else ()
         return Structure(
-            kinds=tuple((part, getattr(found, f"kp_{part}_type")) for part in PARTS),
-            mesh=found.topology == "mesh",
-            projected=constants.include_projection_in_time,
-            algorithmic=constants.algorithmic_bytes_only,
+            kinds=tuple((part, self.of("schedule", f"kp_{part}_type")) for part in PARTS),
+            mesh=self.of("schedule", "topology") == "mesh",
+            projected=self.of("code_constants", "include_projection_in_time"),
+            algorithmic=self.of("code_constants", "algorithmic_bytes_only"),
             slips=frozenset(kept if self.slips is None else self.slips),
         )
 
@@ -223,6 +117,29 @@ class Run(Inputs):
         }
 
 
+_KINDS: Mapping[str, Any] = {
+    "count": Count,
+    "index": Index,
+    "latency": Latency,
+    "rate": Rate,
+    "flag": bool,
+    "kind": Literal[-1, 1, 2],
+    "topology": Literal["ring", "mesh"],
+}
+_FIELDS = printed_data("lstm_inputs.toml")["groups"]
+
+
+def _group(name: str) -> Any:  # noqa: ANN401 - a field as pydantic takes it
+    fields: Any = {field: (_KINDS[kind], value) for field, (kind, value) in _FIELDS[name].items()}
+    made = create_model(name.title().replace("_", ""), __base__=Inputs, **fields)
+    return made, Field(default_factory=made)
+
+
+Run: type[Configured] = create_model(
+    "Run", __base__=Configured, **{name: _group(name) for name in _FIELDS}
+)
+"""One run, with the groups of the configuration; what is not given is as in the log."""
+
 _SYMBOLS = {
     "batch_size": symbols.B,
     "vocab_size": symbols.V,
@@ -242,3 +159,76 @@ def term(group: str, name: str) -> Symbol:
     if name in _SYMBOLS and group != "time_limit":
         return _SYMBOLS[name]
     return named(f"{group}.{name}")
+
+
+_NUMBER = re.compile(r"([-+]?[0-9.]+(?:[eE][-+]?\d{1,2})?)(?:\*(\d+)\^(\d{1,2}))?")
+_EPILOGUE = re.compile(r"(\d+) \+ (\d+)\*ceil\(k/X2\)")
+_REMARK = re.compile(r"\s*\(.*\)\s*$")
+_GROUP = {name: group for group in reversed(_FIELDS) for name in _FIELDS[group]}
+"""Group of an input that is given alone; one that two groups have belongs to the first."""
+
+
+def accepted(inputs: Mapping[str, Any]) -> Configured:
+    """Check inputs, given in the configuration's groups or without them.
+
+    Raises:
+        InputError: every problem of the inputs.
+    """
+    groups: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, given in inputs.items():
+        if name in Run.model_fields:
+            group, value = name, _numbered(given)
+        elif name in _GROUP:
+            group, value = _GROUP[name], {name: _plain(given)}
+        else:
+            if name != "_note":
+                problems.append(unknown("input", name, [*Run.model_fields, *_GROUP]))
+            continue
+        before = groups.setdefault(group, value)
+        if before is value or not isinstance(before, dict) or not isinstance(value, dict):
+            groups[group] = value
+            continue
+        twice = [key for key in value if key in before and before[key] != value[key]]
+        problems += [f"input {key!r} is given twice, with different values" for key in twice]
+        before.update(value)
+    if problems:
+        raise InputError(problems)
+    return Run.accepted(groups)
+
+
+def _numbered(given: Any) -> Any:  # noqa: ANN401 - unchecked input
+    """Return a group with numbers for their text and names without remarks."""
+    if not isinstance(given, Mapping):
+        return given
+    found: dict[str, Any] = {}
+    for key, text in given.items():
+        found |= _spelled(_REMARK.sub("", str(key)), _plain(text))
+    return found
+
+
+def _spelled(name: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - unchecked input
+    """Return the fields that one entry of the configuration stands for."""
+    if name in {"all kp_*_dim", "all kp_*_type"}:
+        ends = ("type",) if name.endswith("type") else ("dim1", "dim2")
+        return {f"kp_{part}_{end}": value for part in PARTS for end in ends}
+    epilogue = _EPILOGUE.fullmatch(str(value)) if name == "gemm_epilogue_flop_per_output" else None
+    if epilogue:
+        once, per_tile = epilogue.groups()
+        return {"epilogue_flop": int(once), "epilogue_flop_per_tile": int(per_tile)}
+    return {name: value}
+
+
+def _plain(given: Any) -> Any:  # noqa: ANN401 - unchecked input
+    """Return the number or truth value that a text stands for, else what was given."""
+    if not isinstance(given, str):
+        return given
+    text = _REMARK.sub("", given).strip()
+    if text in {"True", "False"}:
+        return text == "True"
+    found = _NUMBER.fullmatch(text)
+    if found is None or found[1].count(".") > 1:
+        return given
+    mantissa, base, power = found.groups()
+    number = Decimal(mantissa) * (Decimal(base) ** int(power) if base else 1)
+    return int(number) if number == number.to_integral_value() else float(number)

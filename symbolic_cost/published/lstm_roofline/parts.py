@@ -1,9 +1,7 @@
 """Times of the parts: cell, softmax, projection, embedding, and the gradients of their weights."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sympy import Add, Expr, Mul, Piecewise, Rational, ceiling
 
@@ -23,21 +21,17 @@ NONLINEAR = Rational(5, 4)
 """Nonlinear functions per gate: one more than there are gates, of four."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A part whose matrix product m k by k n may be spread over nodes.
 
-    Args:
-        name: of the part.
-        products: names of the products: forward, gradient of the input, gradient of the weight.
-        op: declares them over the axes m, k and n.
-        sizes: of these axes.
+    `products` are the names of the forward product, the gradient of the input and that of the
+    weight, which `op` declares over the axes m, k and n of `sizes`.
     """
 
     name: str
     products: Mapping[Phase, str]
     op: Einsum
-    sizes: Mapping[str, Expr]
+    sizes: dict[str, Expr]
 
     @property
     def nodes(self) -> tuple[Expr, Expr]:
@@ -49,10 +43,6 @@ class Part:
     def weights(self) -> Expr:
         """Elements of the weights."""
         return Add(*(Mul(*(self.sizes[axis] for axis in w.axes)) for w in self.op.weights))
-
-    def summing(self, width: Expr) -> Part:
-        """Return the part with another length of the sum."""
-        return replace(self, sizes={**self.sizes, "k": width})
 
     def product(self, phase: Phase, kind: int) -> Sizes:
         """Return rows, length of the sum and columns of a product on one node.
@@ -105,7 +95,12 @@ def parts(found: Definitions) -> None:
     found.define("sum.Cb", _backward(found, HIDDEN) + _cell(found, "b"))
     exchanged = found.reduction("exchange.R", (2 * e, WIDTH), dp, partial=False)
     found.define("sum.R", exchanged + _gradient(found, "Hidden", 2 * e * WIDTH))
-    forward, backward = map(SOFTMAX.summing, _summed_widths(found))
+    kind = found.structure.kind("softmax")
+    slip = kind != NONE and found.keeps("sum of the softmax")
+    forward, backward = (
+        SOFTMAX._replace(sizes=SOFTMAX.sizes | {"k": P if narrow else e})
+        for narrow in (slip, slip and kind == CR)
+    )
     found.define("sum.softmax_f", _forward(found, forward) + _words(found, "f"))
     found.define("sum.softmax_b", _backward(found, backward) + _words(found, "b"))
     _gradient(found, "Softmax", e * V)
@@ -117,17 +112,6 @@ def parts(found: Definitions) -> None:
     _gradient(found, "Projection", e * P)
 
 
-def _summed_widths(found: Definitions) -> tuple[Expr, Expr]:
-    """Return the length of the softmax's sum, forward and backward."""
-    kind = found.structure.kind("softmax")
-    if kind == NONE or not found.keeps("sum of the softmax"):
-        return e, e
-    return P, P if kind == CR else e
-
-
-# ---------------------------------------------------------------------- products over nodes
-
-
 def _gemm(found: Definitions, part: Part, phase: Phase) -> Expr:
     sizes = part.product(phase, found.structure.kind(part.name))
     return found.gemm(part.products[phase], sizes)
@@ -136,8 +120,7 @@ def _gemm(found: Definitions, part: Part, phase: Phase) -> Expr:
 def _forward(found: Definitions, part: Part) -> Expr:
     took = _gemm(found, part, Phase.FORWARD)
     m, n = part.sizes["m"], part.sizes["n"]
-    first, second = part.nodes
-    name = f"exchange.{part.products[Phase.FORWARD]}"
+    (first, second), name = part.nodes, f"exchange.{part.products[Phase.FORWARD]}"
     kind = found.structure.kind(part.name)
     if kind == CR:
         took += found.reduction(name, (m, n), first, partial=True)
@@ -148,31 +131,19 @@ def _forward(found: Definitions, part: Part) -> Expr:
 
 def _backward(found: Definitions, part: Part) -> Expr:
     took = _gemm(found, part, Phase.BACKWARD_INPUT) + _gemm(found, part, Phase.BACKWARD_WEIGHT)
-    kind = found.structure.kind(part.name)
+    kind, (first, second) = found.structure.kind(part.name), part.nodes
+    (m, k, n), gather = part.sizes.values(), found.gather
+    act, wt = (f"exchange.{part.products[phase]}" for phase in _PHASES[1:])
     if kind == CR:
-        name = f"exchange.{part.products[Phase.BACKWARD_INPUT]}"
-        whole = part.sizes["m"], part.sizes["n"]
-        gathered = found.gather(name, whole, part.nodes[0], partial=False)
+        gathered = gather(act, (m, n), first, partial=False)
         took += gathered * (2 if found.keeps("gather counted twice") else 1)
     if kind == RC:
-        took += Add(*_gathers(found, part))
+        took += gather(f"{wt}.input", (k, m), first, partial=True)
+        took += 2 * gather(f"{wt}.result", (m, n / second), first, partial=False)
+        took += gather(f"{act}.result", (m / first, n), second, partial=False)
+        took += gather(f"{act}.weight", (k, n), second, partial=True)
+        took += gather(f"{act}.input", (m / first, k), second, partial=False)
     return took
-
-
-def _gathers(found: Definitions, part: Part) -> Iterator[Expr]:
-    """Yield the times of what the gradients of a row-column product gather."""
-    m, k, n = part.sizes.values()
-    first, second = part.nodes
-    wt = f"exchange.{part.products[Phase.BACKWARD_WEIGHT]}"
-    act = f"exchange.{part.products[Phase.BACKWARD_INPUT]}"
-    yield found.gather(f"{wt}.input", (k, m), first, partial=True)
-    yield 2 * found.gather(f"{wt}.result", (m, n / second), first, partial=False)
-    yield found.gather(f"{act}.result", (m / first, n), second, partial=False)
-    yield found.gather(f"{act}.weight", (k, n), second, partial=True)
-    yield found.gather(f"{act}.input", (m / first, k), second, partial=False)
-
-
-# ---------------------------------------------------------------------- elementwise work
 
 
 def _cell(found: Definitions, way: str) -> Expr:

@@ -1,19 +1,16 @@
 """Total time, parameters, memory and the time that a step may take."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from sympy import And, Expr, Integer, Piecewise, floor
 
 from symbolic_cost.published.lstm_roofline.definitions import IB, ZERO, Definitions, Sizes
-from symbolic_cost.published.lstm_roofline.hardware import GIB
 from symbolic_cost.published.lstm_roofline.inputs import CR, RC, term
 from symbolic_cost.published.lstm_roofline.parts import HIDDEN, PROJECTION, SOFTMAX, WIDTH, P, b
 from symbolic_cost.symbols import B, V, e, l, n_layers, named, s
+from symbolic_cost.units import IEC, SI
 
 SECONDS_PER_DAY = Integer(86400)
-BILLION = Integer(10**9)
 
 
 def total_time(found: Definitions) -> None:
@@ -46,23 +43,17 @@ def total_time(found: Definitions) -> None:
             (overlapped, True),
         ),
     )
-    outside = [
-        "sum.softmax_f",
-        "sum.softmax_b",
-        "sum.embedding_f",
-        "sum.embedding_b",
-        "grad.Softmax.time",
-    ]
+    outside = "sum.softmax_f sum.softmax_b sum.embedding_f sum.embedding_b grad.Softmax.time"
     if found.structure.projected or not found.keeps("projection left out"):
-        outside += ["sum.projection_f", "sum.projection_b", "grad.Projection.time"]
-    base = found.define("time.outside", sum(map(named, outside), ZERO))
+        outside += " sum.projection_f sum.projection_b grad.Projection.time"
+    base = found.define("time.outside", sum(map(named, outside.split()), ZERO))
     found.define("time.total", base + named("time.forward") + named("time.backward"))
 
 
 def parameters(found: Definitions) -> None:
     """Define the number of parameters, in billions."""
     weights = V * e + n_layers * HIDDEN.weights + PROJECTION.weights + SOFTMAX.weights
-    found.define("params.billion", weights / BILLION)
+    found.define("params.billion", weights / SI["G"])
 
 
 def step_limit(found: Definitions) -> None:
@@ -73,9 +64,6 @@ def step_limit(found: Definitions) -> None:
     steps = floor(data / (batch * term("time_limit", "seq_len")))
     day = SECONDS_PER_DAY * term("time_limit", "day_limit")
     found.define("time.time_per_step_limit", day / (term("time_limit", "num_epochs") * steps))
-
-
-# ---------------------------------------------------------------------- memory
 
 
 def memory(found: Definitions) -> None:
@@ -103,39 +91,28 @@ def _needs(
     held: Mapping[str, Sizes],
     lookup: tuple[Expr, Expr],
 ) -> None:
-    """Define what one shard needs, by part and by kind.
+    """Define what one shard needs, by part and by kind: weights, activations, elementwise memory.
 
-    Args:
-        found: the definitions.
-        shard: its name.
-        layers: that it holds.
-        held: rows, inner width and columns of its products by part.
-        lookup: rows that it looks up per token, and elements of its table.
+    It holds layers, products of rows, inner width and columns by part, and looks up rows per token
+    in a table of elements.
     """
-    elements = _elements(layers, held, lookup)
-    for part, sizes in elements.items():
-        found.define(f"mem.{shard}.{part}", s * sum(sizes, ZERO) / GIB)
-    total = sum((named(f"mem.{shard}.{part}") for part in elements), ZERO)
-    total = found.define(f"mem.{shard}.total", total)
-    found.define(f"mem.{shard}.total_again", total)
-    for kind, sizes in zip(_KINDS, zip(*elements.values(), strict=True), strict=True):
-        found.define(f"mem.{shard}.{kind}", s * sum(sizes, ZERO) / GIB)
-    found.define(f"mem.{shard}.overflow_rate", total * GIB / named("capacity.memory"))
-
-
-def _elements(
-    layers: Expr, held: Mapping[str, Sizes], lookup: tuple[Expr, Expr]
-) -> dict[str, Sizes]:
-    """Return weights, activations and elementwise memory of each part [element]."""
     (rows, inputs, width), (words, summed, vocabulary), (lines, wide, narrow) = held.values()
     cell, scores, projected = rows * inputs * l * layers, words * l * vocabulary, lines * l * narrow
     looked_up, table = lookup
-    return {
+    elements = {
         "embedding": (table, looked_up * l * e, ZERO),
         "hidden": ((inputs + 1) * width * layers, cell, cell / 2 * 9),
         "softmax": ((summed + 1) * vocabulary, scores, 2 * scores + words * l),
         "projection": ((wide + 1) * narrow, projected, projected),
     }
+    for part, sizes in elements.items():
+        found.define(f"mem.{shard}.{part}", s * sum(sizes, ZERO) / IEC["Gi"])
+    total = sum((named(f"mem.{shard}.{part}") for part in elements), ZERO)
+    total = found.define(f"mem.{shard}.total", total)
+    found.define(f"mem.{shard}.total_again", total)
+    for kind, sizes in zip(_KINDS, zip(*elements.values(), strict=True), strict=True):
+        found.define(f"mem.{shard}.{kind}", s * sum(sizes, ZERO) / IEC["Gi"])
+    found.define(f"mem.{shard}.overflow_rate", total * IEC["Gi"] / named("capacity.memory"))
 
 
 def _spread(found: Definitions, part: str, sizes: Sizes) -> Sizes:

@@ -1,89 +1,167 @@
-"""Exact amounts of one run: parameters, bytes written and messages, from the derived tables.
+"""Inputs of the report, and exact amounts of one run: parameters, bytes written and messages.
 
 Where the report departs from what is derived, a slip says so; without slips amounts are true.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
 
-from sympy import Expr
+from sympy import Expr, Integer
 
-from symbolic_cost.ledger import Phase, Quantity, Row
+from symbolic_cost import symbols
+from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.placement import WHOLE, Placement
+from symbolic_cost.parallel.groups import MOST_RANKS
+from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.published.megatron_report.declaration import SIZES, TENSOR, derived
-from symbolic_cost.published.megatron_report.run import Run
+from symbolic_cost.published.printed import printed_data
+
+REPORT = printed_data("megatron_report.toml")
+"""Texts of the sections, what is said about each slip, precisions, lines of the layer table."""
 
 
-class Slip(StrEnum):
-    """Where the report departs from the true figure; data/megatron_report.toml explains each."""
+class Run(Inputs):
+    """One training run. Heads enter no number of the report."""
 
-    FIRST_NORM = "first-norm"
-    LAYER_MASK = "layer-mask"
-    QKV_BIAS = "qkv-bias"
-    FINAL_NORM = "final-norm"
-    LOGITS = "logits"
-    DATA_SCOPE = "data-scope"
-    GATHER_SIZE = "gather-size"
-    PIPELINE_ENDS = "pipeline-ends"
-    TENSOR_ENDS = "tensor-ends"
-    EVERY_STAGE = "every-stage"
-    WHOLE_BIASES = "whole-biases"
-    WHOLE_ROWS = "whole-rows"
+    hidden: Count
+    seq: Count
+    micro_batch: Count
+    global_batch: Count
+    layers: Count
+    heads: Count = 1
+    tp: Count
+    pp: Count
+    gpus_per_node: Count
+    nodes: Count
+    vocab: Count
+    vocab_multiple: Count = 128
+    precision: Literal["bf16", "fp16", "fp32"]
+
+    def contradictions(self) -> list[str]:
+        """Say which inputs do not go together."""
+        problems = self._of_ranks() + indivisible("layers", self.layers, "pp", self.pp)
+        if self.hidden < 24:  # noqa: PLR2004 - 8 e/3 rounded down to a multiple of 64
+            problems.append(
+                f"hidden = {self.hidden} leaves the perceptron no width: "
+                "8/3 of it, rounded down to a multiple of 64, must be at least 64"
+            )
+        return problems
+
+    def _of_ranks(self) -> list[str]:
+        name = f"gpus_per_node * nodes = {self.gpus_per_node} * {self.nodes}"
+        ranks = f"{name} = {self.world}"
+        degree = self.tp * self.pp
+        if self.world < degree:
+            return [f"{ranks} is fewer than the tp * pp = {self.tp} * {self.pp} = {degree} needed"]
+        if self.world > MOST_RANKS:
+            return [f"{ranks} is more than the {MOST_RANKS} ranks that the report can name"]
+        problems = indivisible(name, self.world, f"tp * pp = {self.tp} * {self.pp}", degree)
+        needed = self.micro_batch * self.dp
+        if self.global_batch < needed:
+            problems.append(
+                f"global_batch = {self.global_batch} is smaller than micro_batch * data-parallel "
+                f"degree = {self.micro_batch} * {self.dp} = {needed}"
+            )
+        return problems
+
+    @property
+    def world(self) -> int:
+        """Ranks."""
+        return self.gpus_per_node * self.nodes
+
+    @property
+    def dp(self) -> int:
+        """Data-parallel degree."""
+        return self.world // self.pp // self.tp
+
+    @property
+    def accumulation(self) -> int:
+        """Microbatches per pipeline and iteration."""
+        return self.global_batch // self.micro_batch // self.dp
+
+    @property
+    def stage_layers(self) -> int:
+        """Layers of one pipeline stage."""
+        return self.layers // self.pp
+
+    @property
+    def padded_vocab(self) -> int:
+        """Vocabulary, padded to a multiple that tensor parallelism divides."""
+        multiple = self.vocab_multiple * self.tp
+        return -(-self.vocab // multiple) * multiple
+
+    @property
+    def mlp_width(self) -> int:
+        """Width of the gated perceptron: two thirds of 4 e, rounded down to a multiple of 64."""
+        return self.hidden // 24 * 64
+
+    @property
+    def words(self) -> dict[str, int]:
+        """Words of the precision."""
+        found: dict[str, int] = REPORT["precisions"][self.precision]
+        return found
+
+    @property
+    def bindings(self) -> dict[Expr, Expr]:
+        """Number by symbol."""
+        return self.bound(
+            "b=micro_batch l=seq e=hidden h=heads f=mlp_width V=padded_vocab n_layers=layers m1=tp"
+        ) | {symbols.s: Integer(self.words["word"])}
 
 
-AS_PRINTED = frozenset(Slip)
-"""All slips: the report as published."""
-
-CORRECTED: frozenset[Slip] = frozenset()
-"""No slip."""
+SLIPS = frozenset(REPORT["slips"])
+"""Where the report departs from the true figure; data/megatron_report.toml explains each."""
 
 _COLUMN_BIASES = ("query_key_value.bias", "bias_glue.bias.bias")
 _LOGITS_WORDS = Fraction(9, 2)
 """Words per logit of the full model, in every precision."""
 
-LAYER_WRITES = (
-    "layer.input_layernorm",
-    "layer.rearrange_qkv",
-    "layer.core_attention_flash",
-    "layer.rearrange_ctx",
-    "layer.dense",
-    "layer.post_attention_layernorm",
-    "layer.bias_glue",
-    "layer.dense_4h_to_h",
-    "layer.drop_add_fusion",
+_SUMS = ("embedding", "self_attention", "mlp")
+LAYER_WRITES = " ".join(
+    line.get("writes", "") for name, line in REPORT["lines"].items() if name not in _SUMS
 )
 """Ops of a layer whose results the report counts as activations."""
 
 
+@lru_cache(2)
+def _bound(run: Run) -> tuple[CostTable, CostTable]:
+    """Return the costs of one rank of a run, whole and split over tensors; layers count once."""
+    numbers = run.bindings
+    whole, split = (
+        derived(placement).map(lambda expr: expr.xreplace(numbers)) for placement in (WHOLE, TENSOR)
+    )
+    return whole, split
+
+
 @dataclass(frozen=True)
 class Amounts:
-    """Amounts of a run under some of the slips.
-
-    Args:
-        run: the inputs.
-        slips: which departures of the report are kept.
-    """
+    """Amounts of a run under some of the slips, all of them as published."""
 
     run: Run
-    slips: frozenset[Slip] = AS_PRINTED
+    slips: frozenset[str] = SLIPS
+
+    def _table(self, placement: Placement) -> CostTable:
+        return _bound(self.run)[placement is TENSOR]
+
+    def _rows(self, placement: Placement, quantity: Quantity, path: str) -> Iterator[Row]:
+        for one in path.split():
+            yield from self._table(placement).select(quantity, path=one)
 
     def parameters(
         self, path: str, placement: Placement = WHOLE, *, whole_biases: bool = False
     ) -> Fraction:
-        """Return parameters [element] of one rank below a path, once per repeated layer."""
-        rows = derived(placement).select(Quantity.PARAMETER, path=path)
-        return sum((self._parameters(row, whole_biases=whole_biases) for row in rows), Fraction(0))
-
-    def _parameters(self, row: Row, *, whole_biases: bool) -> Fraction:
-        if row.tensor == "query_key_value.bias" and Slip.QKV_BIAS in self.slips:
-            return Fraction(self.run.hidden)
-        whole = whole_biases and row.tensor in _COLUMN_BIASES
-        return self._number(row.expr) * (self.run.tp if whole else 1)
+        """Return parameters [element] of one rank below paths, once per repeated layer."""
+        found = Fraction(0)
+        for row in self._rows(placement, Quantity.PARAMETER, path):
+            whole = whole_biases and row.tensor in _COLUMN_BIASES
+            slip = row.tensor == "query_key_value.bias" and "qkv-bias" in self.slips
+            own = Fraction(value(row.expr)) * (self.run.tp if whole else 1)
+            found += self.run.hidden if slip else own
+        return found
 
     def full_parameters(self) -> Fraction:
         """Return the parameters of the model [element]."""
@@ -92,13 +170,13 @@ class Amounts:
 
     def stage_parameters(self, stage: int) -> Fraction:
         """Return the parameters of one rank of a pipeline stage [element]."""
-        biases = Slip.WHOLE_BIASES in self.slips
+        biases, last = "whole-biases" in self.slips, stage == self.run.pp - 1
         found = self.run.stage_layers * self.parameters("layer", TENSOR, whole_biases=biases)
-        if stage == 0 or Slip.EVERY_STAGE in self.slips:
+        if stage == 0 or "every-stage" in self.slips:
             found += self.parameters("embedding", TENSOR)
-        elif stage == self.run.pp - 1:
+        elif last:
             found += self.parameters("embedding.word_embeddings", TENSOR)
-        return found + (self._final_norm() if stage == self.run.pp - 1 else 0)
+        return found + (self._final_norm() if last else 0)
 
     def pipeline_parameters(self) -> Fraction:
         """Return the parameters of one rank of each stage, added [element]."""
@@ -107,62 +185,47 @@ class Amounts:
         return ends + (middle * self.stage_parameters(1) if middle else Fraction(0))
 
     def _final_norm(self) -> Fraction:
-        missing = Slip.FINAL_NORM in self.slips
+        missing = "final-norm" in self.slips
         return Fraction(0) if missing else self.parameters("head.final_layernorm")
 
-    def writes(self, paths: Iterable[str], placement: Placement = WHOLE) -> Fraction:
-        """Return what ops write in forward [byte], once per repeated layer."""
-        table = derived(placement)
-        rows = (
-            row
-            for path in paths
-            for row in table.select(Quantity.WRITE, phase=Phase.FORWARD, path=path)
-        )
-        return sum((self._number(row.expr) for row in rows), Fraction(0))
+    def writes(self, path: str, placement: Placement = WHOLE) -> Fraction:
+        """Return what ops below paths write in forward [byte], once per repeated layer."""
+        rows = self._rows(placement, Quantity.WRITE, path)
+        return sum((Fraction(value(r.expr)) for r in rows if r.phase is Phase.FORWARD), Fraction(0))
 
     def layer_activations(self, placement: Placement = WHOLE) -> Fraction:
         """Return the activations of one layer [byte]."""
         found = self.writes(LAYER_WRITES, placement)
-        if Slip.LAYER_MASK in self.slips:
-            masks = derived(placement).select(Quantity.WRITE, tensor="dropped.mask")
-            found -= sum(self._number(row.expr) for row in masks)
+        if "layer-mask" in self.slips:
+            masks = self._table(placement).select(Quantity.WRITE, tensor="dropped.mask")
+            found -= sum(Fraction(value(row.expr)) for row in masks)
         return found
 
     def full_activations(self) -> Fraction:
         """Return the activations of the model on one rank [byte]."""
-        slip = Slip.LOGITS in self.slips
-        words = _LOGITS_WORDS if slip else Fraction(self.run.words.logits)
-        return (
-            self.run.layers * self.layer_activations()
-            + self.writes(["embedding.dropout"])
-            + words * self.writes(["head.logits"])
-        )
+        words = _LOGITS_WORDS if "logits" in self.slips else Fraction(self.run.words["logits"])
+        ends = self.writes("embedding.dropout") + words * self.writes("head.logits")
+        return self.run.layers * self.layer_activations() + ends
 
     def stage_activations(self) -> Fraction:
         """Return the activations of the first stage [byte]: one microbatch in flight per stage."""
         layers = self.run.stage_layers * self.layer_activations(TENSOR)
-        return self.run.pp * (layers + self.writes(["embedding.dropout"], TENSOR))
+        return self.run.pp * (layers + self.writes("embedding.dropout", TENSOR))
 
     def stage_logits(self) -> Fraction:
         """Return the logits of the first stage [byte]: it has them if it is the last one too."""
-        if self.run.pp > 1:
-            return Fraction(0)
-        return self.run.words.logits * self.writes(["head.logits"], TENSOR)
+        alone = self.run.words["logits"] if self.run.pp == 1 else 0
+        return alone * self.writes("head.logits", TENSOR)
 
     def message(self) -> Fraction:
         """Return the bytes of one residual tensor, what pipeline and tensor ranks exchange."""
-        return self.writes(["layer.dense"])
+        return self.writes("layer.dense")
 
     def all_reduces(self, path: str) -> list[tuple[Phase, Fraction]]:
-        """Return the all-reduces of tensor parallelism below a path: phase and message [byte]."""
-        rows = derived(TENSOR).select(Quantity.COMMUNICATION, path=path)
-        if self.run.tp == 1:
-            return []
-        return [
-            (row.phase, self._number(row.collective.message))
-            for row in rows
-            if row.collective is not None
-        ]
+        """Return the all-reduces of tensor parallelism below paths: phase and message [byte]."""
+        rows = self._rows(TENSOR, Quantity.COMMUNICATION, path) if self.run.tp > 1 else ()
+        moves = [(row.phase, row.collective) for row in rows]
+        return [(phase, Fraction(value(move.message))) for phase, move in moves if move is not None]
 
     def shape(self, axes: str, placement: Placement = WHOLE) -> list[int]:
         """Return the shape of a weight: sizes of axes that are merged, separated by commas."""

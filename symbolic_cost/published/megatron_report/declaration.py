@@ -4,8 +4,6 @@ Axes: b sequences, l query and t key positions, e embedding, c the three of quer
 h heads, d head width, g gate and up, f MLP width, v vocabulary, p learned positions.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from sympy import Integer

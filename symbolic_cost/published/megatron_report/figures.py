@@ -1,21 +1,18 @@
 """Every figure of the report by name, as printed; the sections follow the report's order."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.parallel.groups import rank_groups
 from symbolic_cost.published.contract import rounded_like
-from symbolic_cost.published.megatron_report.amounts import Amounts, Slip
-from symbolic_cost.published.megatron_report.run import Run
-from symbolic_cost.published.megatron_report.table import (
-    Figures,
-    full_table,
-    megabytes,
-    tensor_table,
-)
+from symbolic_cost.published.megatron_report.amounts import REPORT, Amounts, Run
+from symbolic_cost.published.megatron_report.declaration import TENSOR
 from symbolic_cost.units import IEC
+
+Figures = dict[str, str | list[int] | list[list[str]]]
+"""Figures by name: printed numbers, shapes, groups of ranks."""
 
 Traffic = tuple[int, Fraction]
 """How often per iteration, and bytes."""
@@ -24,14 +21,61 @@ Traffic = tuple[int, Fraction]
 def figures(amounts: Amounts) -> Figures:
     """Compute every figure of the sections that the run has."""
     run = amounts.run
-    found = full_table(amounts) | _full(amounts) | _cluster(amounts) | _gpu(amounts)
+    found = _table(amounts, "full", WHOLE) | _full(amounts) | _cluster(amounts)
+    found |= _gpu(amounts)
     found |= _pipeline(amounts) if run.pp > 1 else {}
     found |= _data(amounts) if run.dp > 1 else {}
-    return found | (tensor_table(amounts) | _tensor(amounts) if run.tp > 1 else {})
+    return found | (_table(amounts, "tp", TENSOR) | _tensor(amounts) if run.tp > 1 else {})
+
+
+def _megabytes(size: Fraction) -> str:
+    return rounded_like("0.0", size / IEC["Mi"])
 
 
 def _gigabytes(size: Fraction, digits: str = "0.0") -> str:
     return rounded_like(digits, size / IEC["Gi"])
+
+
+def _table(amounts: Amounts, table: str, placement: Placement) -> Figures:
+    """Return the cells of the layer table: of the model, or of one rank and what it reduces."""
+    tensor = table == "tp"
+    undivided = tensor and "whole-rows" in amounts.slips
+    found: Figures = {}
+    for name, line in REPORT["lines"].items():
+        whole = line.get("whole", "") if undivided else ""
+        weights, writes = (WHOLE if whole == of else placement for of in ("weights", "writes"))
+        key = f"{table}.{name}"
+        found |= _shapes(amounts, key, line, placement)
+        if "weights" in line:
+            parameters = amounts.parameters(line["weights"], weights)
+            if name == "input_layernorm" and "first-norm" in amounts.slips:
+                parameters += amounts.run.micro_batch - amounts.run.hidden
+            found[f"{key}.param_mb"] = _megabytes(amounts.run.words["word"] * parameters)
+        if "writes" in line:
+            found[f"{key}.act_mb"] = _megabytes(amounts.writes(line["writes"], writes))
+        if tensor and "weights" in line:
+            for phase, message in amounts.all_reduces(line["weights"].split()[0]):
+                way = "forward" if phase is Phase.FORWARD else "backward"
+                found[f"{key}.{way}_shape"] = amounts.shape("b,l,e")
+                found[f"{key}.{way}_mb"] = _megabytes(message)
+    layers = amounts.run.stage_layers if tensor else amounts.run.layers
+    layer = amounts.layer_activations(WHOLE if undivided else placement)
+    found[f"{table}.transformer.num_layers"] = str(layers)
+    return found | {f"{table}.transformer.act_mb_per_layer": _megabytes(layer)}
+
+
+def _shapes(amounts: Amounts, key: str, line: dict[str, str], placement: Placement) -> Figures:
+    if "shape" not in line:
+        return {}
+    weight = amounts.shape(line["shape"], placement)
+    if key.startswith("tp") and key.endswith("_embeddings"):
+        # The report prints the columns of a table of embeddings where a bias stands.
+        return {f"{key}.w": weight[:1], f"{key}.b": weight[1:]}
+    found: Figures = {f"{key}.w": weight}
+    if "bias" in line:
+        slip = key.endswith("query_key_value") and "qkv-bias" in amounts.slips
+        found[f"{key}.b"] = amounts.shape("e" if slip else line["bias"], placement)
+    return found
 
 
 def _moved(name: str, traffic: Traffic) -> Figures:
@@ -43,81 +87,73 @@ def _moved(name: str, traffic: Traffic) -> Figures:
 def _states(section: str, amounts: Amounts, parameters: Fraction, shards: int) -> Figures:
     """Return parameters, gradients and optimizer states, the latter sharded."""
     words = amounts.run.words
-    weights = words.word * parameters
+    weights = words["word"] * parameters
     return {
         f"{section}.num_params": str(int(parameters)),
         f"{section}.params_gb": _gigabytes(weights),
-        f"{section}.grads_gb": _gigabytes(weights * words.gradient),
-        f"{section}.optimizer_gb": _gigabytes(weights * words.optimizer / shards),
-    }
-
-
-def _full(amounts: Amounts) -> Figures:
-    words, parameters = amounts.run.words, amounts.full_parameters()
-    activations = amounts.full_activations()
-    states = words.word * parameters * (1 + words.gradient + words.optimizer)
-    return _states("full", amounts, parameters, 1) | {
-        "full.activations_gb": _gigabytes(activations),
-        "full.total_gb": _gigabytes(states + activations),
+        f"{section}.grads_gb": _gigabytes(weights * words["gradient"]),
+        f"{section}.optimizer_gb": _gigabytes(weights * words["optimizer"] / shards),
     }
 
 
 def peaks(amounts: Amounts) -> tuple[Fraction, Fraction]:
     """Return the peaks of one GPU [byte]: of the optimizer step, of forward and backward."""
     run, words = amounts.run, amounts.run.words
-    weights = words.word * amounts.stage_parameters(0)
-    held = weights * (1 + words.gradient)
-    step = held + weights * (Fraction(words.step_shard, run.dp) + words.step)
-    states = held + weights * Fraction(words.optimizer, run.dp)
+    weights = words["word"] * amounts.stage_parameters(0)
+    held = weights * (1 + words["gradient"])
+    step = held + weights * (Fraction(words["step_shard"], run.dp) + words["step"])
+    states = held + weights * Fraction(words["optimizer"], run.dp)
     return step, states + amounts.stage_activations() + amounts.stage_logits()
+
+
+def _full(amounts: Amounts) -> Figures:
+    words, parameters = amounts.run.words, amounts.full_parameters()
+    activations = amounts.full_activations()
+    states = words["word"] * parameters * (1 + words["gradient"] + words["optimizer"])
+    return _states("full", amounts, parameters, 1) | {
+        "full.activations_gb": _gigabytes(activations),
+        "full.total_gb": _gigabytes(states + activations),
+    }
 
 
 def _gpu(amounts: Amounts) -> Figures:
     activations = amounts.stage_activations()
-    if Slip.LOGITS not in amounts.slips:
+    if "logits" not in amounts.slips:
         activations += amounts.stage_logits()
-    peak = max((_gigabytes(size) for size in peaks(amounts)), key=Decimal)
     return _states("gpu", amounts, amounts.stage_parameters(0), amounts.run.dp) | {
         "gpu.activations_gb": _gigabytes(activations),
-        "gpu.peak_gb": peak,
+        "gpu.peak_gb": max((_gigabytes(size) for size in peaks(amounts)), key=Decimal),
     }
-
-
-# Communication of the cluster.
 
 
 def _pipeline_traffic(amounts: Amounts) -> Traffic:
     """Count each message where it is sent and where it is received, in both directions."""
     run = amounts.run
-    if run.pp == 1:
-        return 0, Fraction(0)
-    ends = run.pp if Slip.PIPELINE_ENDS in amounts.slips else run.pp - 1
+    ends = run.pp if "pipeline-ends" in amounts.slips and run.pp > 1 else run.pp - 1
     count = 4 * ends * (run.world // run.pp) * run.accumulation
     return count, count * amounts.message()
 
 
 def _tensor_traffic(amounts: Amounts) -> Traffic:
     run = amounts.run
-    layers, ends = amounts.all_reduces("layer"), []
-    if Slip.TENSOR_ENDS not in amounts.slips:
-        ends = amounts.all_reduces("embedding") + amounts.all_reduces("head")
+    layers = amounts.all_reduces("layer") * run.layers
+    ends = [] if "tensor-ends" in amounts.slips else amounts.all_reduces("embedding head")
     per_stage = run.world // run.pp * run.accumulation
-    count = per_stage * (run.layers * len(layers) + len(ends))
-    volume = run.layers * sum(size for _, size in layers) + sum(size for _, size in ends)
-    return count, Fraction(per_stage * volume)
+    volume = sum((size for _, size in [*layers, *ends]), Fraction(0))
+    return per_stage * len([*layers, *ends]), per_stage * volume
 
 
 def _scattered_gathered(amounts: Amounts, parameters: Fraction) -> tuple[Fraction, Fraction]:
     """Return the bytes of gradients that are scattered and of parameters that are gathered."""
     words = amounts.run.words
-    gathered = words.gradient if Slip.GATHER_SIZE in amounts.slips else 1
-    weights = words.word * parameters
-    return weights * words.gradient, weights * gathered
+    gathered = words["gradient"] if "gather-size" in amounts.slips else 1
+    weights = words["word"] * parameters
+    return weights * words["gradient"], weights * gathered
 
 
 def _data_traffic(amounts: Amounts) -> Traffic:
     run = amounts.run
-    if Slip.DATA_SCOPE in amounts.slips:
+    if "data-scope" in amounts.slips:
         one_gpu = _scattered_gathered(amounts, amounts.stage_parameters(0))
         return (2 if run.dp > 1 else 0), sum(one_gpu, Fraction(0))
     if run.dp == 1:
@@ -127,20 +163,14 @@ def _data_traffic(amounts: Amounts) -> Traffic:
 
 
 def _cluster(amounts: Amounts) -> Figures:
-    traffic = {
-        "pp": _pipeline_traffic(amounts),
-        "dp": _data_traffic(amounts),
-        "tp": _tensor_traffic(amounts),
-    }
+    rules = {"pp": _pipeline_traffic, "dp": _data_traffic, "tp": _tensor_traffic}
+    traffic = {kind: rule(amounts) for kind, rule in rules.items()}
     counts, volumes = zip(*traffic.values(), strict=True)
     traffic["all"] = sum(counts), sum(volumes, Fraction(0))
     found: Figures = {}
     for kind, moved in traffic.items():
         found |= _moved(f"cluster.{kind}", moved)
     return found
-
-
-# Sections of one kind of parallelism.
 
 
 def _groups(run: Run, *axes: str) -> list[list[str]]:
@@ -151,43 +181,35 @@ def _groups(run: Run, *axes: str) -> list[list[str]]:
 
 def _pipeline(amounts: Amounts) -> Figures:
     run, message = amounts.run, amounts.message()
-    per_gpu = 4 * run.accumulation
-    named = _groups(run, "pp")
-    found: Figures = {
+    per_gpu, named = 4 * run.accumulation, _groups(run, "pp")
+    return {
         "pp.message_shape": amounts.shape("b,l,e"),
-        "pp.message_mb": megabytes(message),
+        "pp.message_mb": _megabytes(message),
         "pp.gpu.count": str(per_gpu),
-        "pp.gpu.volume_mb": megabytes(per_gpu * message),
+        "pp.gpu.volume_mb": _megabytes(per_gpu * message),
         "pp.stages": _groups(run, "tp", "dp"),
         "pp.num_groups": str(len(named)),
         "pp.groups": named,
+        **_moved("pp.cluster", _pipeline_traffic(amounts)),
     }
-    return found | _moved("pp.cluster", _pipeline_traffic(amounts))
 
 
 def _data(amounts: Amounts) -> Figures:
-    scattered, gathered = _scattered_gathered(amounts, amounts.stage_parameters(0))
+    moved = _scattered_gathered(amounts, amounts.stage_parameters(0))
     named = _groups(amounts.run, "dp")
     found: Figures = {}
-    for kind in ("grad", "param"):
+    kinds = (("grad", "reduce_scatter"), ("param", "all_gather"))
+    for (kind, collective), volume in zip(kinds, moved, strict=True):
         found |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
-    found |= {
-        "dp.grad.volume_gb": _gigabytes(scattered),
-        "dp.grad.func": "reduce_scatter",
-        "dp.grad.count": "1",
-        "dp.grad.microbatches_per_iteration": str(amounts.run.accumulation),
-        "dp.param.volume_gb": _gigabytes(gathered),
-        "dp.param.func": "all_gather",
-        "dp.param.count": "1",
-    }
+        found |= {f"dp.{kind}.volume_gb": _gigabytes(volume), f"dp.{kind}.count": "1"}
+        found[f"dp.{kind}.func"] = collective
+    found["dp.grad.microbatches_per_iteration"] = str(amounts.run.accumulation)
     return found | _moved("dp.cluster", _data_traffic(amounts))
 
 
 def _tensor(amounts: Amounts) -> Figures:
-    run = amounts.run
-    per_layer = amounts.all_reduces("layer")
-    volume = sum((size for _, size in per_layer), Fraction(0))
-    named = _groups(run, "tp")
+    run, per_layer = amounts.run, amounts.all_reduces("layer")
+    volume, named = sum((size for _, size in per_layer), Fraction(0)), _groups(run, "tp")
     found: Figures = {
         "tp.num_groups": str(len(named)),
         "tp.groups": named,

@@ -1,24 +1,11 @@
 """The report as text: data/megatron_report.toml holds the layout, figures fill it."""
 
-from __future__ import annotations
-
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from string import Formatter
 from typing import Any
 
-from symbolic_cost.published.megatron_report.amounts import Slip
-from symbolic_cost.published.megatron_report.run import Run
-from symbolic_cost.published.megatron_report.table import Figures
-
-
-@cache
-def layout() -> dict[str, Any]:
-    """Read the sections' texts and what is said about each slip."""
-    folder = files("symbolic_cost.published").joinpath("data")
-    return tomllib.loads(folder.joinpath("megatron_report.toml").read_text(encoding="utf-8"))
+from symbolic_cost.published.megatron_report.amounts import REPORT, Run
+from symbolic_cost.published.megatron_report.figures import Figures
 
 
 def report_text(run: Run, found: Figures) -> str:
@@ -31,7 +18,7 @@ def report_text(run: Run, found: Figures) -> str:
     return "\n\n\n".join(_filled(section, values) for section in sections)
 
 
-def corrections_text(printed: Figures, true: Figures, causes: Mapping[str, Sequence[Slip]]) -> str:
+def corrections_text(printed: Figures, true: Figures, causes: Mapping[str, Sequence[str]]) -> str:
     """Write the figures that differ, as printed and true, and what is wrong with each."""
     changed = [name for name in true if true[name] != printed[name]]
     wide = max((len(name) for name in changed), default=0)
@@ -43,8 +30,7 @@ def corrections_text(printed: Figures, true: Figures, causes: Mapping[str, Seque
     ]
     lines.append("-" * 88)
     met = {slip for name in changed for slip in causes[name]}
-    for slip in Slip:
-        said = layout()["slips"][slip]
+    for slip, said in REPORT["slips"].items():
         seen = "" if slip in met else " (no figure above differs for it)"
         lines.append(f"{slip}: as printed, {said['printed']}; true: {said['true']}{seen}.")
     return "\n".join([*lines, "=" * 88])
@@ -59,7 +45,7 @@ class _Filler(Formatter):
 
 
 def _filled(section: str, values: Mapping[str, Any]) -> str:
-    template = layout()["text"][section]
+    template = REPORT["text"][section]
     return "\n".join(line for text in template.split("\n") for line in _lines(text, values))
 
 

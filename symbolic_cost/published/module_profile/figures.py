@@ -1,37 +1,23 @@
-"""Every number of a profile, with the place where the profiler prints it."""
+"""Every number of a profile, with the place where it is printed, and the report as text."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
-from sympy import Expr
-
-from symbolic_cost.published.module_profile.counted import VERSION_2021, Counted
-from symbolic_cost.published.module_profile.numbers import (
-    Span,
-    exactly,
-    flop_text,
-    latency_text,
-    macs_text,
-    params_text,
-    percent_text,
-    rate_text,
-)
-from symbolic_cost.published.module_profile.profile import Profile, Profiled
+from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.published.module_profile.modules import Module
+from symbolic_cost.published.module_profile.numbers import Span, exactly, text_of
+from symbolic_cost.published.module_profile.profile import VERSION_2021, Profile
+from symbolic_cost.published.printed import printed_data
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """One number.
 
     Args:
         section: "summary", "aggregated", "detailed" or "footer".
         place: path of a module, or depth.
         cls: class of the module.
-        field: what it is.
-        text: as printed.
         span: of the values that it may have; None if it follows from the shape alone.
     """
 
@@ -45,10 +31,22 @@ class Figure:
     @property
     def key(self) -> str:
         """Its place in one word."""
-        return f"{self.section}|{self.place}|{self.cls}|{self.field}"
+        return "|".join(self[:4])
 
 
-def figures(profile: Profile) -> tuple[Figure, ...]:
+def _entries(
+    section: str, place: str, cls: str
+) -> Callable[[str, str, int | Fraction | Span], Figure]:
+    """Return what makes the numbers of one place: of a name, a kind of `text_of` and a value."""
+
+    def entry(name: str, kind: str, value: int | Fraction | Span) -> Figure:
+        span = value if isinstance(value, Span) else None
+        return Figure(section, place, cls, name, text_of(kind, _value(value)), span)
+
+    return entry
+
+
+def every(profile: Profile) -> tuple[Figure, ...]:
     """Return every number of a profile that is known, in the order of the report."""
     return (
         *summary(profile),
@@ -61,60 +59,47 @@ def figures(profile: Profile) -> tuple[Figure, ...]:
 def summary(profile: Profile) -> Iterator[Figure]:
     """Return the numbers of the whole model."""
     top, run, version = profile.top, profile.run, profile.version
-    old = version is VERSION_2021
-
-    def line(name: str, text: str, span: Span | None = None) -> Figure:
-        return Figure("summary", "", top.cls, name, text, span)
-
+    line = _entries("summary", "", top.cls)
     if run.world is not None:
-        yield line("world size", str(run.world))
-        yield line("data parallel size", str(run.world // run.mp))
-        yield line("model parallel size", str(run.mp))
+        yield line("world size", "number", run.world)
+        yield line("data parallel size", "number", run.world // run.mp)
+        yield line("model parallel size", "number", run.mp)
     if run.batch is not None:
-        yield line("batch size per device", str(run.batch))
-    params, flop = params_text(top.params), flop_text(top.flop)
-    yield line(f"params per {version.device}", params)
+        yield line("batch size per device", "number", run.batch)
     whole = "params of model = params per device * mp_size"
-    yield line(whole, params_text(top.params * run.mp))
-    yield line("fwd MACs per device", flop_text(top.macs) if old else macs_text(top.macs))
-    yield line("fwd flops per device", flop)
+    yield line(f"params per {version.device}", "params", top.params)
+    yield line(whole, "params", top.params * run.mp)
+    yield line("fwd MACs per device", "flop" if version is VERSION_2021 else "macs", top.macs)
+    yield line("fwd flops per device", "flop", top.flop)
     whole = "fwd flops of model = fwd flops per device * mp_size"
-    yield line(whole, flop_text(top.flop * run.mp))
+    yield line(whole, "flop", top.flop * run.mp)
     yield from (line(*timed) for timed in _timed(profile))
 
 
 def _timed(profile: Profile) -> Iterator[tuple[str, str, Span]]:
     """Return what follows from the latencies of the passes; backward is twice forward."""
-    run, flop = profile.run, profile.top.flop
-    fwd, bwd, step = run.fwd or profile.top.latency, run.bwd, run.step
+    run, flop, passes = profile.run, profile.top.flop, profile.measured.run
+    fwd, bwd, step = passes.get("fwd") or profile.top.latency, passes.get("bwd"), passes.get("step")
     if fwd is None:
         return
-    yield _seconds("fwd latency", fwd)
+    yield "fwd latency", "latency", fwd
     if bwd is not None:
-        yield _seconds("bwd latency", bwd)
-    yield _rate("fwd FLOPS per device = fwd flops per device / fwd latency", fwd.divides(flop))
+        yield "bwd latency", "latency", bwd
+    name = "fwd FLOPS per device = fwd flops per device / fwd latency"
+    yield name, "rate", fwd.divides(flop)
     if bwd is None:
         return
     name = "bwd FLOPS per device = 2 * fwd flops per device / bwd latency"
-    yield _rate(name, bwd.divides(2 * flop))
-    both = (fwd + bwd).divides(3 * flop)
-    yield _rate("fwd+bwd FLOPS per device = 3 * fwd flops per device / (fwd+bwd latency)", both)
+    yield name, "rate", bwd.divides(2 * flop)
+    name = "fwd+bwd FLOPS per device = 3 * fwd flops per device / (fwd+bwd latency)"
+    yield name, "rate", fwd.plus(bwd).divides(3 * flop)
     if step is None:
         return
-    whole = fwd + bwd + step
-    yield _seconds("step latency", step)
-    yield _seconds("iter latency", whole)
+    whole = fwd.plus(bwd).plus(step)
+    yield "step latency", "latency", step
+    yield "iter latency", "latency", whole
     if run.batch is not None and run.world is not None:
-        samples = whole.divides(run.batch * run.world // run.mp)
-        yield "samples/second", str(round(float(samples.value), 2)), samples
-
-
-def _seconds(name: str, span: Span) -> tuple[str, str, Span]:
-    return name, latency_text(span.value), span
-
-
-def _rate(name: str, span: Span) -> tuple[str, str, Span]:
-    return name, rate_text(span.value), span
+        yield "samples/second", "number", whole.divides(run.batch * run.world // run.mp)
 
 
 def deepest(profile: Profile) -> int:
@@ -124,90 +109,158 @@ def deepest(profile: Profile) -> int:
 
 def aggregated(profile: Profile, depth: int) -> Iterator[Figure]:
     """Return the sums over the modules of each class at a depth, largest first."""
-    here = [(times, module) for at, times, module in profile.top.walk() if at == depth]
-    classes = dict.fromkeys(module.cls for _, module in here)
-    params = dict.fromkeys(classes, 0)
-    macs = dict.fromkeys(classes, 0)
-    for times, module in here:
-        params[module.cls] += times * module.params
-        macs[module.cls] += times * module.macs
-    seconds = {cls: _together(profile, depth, cls) for cls in classes}
+    sums: dict[str, dict[str, int]] = {"params": {}, "macs": {}}
+    seconds: dict[str, Span | None] = {}
+    for at, times, module in profile.top.walk():
+        if at != depth:
+            continue
+        cls, took = module.cls, module.together
+        for kind, by_class in sums.items():
+            by_class[cls] = by_class.get(cls, 0) + times * getattr(module, kind)
+        before = seconds.get(cls, exactly(0))
+        seconds[cls] = None if before is None or took is None else before.plus(took)
+    seconds |= {
+        cls: span
+        for (at, cls), span in profile.measured.classes.items()
+        if cls in seconds and at == depth
+    }
     known = {cls: span for cls, span in seconds.items() if span is not None}
-    place = f"depth {depth}"
-    for cls in _largest(profile, params):
-        yield Figure("aggregated", place, cls, "params", params_text(params[cls]))
-    for cls in _largest(profile, macs):
-        yield Figure("aggregated", place, cls, "macs", macs_text(macs[cls]))
-    for cls in _largest(profile, {cls: span.value for cls, span in known.items()}):
-        span = known[cls]
-        yield Figure("aggregated", place, cls, "latency", latency_text(span.value), span)
+    columns: dict[str, dict[str, int] | dict[str, Span]] = {**sums, "latency": known}
+    for kind, values in columns.items():
+        for cls in sorted(values, key=lambda cls: -_value(values[cls]))[: profile.version.top]:
+            yield _entries("aggregated", f"depth {depth}", cls)(kind, kind, values[cls])
 
 
-def _largest(profile: Profile, sums: dict[str, int] | dict[str, Fraction]) -> list[str]:
-    return sorted(sums, key=lambda cls: -sums[cls])[: profile.version.top]
+def _value(number: int | Fraction | Span) -> Fraction | int:
+    return number.value if isinstance(number, Span) else number
 
 
-def _together(profile: Profile, depth: int, cls: str) -> Span | None:
-    """Return the latency of all modules of a class at a depth, or None if one is unknown."""
-    if (depth, cls) in profile.classes:
-        return profile.classes[depth, cls]
-    total = exactly(0)
-    for at, _, module in profile.top.walk():
-        if (at, module.cls) == (depth, cls):
-            if module.together is None:
-                return None
-            total += module.together
-    return total
-
-
-def detailed(profile: Profile, module: Profiled) -> Iterator[Figure]:
+def detailed(profile: Profile, module: Module) -> Iterator[Figure]:
     """Return the numbers of one module, in the order of its row."""
-    top = profile.top
-
-    def entry(name: str, text: str, span: Span | None = None) -> Figure:
-        return Figure("detailed", module.path, module.cls, name, text, span)
-
-    yield entry("params", params_text(module.params))
-    yield entry("params_pct", _percent(module.params, top.params))
-    yield entry("macs", macs_text(module.macs))
-    yield entry("macs_pct", _percent(module.macs, top.macs))
-    if module.latency is not None:
-        yield entry("latency", latency_text(module.latency.value), module.latency)
+    top, took = profile.top, module.latency
+    entry = _entries("detailed", module.path, module.cls)
+    for kind in ("params", "macs"):
+        part, whole = getattr(module, kind), getattr(top, kind)
+        yield entry(kind, kind, part)
+        yield entry(f"{kind}_pct", "percent", Fraction(100 * part, whole) if whole else 0)
+    if took is not None:
+        yield entry("latency", "latency", took)
         if top.latency is not None:
-            share = module.latency.share(top.latency)
-            yield entry("latency_pct", percent_text(share.value), share)
+            yield entry("latency_pct", "percent", took.share(top.latency))
     if module.flop == 0:
-        yield entry("FLOPS", rate_text(Fraction(0)))
-    elif module.latency is not None:
-        rate = module.latency.divides(module.flop)
-        yield entry("FLOPS", rate_text(rate.value), rate)
-
-
-def _percent(part: int, whole: int) -> str:
-    return percent_text(Fraction(100 * part, whole) if whole else Fraction(0))
+        yield entry("FLOPS", "rate", Fraction(0))
+    elif took is not None:
+        yield entry("FLOPS", "rate", took.divides(module.flop))
 
 
 def footer(profile: Profile) -> Iterator[Figure]:
     """Return the last lines of the later version."""
-    if profile.version is VERSION_2021:
+    entry, top = _entries("footer", "", profile.top.cls), profile.top
+    if profile.version is not VERSION_2021:
+        yield entry("Number of flops", "flop", top.flop)
+        yield entry("Number of MACs", "macs", top.macs)
+        yield entry("Number of parameters", "params", top.params)
+
+
+_RULE = 26
+_AGGREGATED_RULE, _DETAILED_RULE = 29, 30
+_SAID = printed_data("module_profile.toml")
+_QUANTITIES = {"params": "params     ", "macs": "MACs       ", "latency": "fwd latency"}
+_SUFFIX = {"params_pct": " Params", "macs_pct": " MACs", "latency_pct": " latency"}
+
+
+def profile_text(profile: Profile, step: int = 1) -> str:
+    """Write a profile as the profiler lays it out.
+
+    Args:
+        profile: of a model.
+        step: at which it is said to be taken.
+    """
+    title = _rule(profile.version.title, _RULE)
+    lines = [
+        title,
+        f"Profile Summary at step {step}:",
+        *_SAID["notations"].splitlines(),
+        "",
+        *_named(summary(profile)),
+        "",
+        _rule("Aggregated Profile per device", _AGGREGATED_RULE),
+        _SAID["top"].format(profile.version.top),
+        *(line for depth in range(deepest(profile)) for line in _depth(profile, depth)),
+        "",
+        _rule("Detailed Profile per device", _DETAILED_RULE),
+        *_SAID["notes"].splitlines(),
+        "",
+        *_tree(profile, profile.top, ""),
+        "-" * len(title),
+        *_named(footer(profile)),
+    ]
+    return "\n".join(lines)
+
+
+def _rule(title: str, dashes: int) -> str:
+    return f"{'-' * dashes} {title} {'-' * dashes}"
+
+
+def _named(found: Iterable[Figure]) -> list[str]:
+    lines = [(f"{figure.field}:", figure.text) for figure in found]
+    width = max((len(name) for name, _ in lines), default=0)
+    return [f"{name:<{width}}  {text}" for name, text in lines]
+
+
+def _depth(profile: Profile, depth: int) -> Iterator[str]:
+    found = list(aggregated(profile, depth))
+    yield f"depth {depth}:"
+    for quantity, name in _QUANTITIES.items():
+        classes = {figure.cls: figure.text for figure in found if figure.field == quantity}
+        if classes:
+            yield f"    {name} - {classes}"
+
+
+def _tree(profile: Profile, module: Module, indent: str) -> Iterator[str]:
+    """Write a module and those inside; of repeated ones the first, the next and the last."""
+    name = f"({module.name}): " if module.name else ""
+    numbers = ", ".join(
+        figure.text + _SUFFIX.get(figure.field, "")
+        for figure in detailed(profile, module)
+        if module.latency is not None or figure.field != "FLOPS"
+    )
+    if not module.children:
+        yield f"{indent}{name}{module.cls}({numbers}, {module.extra})"
         return
-    top = profile.top
-    for name, text in (
-        ("Number of flops", flop_text(top.flop)),
-        ("Number of MACs", macs_text(top.macs)),
-        ("Number of parameters", params_text(top.params)),
-    ):
-        yield Figure("footer", "", top.cls, name, text)
+    yield f"{indent}{name}{module.cls}("
+    yield f"{indent}  {numbers},"
+    for child in module.children:
+        yield from _tree(profile, child, f"{indent}  ")
+    yield from (f"{indent}  {line}" for line in _repeated(module))
+    yield f"{indent})"
 
 
-def formulas(found: Counted) -> dict[str, Expr]:
-    """Return the formula of every count in the rows of modules, by the key of the number."""
-    return {
-        f"detailed|{entry.path}|{entry.module.cls}|{name}": expr
-        for entry in found.walk()
-        for name, expr in (
-            ("params", entry.params),
-            ("macs", entry.macs),
-            ("flops", entry.flop),
+def _repeated(module: Module) -> Iterator[str]:
+    group = len(module.children)
+    last = group * module.repeat - 1
+    if module.repeat > 1:
+        places = [group, *((-1,) if last > group + 1 else ()), *((last,) if last > group else ())]
+        for place in places:
+            cls = module.children[place % group].cls
+            yield "..." if place < 0 else f"({place}): {cls}(...)"
+
+
+def profile_sheet(name: str, made: Profile) -> Sheet:
+    """Return one row per module; latencies in seconds, where they are known."""
+    rows = tuple(
+        (
+            module.path or module.cls,
+            module.cls,
+            times,
+            module.params,
+            module.macs,
+            module.flop,
+            None if module.latency is None else module.latency.value,
         )
-    }
+        for _, times, module in made.top.walk()
+    )
+    numbers = ("occurs", "params", "MACs", "FLOP", "latency")
+    columns = (Column("module"), Column("class"), *(Column(text, "right") for text in numbers))
+    notes = (f"conventions {made.version.flop.name}: {made.version.flop.meaning}",)
+    return Sheet(f"Profile of {name}", columns, rows, notes)

@@ -1,31 +1,43 @@
-"""Trees of modules, as data: which ops of a declared model each module runs.
+"""Trees of modules: which ops of a declared model each module runs.
 
 A module runs the ops whose paths start with one of its own, unless a longer path of another
-module matches. What no module names, the top module runs itself.
+module matches. What no module names, the top module runs itself. data/NAME_modules.txt has the
+modules of a bare BERT, by the names of Hugging Face ("bert"), and of a Megatron-LM GPT-2, whose
+layers are split in two ("gpt2").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
 
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.published.module_profile.numbers import Span
+from symbolic_cost.published.printed import printed_data
+
+Count: TypeAlias = Any
+"""A formula, or the integer that it stands for."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """One module.
+    """One module, with its totals once they are counted.
 
     Args:
-        name: inside its parent.
         cls: its class.
         ops: paths of the ops that it runs itself.
         extra: its own description, with sizes of axes in braces.
-        children: the modules inside.
+        children: the modules inside; of repeated groups the first.
         repeat: how often the children occur, one group after the other, named by numbers.
+        path: dotted names from the top; empty for the top.
+        params: parameters; one that is shared inside counts once [element].
+        macs: multiply-accumulates of one forward pass.
+        latency: of one forward pass [s], if known.
+        together: latency of all its occurrences, if known.
     """
 
     name: str
@@ -33,83 +45,32 @@ class Module:
     ops: tuple[str, ...] = ()
     extra: str = ""
     children: tuple[Module, ...] = ()
-    repeat: Expr = Integer(1)
+    repeat: Count = Integer(1)
+    path: str = ""
+    params: Count = Integer(0)
+    macs: Count = Integer(0)
+    flop: Count = Integer(0)
+    latency: Span | None = None
+    together: Span | None = None
 
-    def paths(self) -> tuple[str, ...]:
-        """Return the op paths that the module and those inside name."""
-        inner = (path for child in self.children for path in child.paths())
-        return (*self.ops, *inner)
-
-
-BERT = """
-: BertModel
-  embeddings: BertEmbeddings <- embedding
-    word_embeddings: Embedding <- embedding.token | {v}, {e}, padding_idx=0
-    position_embeddings: Embedding <- embedding.position | {p}, {e}
-    token_type_embeddings: Embedding <- embedding.type | {types}, {e}
-    LayerNorm: LayerNorm <- embedding.norm | NORM
-    dropout: Dropout <- embedding.dropout | p=0.1, inplace=False
-  encoder: BertEncoder
-    layer: ModuleList *
-      : BertLayer
-        attention: BertAttention
-          self: BertSelfAttention <- block.attention.core
-            query: Linear <- block.attention.q | in_features={e}, out_features={e}, bias=True
-            key: Linear <- block.attention.k | in_features={e}, out_features={e}, bias=True
-            value: Linear <- block.attention.v | in_features={e}, out_features={e}, bias=True
-            dropout: Dropout <- block.attention.core.dropout | p=0.1, inplace=False
-          output: BertSelfOutput <- block.attention.residual
-            dense: Linear <- block.attention.proj | in_features={e}, out_features={e}, bias=True
-            LayerNorm: LayerNorm <- block.attention.norm | NORM
-            dropout: Dropout <- block.attention.dropout | p=0.1, inplace=False
-        intermediate: BertIntermediate
-          dense: Linear <- block.mlp.fc1 | in_features={e}, out_features={f}, bias=True
-          intermediate_act_fn: GELUActivation <- block.mlp.act
-        output: BertOutput <- block.mlp.residual
-          dense: Linear <- block.mlp.fc2 | in_features={f}, out_features={e}, bias=True
-          LayerNorm: LayerNorm <- block.mlp.norm | NORM
-          dropout: Dropout <- block.mlp.dropout | p=0.1, inplace=False
-  pooler: BertPooler <- pooler
-    dense: Linear <- pooler.dense | in_features={e}, out_features={w}, bias=True
-    activation: Tanh <- pooler.activation
-""".replace("NORM", "({e},), eps=1e-12, elementwise_affine=True")
-"""The modules of a bare BERT, by the names of Hugging Face."""
-
-MEGATRON = """
-: GPT2Model <- head.output
-  language_model: TransformerLanguageModel
-    embedding: Embedding <- embedding
-      word_embeddings: VocabParallelEmbedding <- embedding.token
-      position_embeddings: Embedding <- embedding.position | {p}, {e}
-      embedding_dropout: Dropout <- embedding.dropout | p=0.1, inplace=False
-    transformer: ParallelTransformer
-      layers: ModuleList *
-        : ParallelTransformerLayerPart1 <- block.attention
-          input_layernorm: FusedLayerNorm <- block.attention.norm | NORM
-          attention: ParallelSelfAttention <- block.attention.core
-            query_key_value: ColumnParallelLinear <- block.attention.qkv
-            scale_mask_softmax: FusedScaleMaskSoftmax <- block.attention.core.softmax
-            attention_dropout: Dropout <- block.attention.core.dropout | p=0.1, inplace=False
-            dense: RowParallelLinear <- block.attention.proj
-        : ParallelTransformerLayerPart2 <- block.mlp
-          post_attention_layernorm: FusedLayerNorm <- block.mlp.norm | NORM
-          mlp: ParallelMLP <- block.mlp.act
-            dense_h_to_4h: ColumnParallelLinear <- block.mlp.fc1
-            dense_4h_to_h: RowParallelLinear <- block.mlp.fc2
-      final_layernorm: FusedLayerNorm <- head.norm | NORM
-""".replace("NORM", "torch.Size([{e}]), eps=1e-05, elementwise_affine=True")
-"""The modules of a Megatron-LM GPT-2, whose layers are split in two."""
+    def walk(self, depth: int = 0, times: Count = 1) -> Iterator[tuple[int, Count, Module]]:
+        """Go through the module and those inside: depth, occurrences, module."""
+        yield depth, times, self
+        for child in self.children:
+            yield from child.walk(depth + 1, times * self.repeat)
 
 
-def tree(text: str, repeat: Expr) -> Module:
+def tree(modules: str, repeat: Expr) -> Module:
     """Return the modules of indented lines `name: class * <- op op | description`.
 
     Args:
-        text: of the lines; what stands inside a module marked * is repeated.
+        modules: NAME of data/NAME_modules.txt; what stands inside a module marked * is repeated.
         repeat: how often.
     """
     waiting: list[tuple[int, Module]] = []
-    for line in reversed(text.strip().splitlines()):  # what is inside comes first
+    for line in reversed(
+        printed_data(f"{modules}_modules.txt").splitlines()
+    ):  # the inner come first
         depth = len(line) - len(line.lstrip())
         inside = [module for at, module in reversed(waiting) if at > depth]
         waiting = [(at, module) for at, module in waiting if at <= depth]
@@ -124,8 +85,6 @@ def tree(text: str, repeat: Expr) -> Module:
 
 _CLASSES = {
     "einsum": "Linear",
-    "embedding": "Embedding",
-    "layer_norm": "LayerNorm",
     "rms_norm": "RMSNorm",
     "batch_norm": "BatchNorm2d",
     "conv": "Conv2d",

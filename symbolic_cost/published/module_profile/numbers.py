@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.units import SI
@@ -16,21 +16,14 @@ _HALF = Fraction(1, 200)
 """Numbers are printed with two decimals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A value and how far off it may be: a printed latency is known to its last digit.
-
-    Args:
-        low: smallest value.
-        value: the one printed or given.
-        high: largest value.
-    """
+class Span(NamedTuple):
+    """A value and how far off it may be: a printed latency is known to its last digit."""
 
     low: Fraction
     value: Fraction
     high: Fraction
 
-    def __add__(self, other: Span) -> Span:
+    def plus(self, other: Span) -> Span:
         """Add two values."""
         return Span(self.low + other.low, self.value + other.value, self.high + other.high)
 
@@ -76,57 +69,43 @@ def latency(given: object, where: str) -> Span:
     Raises:
         InputError: neither, or not positive.
     """
-    accepted = "positive seconds, or text like '4.4 ms', are accepted"
+    found = exactly(0)
     if isinstance(given, str) and given.endswith("s") and _PRINTED.fullmatch(given):
         found = printed(given)
     elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < SI["G"]:
         found = exactly(Fraction(str(given)))
-    else:
-        raise InputError(f"latency of {where} is {given!r}: {accepted}")
     if found.low <= 0:
+        accepted = "positive seconds, or text like '4.4 ms', are accepted"
         raise InputError(f"latency of {where} is {given!r}: {accepted}")
     return found
 
 
-def _scaled(value: Fraction | int, prefixes: str, unit: str) -> str | None:
-    """Print a value with the first prefix that it reaches, or return None."""
-    for prefix in prefixes:
-        if value >= _PREFIXES[prefix]:
-            return f"{_rounded(value / _PREFIXES[prefix])} {prefix}{unit}".rstrip()
-    return None
+_UNITS = {
+    "params": (("M", "k"), ""),
+    "macs": (("G", "M", "K"), "MACs"),
+    "flop": (("G", "M", "K"), ""),
+    "rate": (("T", "G", "M", "K"), "FLOPS"),
+    "latency": (("", "m", "u"), "s"),
+    "number": ((), ""),
+}
+"""Prefixes from the largest, and unit."""
 
 
-def _rounded(value: Fraction) -> str:
-    return str(round(float(value), 2))
+def text_of(kind: str, value: Fraction | int) -> str:
+    """Print a value with the first prefix that it reaches, else with none; seconds at least in us.
 
+    Args:
+        kind: "params", "macs", "flop", "rate" [FLOP/s], "latency" [s], "percent" or "number".
+        value: to print.
 
-def params_text(count: int) -> str:
-    """Print a number of parameters."""
-    return _scaled(count, "Mk", "") or str(count)
-
-
-def macs_text(count: int) -> str:
-    """Print multiply-accumulates."""
-    return _scaled(count, "GMK", "MACs") or f"{count} MACs"
-
-
-def flop_text(count: int) -> str:
-    """Print FLOP."""
-    return _scaled(count, "GMK", "") or str(count)
-
-
-def rate_text(rate: Fraction) -> str:
-    """Print FLOP per second."""
-    return _scaled(rate, "TGMK", "FLOPS") or f"{_rounded(rate)} FLOPS"
-
-
-def latency_text(seconds: Fraction) -> str:
-    """Print seconds."""
-    if seconds >= 1:
-        return f"{_rounded(seconds)} s"
-    return _scaled(seconds, "mu", "s") or f"{_rounded(seconds * 10**6)} us"
-
-
-def percent_text(percent: Fraction) -> str:
-    """Print a percentage, always with two decimals."""
-    return f"{float(percent):.2f}%"
+    >>> text_of("params", 1536), text_of("rate", Fraction(0)), text_of("latency", Fraction(1, 80))
+    ('1.54 k', '0.0 FLOPS', '12.5 ms')
+    """
+    if kind == "percent":
+        return f"{float(value):.2f}%"
+    prefixes, unit = _UNITS[kind]
+    smallest = prefixes[-1] if kind == "latency" else None
+    prefix = next((one for one in prefixes if value >= _PREFIXES[one]), smallest)
+    if prefix is None:
+        return f"{value if isinstance(value, int) else round(float(value), 2)} {unit}".rstrip()
+    return f"{round(float(value / _PREFIXES[prefix]), 2)} {prefix}{unit}".rstrip()

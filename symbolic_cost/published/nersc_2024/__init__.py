@@ -9,8 +9,6 @@ memory and messages in the units of element_size (GB), FLOP in those of flops_un
 Source: subramanian-2024-head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -21,9 +19,8 @@ from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.nersc_2024.declaration import Scheme
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
-from symbolic_cost.published.nersc_2024.layers import Layer, Moved
+from symbolic_cost.published.nersc_2024.layers import Layer, Moved, Timed
 from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
-from symbolic_cost.published.nersc_2024.times import Timed
 from symbolic_cost.published.printed import printed_data
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("nersc_2024")["inputs"]
@@ -42,9 +39,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         "layers", one record per row of one block and microbatch, and "totals" of one step.
-
-    Raises:
-        InputError: every problem of the inputs; sizes that a degree does not divide.
     """
     given = StepInputs.accepted(inputs)
     timed = Timed(given)

@@ -4,10 +4,9 @@
 charged to. `SLIPS` and `TIME_SLIPS` are departures that a corrected mode repairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity, Row
 from symbolic_cost.published.departures import Departures
@@ -34,13 +33,9 @@ SLIPS = Departures()
 """Slips of the counts."""
 
 
+@cache
 def counted(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> tuple[Row, ...]:
-    """Return the rows that the model counts.
-
-    Args:
-        scheme: how the block runs.
-        repaired: names of the slips that are left out.
-    """
+    """Return the rows that the model counts, without the slips that are repaired."""
     booked = BOOKS.applied(derived(scheme), scheme.strategy, scheme)
     return SLIPS.applied(booked, scheme.strategy, scheme, repaired)
 

@@ -5,8 +5,6 @@ width, h heads, d head width, c the three of query, key and value. Norms stand a
 half; biases are ops of their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -76,7 +74,6 @@ class Scheme:
     """How a block runs.
 
     Args:
-        strategy: a key of STRATEGIES.
         flash: whether the attention is fused.
         recompute: whether backward computes scores, softmax and dropout again.
     """

@@ -1,7 +1,5 @@
 """Inputs of the model: sizes, strategy, and the machine."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field

@@ -7,12 +7,8 @@ preset of conventions, a placement and a list of named slips (`slips`).
 Source: subramanian-2024; tables of commit cf96a49, code of 917b558, corrections of 80b63dc.
 """
 
-from __future__ import annotations
-
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from importlib.resources import files
 from math import ulp
 from typing import Any
 
@@ -26,10 +22,8 @@ from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
-from symbolic_cost.published.transformer_tables.inputs import TableInputs
-from symbolic_cost.published.transformer_tables.times import Cell, symbolic, table_row
+from symbolic_cost.published.transformer_tables.times import Cell, TableInputs, symbolic, table_row
 
-_DATA = files("symbolic_cost.published") / "data"
 _TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
 _TOTALS = "transformer_totals"
 _BLANK = "NaN"
@@ -73,9 +67,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         Rows of the tables "mlp" and "sa" by printed column, blank cells as None, and their
         "totals" over rows and depth: FLOP and bytes in the units of flops_units and
         element_size (Tera-operations and GB unless given), times in ms.
-
-    Raises:
-        InputError: every problem of the inputs; sizes that a degree does not divide.
     """
     given = TableInputs.accepted(inputs)
     table = bind(derived(given.variant, sequence=given.sequence_degree > 1), given.numbers())
@@ -163,8 +154,7 @@ def comparisons(values: Mapping[str, Any]) -> Iterator[Comparison]:
 
 
 def _rows(name: str) -> Sequence[dict[str, str]]:
-    with (_DATA / name).open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = printed_data(name)
     return [{key: cell for key, cell in row.items() if key != "Unnamed: 0"} for row in rows]
 
 

@@ -5,8 +5,6 @@ width, c the three of query, key and value. Positions bear more names, since two
 them: r where norms and residual dropouts run, p where a reduction leaves its result, w between.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from sympy import Expr, Integer

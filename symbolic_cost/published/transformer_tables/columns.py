@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 from sympy import Add, Expr, expand
 
@@ -18,6 +19,7 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.op import Op
 from symbolic_cost.published.transformer_tables.blocks import LAYOUT, block, placement
 from symbolic_cost.published.transformer_tables.slips import with_slips
+from symbolic_cost.systems.times import TRAFFIC
 
 CONVENTIONS = {
     "A": TRANSFORMER_TABLES_AS_PRINTED,
@@ -29,17 +31,8 @@ CONVENTIONS = {
 Pick = Callable[[Op, Row], bool]
 
 
-def _traffic(phases: tuple[Phase, ...]) -> Pick:
-    moved = {Quantity.READ, Quantity.WRITE}
-    return lambda _, row: row.quantity in moved and row.phase in phases
-
-
-def _flop(phases: tuple[Phase, ...]) -> Pick:
-    return lambda _, row: row.quantity is Quantity.FLOP and row.phase in phases
-
-
-def _of(quantity: Quantity) -> Pick:
-    return lambda _, row: row.quantity is quantity
+def _of(*quantities: Quantity, phases: tuple[Phase, ...] = tuple(Phase)) -> Pick:
+    return lambda _, row: row.quantity in quantities and row.phase in phases
 
 
 def _first_input(op: Op, row: Row) -> bool:
@@ -61,45 +54,31 @@ def _is_forward(row: Row, quantity: Quantity) -> bool:
 
 
 COLUMNS: dict[str, Pick] = {
-    "flops_fwd": _flop((Phase.FORWARD,)),
+    "flops_fwd": _of(Quantity.FLOP, phases=(Phase.FORWARD,)),
     "activation_in_mem": _first_input,
     "activation_in_other_mem": _other,
     "activation_out_mem": _result,
     "activation_buffer": _of(Quantity.SAVED),
     "weights_mem": _of(Quantity.WEIGHT),
-    "total_mem_fwd": _traffic((Phase.FORWARD,)),
-    "flops_bwd": _flop(BACKWARD),
+    "total_mem_fwd": _of(*TRAFFIC, phases=(Phase.FORWARD,)),
+    "flops_bwd": _of(Quantity.FLOP, phases=BACKWARD),
     "activation_grad_mem": _of(Quantity.ACTIVATION_GRADIENT),
     "weights_grad_mem": _of(Quantity.WEIGHT_GRADIENT),
-    "total_mem_bwd": _traffic(BACKWARD),
+    "total_mem_bwd": _of(*TRAFFIC, phases=BACKWARD),
 }
 """Sums of rows by column, in printed order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What moves in one pass of one op.
-
-    Args:
-        kind: of the collective.
-        charged: to one rank [byte].
-        ranks: that take part.
-    """
+class Moved(NamedTuple):
+    """What moves in one pass of one op: kind, bytes charged to one rank, ranks that take part."""
 
     kind: str
     charged: Expr
     ranks: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Costs of one op.
-
-    Args:
-        units: that compute it.
-        sums: FLOP and bytes by column.
-        moved: what moves, by column, forward first; no entry where nothing moves.
-    """
+class Counts(NamedTuple):
+    """Costs of one op: its units, FLOP and bytes by column, and what moves, forward first."""
 
     units: Units
     sums: dict[str, Expr]
@@ -112,12 +91,12 @@ class Counts:
 
     def expanded(self) -> Counts:
         """Return the same costs, sums of products multiplied out."""
-        return replace(self, sums={name: expand(expr) for name, expr in self.sums.items()})
+        return self._replace(sums={name: expand(expr) for name, expr in self.sums.items()})
 
     def in_units(self, flop: Expr) -> Counts:
         """Return the same costs with FLOP in units of `flop`."""
         scaled = {name: expr * flop for name, expr in self.sums.items() if name.startswith("flops")}
-        return replace(self, sums=self.sums | scaled)
+        return self._replace(sums=self.sums | scaled)
 
 
 def implied(variant: str, *, sequence: bool = True) -> CostTable:
@@ -140,12 +119,7 @@ def derived(variant: str, *, sequence: bool = True) -> CostTable:
 
 
 def counted(table: CostTable, variant: str) -> dict[str, list[tuple[str, Counts]]]:
-    """Sum the rows of each op to its columns, by block.
-
-    Args:
-        table: as derived, or with numbers bound.
-        variant: decides which rows belong to which block.
-    """
+    """Sum the rows of each op, as derived or with numbers bound, to its columns, by block."""
     ops = {op.path: op for part in block(variant).parts for op in part.ops}
     return {
         name: [(path, _counts(ops[path], table.select(path=f"block.{path}"))) for path in paths]

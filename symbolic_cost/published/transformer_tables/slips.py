@@ -3,8 +3,6 @@
 The width of the last dropout of variant B is a slip too; it is part of the declaration in `blocks`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.ledger import (

@@ -8,8 +8,6 @@ the later log counts the perceptron without the factor 2 of a multiply-accumulat
 Source: pycomm-prefill.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
@@ -18,23 +16,10 @@ from typing import Any
 from symbolic_cost.published.contract import Comparison, equal, rounded_like
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
-from symbolic_cost.published.ulysses_prefill.log import LOGS, Step, Tensor
-from symbolic_cost.published.ulysses_prefill.memory import Moment, moments
-from symbolic_cost.published.ulysses_prefill.run import Run
+from symbolic_cost.published.ulysses_prefill.run import LOGS, Moment, Run, Step, Tensor, moments
 from symbolic_cost.units import SI
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {
-    "N": 60000,
-    "d": 16384,
-    "h": 128,
-    "P": 16,
-    "TP": 8,
-    "DP": 2,
-    "L": 126,
-    "d_ff": 53248,
-    "nbytes": 2,
-    "rank": 7,
-}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ulysses_prefill"]
 """Inputs of the published log; L and d_ff are read off its shapes."""
 
 _SCALES = {"MB": SI["M"], "GB": SI["G"], "TFLOPs": SI["T"]}
@@ -47,9 +32,6 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         inputs: N, d, h, P, TP, DP, L, d_ff, nbytes, rank; optionally log (commit of the log:
             "3b1a699", "d7a62c8" or "5e270bf"), allocator ("caching" or "payload") and
             workspace [byte].
-
-    Raises:
-        InputError: every problem of the inputs.
     """
     run = Run.accepted(inputs)
     memory = _memory(run)
@@ -75,12 +57,7 @@ def reproduce() -> list[Comparison]:
 
 
 class OtherLog:
-    """Another log of the step.
-
-    Args:
-        commit: of the log.
-        meaning: one line.
-    """
+    """Another log of the step, by its commit; its meaning in one line."""
 
     def __init__(self, commit: str, meaning: str) -> None:
         self.PUBLISHED_INPUTS: Mapping[str, Any] = {**PUBLISHED_INPUTS, "log": commit}
@@ -123,7 +100,7 @@ def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
 
 
 def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
-    shape = run.shape(tensor.true or tensor.dims)
+    shape = run.shape(tensor.true)
     return {
         "dims": tensor.dims,
         "shape": shape,
@@ -135,11 +112,8 @@ def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
 def _memory(run: Run) -> dict[str, Moment]:
     """Follow the allocations of the program."""
     steps = LOGS[run.log]
-    sizes = {
-        tensor.name: prod(run.shape(tensor.true or tensor.dims)) * run.nbytes
-        for step in steps
-        for tensor in step.tensors
-    }
+    tensors = [tensor for step in steps for tensor in step.tensors]
+    sizes = {tensor.name: prod(run.shape(tensor.true)) * run.nbytes for tensor in tensors}
     sizes |= {f"{name}_copy": size for name, size in sizes.items()}
     sizes["workspace"] = run.workspace
     return moments([(step.name, step.events) for step in steps], sizes, run.allocator)

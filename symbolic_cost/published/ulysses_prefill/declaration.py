@@ -1,17 +1,14 @@
 """The prefill step, declared, and what follows: attention between two exchanges, a perceptron.
 
-Axes of the attention: r tokens in shards, l query and t key tokens together, e embedding, h all
-heads, g heads in shards, d head width. Axes of the perceptron: r tokens in shards, l tokens of
-one data-parallel group, e embedding, f width.
+The attention is that of ulysses-2023 with a key/value head per head. Axes of the perceptron: r
+tokens in shards, l tokens of one data-parallel group, e embedding, f width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sympy import Expr
 
@@ -26,8 +23,8 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
-from symbolic_cost.published.ulysses_prefill.log import LOGS
-from symbolic_cost.published.ulysses_prefill.run import Run
+from symbolic_cost.published.ulysses_2023 import EXCHANGE, exchanged_attention
+from symbolic_cost.published.ulysses_prefill.run import LOGS, Run
 
 CONVENTIONS = replace(
     MODEL_FLOP,
@@ -43,7 +40,6 @@ AS_PRINTED = replace(
 )
 """The log of commit d7a62c8 counts the perceptron without the factor 2."""
 
-_ULYSSES = Placement({"ulysses": symbols.s1}, {"r": ("ulysses",), "g": ("ulysses",)})
 _TENSOR_DATA = Placement(
     {"tensor": symbols.m1, "data": symbols.dp},
     {"r": ("tensor", "data"), "l": ("data",), "f": ("tensor",)},
@@ -53,28 +49,15 @@ _TENSOR_DATA = Placement(
 @cache
 def attention() -> CostTable:
     """Derive every cost of the attention on one of `s1` ranks."""
-    ops = (
-        *(einsum(name, f"x[r e], *w[h e d] -> {name}[h r d]") for name in "qkv"),
-        view("exchange_q", "q[h r d] -> queries[g l d]"),
-        view("exchange_k", "k[h r d] -> keys[g t d]"),
-        view("exchange_v", "v[h r d] -> values[g t d]"),
-        einsum("scores", "queries[g l d], keys[g t d] -> scores[g l t]"),
-        einsum("context", "scores[g l t], values[g t d] -> c[g l d]"),
-        view("exchange_c", "c[g l d] -> context[h r d]"),
-        einsum("output", "context[h r d], *w[h d e] -> output[r e]"),
-    )
-    sizes = dict.fromkeys(("r", "l", "t"), symbols.l) | dict.fromkeys("hg", symbols.h)
-    sizes |= {"e": symbols.e, "d": symbols.e / symbols.h}
-    model = Model("attention", (fragment("attention", ops),), sizes, source="pycomm-prefill")
-    return cost(model, CONVENTIONS, _ULYSSES)
+    table = cost(exchanged_attention(), CONVENTIONS, EXCHANGE)
+    return table.map(lambda expr: expr.xreplace({symbols.k: symbols.h}))
 
 
 @cache
 def perceptron(*, as_printed: bool = False) -> CostTable:
     """Derive every cost of the perceptron on one of `m1 dp` ranks; layers occur `n_layers` times.
 
-    Args:
-        as_printed: whether a multiply-accumulate is one FLOP, as the later log has it.
+    `as_printed` a multiply-accumulate is one FLOP, as the later log has it.
     """
     gather = (view("gather", "output[r e] -> x[l e]"),)
     layer = (
@@ -88,13 +71,7 @@ def perceptron(*, as_printed: bool = False) -> CostTable:
 
 
 def flop(run: Run, paths: Iterable[str], *, as_printed: bool = False) -> Fraction:
-    """Return the FLOP of ops on one GPU.
-
-    Args:
-        run: the inputs.
-        paths: of ops of the attention or of the perceptron.
-        as_printed: whether the perceptron's multiply-accumulate is one FLOP.
-    """
+    """Return the FLOP of ops of the attention or of the perceptron on one GPU."""
     tables = (attention(), perceptron(as_printed=as_printed))
     totals = (
         table.below(path).total(Quantity.FLOP, phase=Phase.FORWARD)
@@ -109,29 +86,28 @@ def volumes(run: Run) -> dict[str, Any]:
     exchanges = list(_moves(run, attention()).values())
     moves = _moves(run, perceptron())
     gather, reduction = moves["gather.gather"], moves["mlp.out"]
-    message = exchanges[0].message
-    mlp = flop(run, ["mlp"])
-    return {
-        "flops_per_gpu": {
-            step.name: _exact(flop(run, step.flops)) for step in LOGS["5e270bf"] if step.flops
-        },
-        "mlp_flops_true_total": _exact(run.P * mlp),
-        "mlp_flops_true_per_gpu": _exact(mlp),
-        "a2a_buffer_bytes_per_gpu": _exact(message),
+    message, mlp = exchanges[0].message, flop(run, ["mlp"])
+    numbers: dict[str, Fraction | int] = {
+        "mlp_flops_true_total": run.P * mlp,
+        "mlp_flops_true_per_gpu": mlp,
+        "a2a_buffer_bytes_per_gpu": message,
         "a2a_calls": len(exchanges),
-        "a2a_total_buffer_bytes_per_gpu": _exact(len(exchanges) * message),
-        "a2a_wire_bytes_sent_per_gpu": _exact(Fraction(sum(move.wire for move in exchanges))),
-        "a2a_message_bytes_per_pair_per_call": _exact(message / run.P),
-        "mlp_allgather_recv_bytes_per_gpu": _exact(gather.wire),
-        "mlp_allgather_output_bytes": _exact(gather.message),
+        "a2a_total_buffer_bytes_per_gpu": len(exchanges) * message,
+        "a2a_wire_bytes_sent_per_gpu": sum((move.wire for move in exchanges), Fraction(0)),
+        "a2a_message_bytes_per_pair_per_call": message / run.P,
+        "mlp_allgather_recv_bytes_per_gpu": gather.wire,
+        "mlp_allgather_output_bytes": gather.message,
         "mlp_allreduce_calls": reduction.calls,
-        "mlp_allreduce_buffer_bytes": _exact(reduction.message),
-        "mlp_allreduce_ring_wire_bytes_per_gpu_total": _exact(reduction.wire),
+        "mlp_allreduce_buffer_bytes": reduction.message,
+        "mlp_allreduce_ring_wire_bytes_per_gpu_total": reduction.wire,
+    }
+    steps = {step.name: flop(run, step.flops) for step in LOGS["5e270bf"] if step.flops}
+    return {"flops_per_gpu": {name: _exact(one) for name, one in steps.items()}} | {
+        name: _exact(Fraction(number)) for name, number in numbers.items()
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(NamedTuple):
     """A collective: full message [byte], calls, and bytes sent by one GPU in all of them."""
 
     message: Fraction

@@ -1,0 +1,291 @@
+"""Commands about one model: what it costs, run this way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from symbolic_cost.cli.options import Choices, Output, costing, output, training
+
+if TYPE_CHECKING:
+    from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.jobs.job import Job
+
+_COLUMNS = "flops_fwd,flops_bwd,params,saved,comm"
+
+
+@click.command("table")
+@click.argument("model")
+@click.option("--columns", default=_COLUMNS, show_default=True, help="Named costs.")
+@click.option("--only", type=click.Choice(["formulas", "values"]), help="Leave the other out.")
+@costing
+@output
+def table(*, model: str, columns: str, only: str | None, choices: Choices, out: Output) -> None:
+    """Tabulate the costs of MODEL per op: formulas, and values where sizes are known.
+
+    For example: symbolic-cost table gpt3-175b --strategy tp --set tp=4
+    """
+    from symbolic_cost.jobs.tables.per_op import flat_sheet, grouped_sheet, named_costs
+
+    costs = named_costs(columns)
+    make = grouped_sheet if out.form == "table" else flat_sheet
+    out.sheet(choices.sheet(model, lambda job: make(job, costs, only)))
+
+
+@click.command("formula")
+@click.argument("cost")
+@click.argument("model", required=False)
+@click.option("--phase", help="fwd, bwd, recompute, train or step.")
+@click.option("--path", help="Only this part of the model, e.g. block.mlp.")
+@click.option("--sheet", is_flag=True, help="A LaTeX document of all formulas of MODEL.")
+@costing
+@output
+def formula(
+    *,
+    cost: str,
+    model: str | None,
+    phase: str | None,
+    path: str | None,
+    sheet: bool,
+    choices: Choices,
+    out: Output,
+) -> None:
+    """Print the total COST of MODEL as a formula.
+
+    For example: symbolic-cost formula flops gpt --phase fwd --format latex,
+    or symbolic-cost formula --sheet gpt --strategy tp,sp -o sheet.tex
+    """
+    if sheet:
+        _document(cost if model is None else None, phase, path, choices, out)
+        return
+    if model is None:
+        raise click.UsageError("name a cost and a model: symbolic-cost formula flops gpt")
+    from symbolic_cost.jobs.tables.totals import total_latex, total_sheet
+
+    if out.form == "latex":
+        out.text(total_latex(choices.job(model), cost, phase, path))
+        return
+    out.sheet(choices.sheet(model, lambda job: total_sheet(job, cost, phase, path)))
+
+
+def _document(
+    model: str | None, phase: str | None, path: str | None, choices: Choices, out: Output
+) -> None:
+    """Write the LaTeX document of all formulas; what it would not read is refused."""
+    unread = [name for name, given in (("--phase", phase), ("--path", path)) if given is not None]
+    if model is None:
+        raise click.UsageError("--sheet is of a model alone: symbolic-cost formula --sheet gpt")
+    if unread:
+        raise click.UsageError(f"--sheet has all costs of all parts: {' and '.join(unread)} unread")
+    if out.form not in ("table", "latex"):
+        raise click.UsageError(f"--sheet is LaTeX: --format {out.form} is not accepted with it")
+    from symbolic_cost.emit.document import formula_sheet
+
+    work = choices.job(model)
+    out.text(formula_sheet(work.rows, str(work.strategy)))
+
+
+@click.command("tree")
+@click.argument("model")
+@click.option("--of", "cost", default="flops", show_default=True, help="A named cost.")
+@click.option("--phase", help="fwd, bwd, recompute, train or step.")
+@costing
+@output
+def tree(*, model: str, cost: str, phase: str | None, choices: Choices, out: Output) -> None:
+    """Nest the totals of a cost by the parts of MODEL, with their shares.
+
+    For example: symbolic-cost tree gpt3-175b --of flops
+    """
+    from symbolic_cost.jobs.tables.totals import nested_sheet
+
+    out.sheet(choices.sheet(model, lambda job: nested_sheet(job, cost, phase)))
+
+
+@click.command("scale")
+@click.argument("cost")
+@click.argument("model")
+@click.option("--wrt", default="l", show_default=True, help="The symbol that grows.")
+@click.option("--at", "point", help="A named model at whose sizes the numbers are taken.")
+@costing
+@output
+def scale(
+    *, cost: str, model: str, wrt: str, point: str | None, choices: Choices, out: Output
+) -> None:
+    """Derivative, elasticity and leading term of a cost, and where attention meets the MLP.
+
+    For example: symbolic-cost scale flops_train gpt --wrt l --at gpt3-175b
+    """
+    from symbolic_cost.jobs.tables.growth import scaling_sheet
+
+    out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, wrt, point)))
+
+
+@click.command("memory")
+@click.argument("model")
+@click.option("--offload", default="", help="Quantities kept on the host, e.g. optimizer,saved.")
+@training
+@output
+def memory(
+    *, model: str, offload: str, choices: Choices, trained: dict[str, Any], out: Output
+) -> None:
+    """Tabulate the memory of one rank of MODEL: states, activations, and the peak of a step.
+
+    With --system it says whether every stage fits. For example: symbolic-cost memory gpt3-175b
+    --strategy tp=8,sp,pp=8,dp=8,zero=1 --precision bf16-mixed --recompute selective --set M=8
+    """
+    out.sheet(choices.sheet(model, lambda job: job.memory().sheet, **trained, offload=offload))
+
+
+@click.command("comm")
+@click.argument("model")
+@click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
+@click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
+@click.option("--per-op", is_flag=True, help="One row per op and message.")
+@training
+@output
+def comm(
+    *,
+    model: str,
+    node_size: int,
+    groups: bool,
+    per_op: bool,
+    choices: Choices,
+    trained: dict[str, Any],
+    out: Output,
+) -> None:
+    """Tabulate the collectives of one rank of MODEL and step, with totals per rank and cluster.
+
+    For example: symbolic-cost comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8 --set M=64
+    """
+    if groups and per_op:
+        raise click.UsageError("--groups and --per-op are two tables: give one of them")
+    from symbolic_cost.jobs.tables.traffic import communication_sheet, groups_sheet
+
+    def make(run: Job) -> Sheet:
+        return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
+
+    out.sheet(choices.sheet(model, make, **trained))
+
+
+@click.command("time")
+@click.argument("model")
+@click.option("--roofline", default="maximum", show_default=True, help="Named roofline.")
+@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,tp=none.")
+@click.option(
+    "--scattered", is_flag=True, help="Stages send each tensor-parallel rank's part once."
+)
+@click.option("--ops", is_flag=True, help="The ops instead of the parts of the step.")
+@click.option("--wrt", help="The derivative of the step by this symbol instead.")
+@training
+@output
+def time(
+    *,
+    model: str,
+    roofline: str,
+    overlap: str,
+    scattered: bool,
+    ops: bool,
+    wrt: str | None,
+    choices: Choices,
+    trained: dict[str, Any],
+    out: Output,
+) -> None:
+    """Time one training step of MODEL on a machine: its parts, MFU and HFU, or its ops.
+
+    For example: symbolic-cost time gpt3-175b --system a100-80gb --strategy tp=8,sp,pp=8
+    --global-batch 64 --recompute selective
+    """
+    if ops and wrt is not None:
+        raise click.UsageError("--ops and --wrt are two tables: give one of them")
+    from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
+
+    if trained["system"] is None:
+        trained["system"] = "a100-80gb"
+    run = choices.job(model, **trained, roofline=roofline, overlap=overlap, scattered=scattered)
+    if wrt is not None:
+        out.sheet(derivative_sheet(run, wrt))
+        return
+    answer = run.time()
+    out.sheet(ops_sheet(answer.timed) if ops else answer.sheet)
+
+
+@click.command("roofline")
+@click.argument("model")
+@click.option("--system", default="a100-80gb", show_default=True, help="A machine, or a TOML file.")
+@click.option("--precision", default="bf16", show_default=True, help="Of the matrix units.")
+@costing
+@output
+def roofline(*, model: str, system: str, precision: str, choices: Choices, out: Output) -> None:
+    """Place the ops of MODEL by arithmetic intensity and rate; -o FILE.svg draws them.
+
+    For example: symbolic-cost roofline gpt3-175b --system h100 -o roofline.svg
+    """
+    from symbolic_cost.emit.plots import drawn, is_picture
+    from symbolic_cost.emit.roofline import draw, points_sheet
+    from symbolic_cost.jobs.header import header
+    from symbolic_cost.systems.records import find_machine
+    from symbolic_cost.systems.roofline_points import roofline_points
+
+    work = choices.job(model)
+    device = find_machine(system).device(precision)
+    points = roofline_points(work.bound, device)
+    title = f"{model} on {system}, {precision}"
+    if is_picture(out.file):
+        drawn(out.file, lambda figure: draw(figure, points, device, title))
+    else:
+        out.sheet(points_sheet(points, device, title, header(work)))
+
+
+@click.command("count")
+@click.argument("config")
+@click.option("--batch", default=1, show_default=True, help="Sequences.")
+@click.option("--seq", default=1024, show_default=True, help="Tokens of each sequence.")
+@click.option(
+    "--conventions", default="torch-flop-counter", show_default=True, help="Counting conventions."
+)
+@output
+def count(*, config: str, batch: int, seq: int, conventions: str, out: Output) -> None:
+    """Count parameters, FLOP, cache and saved activations of CONFIG, a config.json.
+
+    For example: symbolic-cost count path/to/config.json --batch 1 --seq 4096
+    """
+    from symbolic_cost.jobs.launched import count
+
+    counts = count(config, batch, seq, conventions)
+    if out.form == "json":
+        import json
+
+        out.text(json.dumps(counts, indent=1))
+        return
+    from symbolic_cost.cli.sheets.models import count_sheet
+
+    out.sheet(count_sheet(config, counts, batch, seq, conventions))
+
+
+@click.command("profile")
+@click.argument("model")
+@click.option("--batch", default=1, show_default=True, help="Sequences or images.")
+@click.option("--seq", type=int, help="Tokens of each sequence; else those of the preset.")
+@click.option("--latencies", metavar="FILE", help="JSON with measured latencies.")
+@click.option(
+    "--profiler", default="2023", show_default=True, help="Version that is followed: 2023 or 2021."
+)
+@output
+def profile(
+    *, model: str, batch: int, seq: int | None, latencies: str | None, profiler: str, out: Output
+) -> None:
+    """Profile MODEL, a name or a config.json: parameters, MACs and FLOP of every module.
+
+    For example: symbolic-cost profile bert-base --batch 4 --seq 128
+    """
+    from symbolic_cost.published.module_profile.figures import profile_text
+    from symbolic_cost.published.module_profile.profile import named_profile
+
+    made = named_profile(model, batch, seq, latencies, profiler)
+    if out.form == "table":
+        out.text(profile_text(made))
+        return
+    from symbolic_cost.published.module_profile.figures import profile_sheet
+
+    out.sheet(profile_sheet(model, made))

@@ -1,0 +1,182 @@
+"""Commands about what there is: models, machines, schedules, launch files, publications."""
+
+import click
+
+from symbolic_cost.cli.options import Output, output
+
+
+@click.command("models")
+@output
+def models(*, out: Output) -> None:
+    """List the named models, their sizes and sources."""
+    from symbolic_cost.emit.sheet import Column, Sheet
+    from symbolic_cost.models.catalog import CATALOG
+    from symbolic_cost.references import REFERENCES
+
+    rows = tuple(
+        (
+            preset.name,
+            preset.family,
+            ", ".join(f"{name}={size}" for name, size in preset.bindings.items()) or "symbolic",
+            REFERENCES[preset.source].where,
+            preset.note,
+        )
+        for preset in CATALOG.values()
+    )
+    headings = ("model", "family", "sizes", "source", "note")
+    out.sheet(Sheet("Models", tuple(map(Column, headings)), rows))
+
+
+@click.command("systems")
+@click.argument("name", required=False)
+@output
+def systems(*, name: str | None, out: Output) -> None:
+    """List the machines, or every number of one (a name, or a TOML file) with its source.
+
+    For example: symbolic-cost systems h100
+    """
+    from symbolic_cost.cli.sheets.machines import machine_sheet, machines_sheet
+
+    out.sheet(machines_sheet() if name is None else machine_sheet(name))
+
+
+@click.command("schedule")
+@click.option("--strategy", default="pp=4", show_default=True, help="Gives the stages: pp=4.")
+@click.option("--microbatches", default=8, show_default=True, help="Of one step and pipeline.")
+@click.option("--schedule", "name", default="1f1b", show_default=True, help="Its name.")
+@click.option("--chunks", default=2, show_default=True, help="Model chunks per stage.")
+@output
+def schedule(*, strategy: str, microbatches: int, name: str, chunks: int, out: Output) -> None:
+    """Bubble, activations in flight and messages of a pipeline schedule.
+
+    With -o FILE.svg or FILE.png the schedule is drawn, as in
+    symbolic-cost schedule --strategy pp=4 --microbatches 8 --schedule zb-h1 -o schedule.svg
+    """
+    from symbolic_cost.cli.sheets.machines import schedule_sheet, stages_of
+    from symbolic_cost.emit.plots import drawn, is_picture
+    from symbolic_cost.emit.timeline import draw
+    from symbolic_cost.parallel.timeline import timeline
+
+    stages = stages_of(strategy)
+    events = timeline(name, stages, microbatches, chunks)
+    if is_picture(out.file):
+        title = f"{name}, {stages} stages, {microbatches} microbatches"
+        drawn(out.file, lambda figure: draw(figure, events, title))
+        return
+    out.sheet(schedule_sheet(name, stages, microbatches, chunks, events))
+
+
+@click.command("calibrate")
+@click.option("--system", default="a100-80gb", show_default=True, help="A machine, or a TOML file.")
+@click.option(
+    "--rows",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="CSV of measured runs; each file counts as much as any other.",
+)
+@output
+def calibrate(*, system: str, files: tuple[str, ...], out: Output) -> None:
+    """Fit the efficiencies of a machine to measured steps; -o FILE.toml writes its record.
+
+    Rows are runs with columns global_batch, micro_batch, e, h, n_layers, l, tp, dp, pp and
+    iteration_time_ms: symbolic-cost calibrate --system a100-80gb --rows runs.csv -o my-a100.toml
+    """
+    from symbolic_cost.cli.sheets.machines import fitted, fitted_sheet
+    from symbolic_cost.systems.calibration import record
+
+    found = fitted(system, files)
+    if out.file is not None and out.file.endswith(".toml"):
+        out.text(record(found.machine))
+    else:
+        out.sheet(fitted_sheet(found))
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True)
+@output
+def import_(*, files: tuple[str, ...], out: Output) -> None:
+    """Read model and strategy from FILES, with where each value came from.
+
+    Megatron-LM launch scripts, DeepSpeed configurations, nanotron and NeMo YAML, Calculon and
+    llm-analysis JSON: symbolic-cost import run.sh ds_config.json
+    """
+    from symbolic_cost.cli.sheets.models import recipe_sheet
+    from symbolic_cost.importers.launch import recipe
+
+    out.sheet(recipe_sheet(recipe(*files)))
+
+
+@click.command("compare-conventions")
+@click.argument("model")
+@click.argument("first")
+@click.argument("second")
+@click.option("--of", "cost", default="flops", show_default=True, help="A named cost.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=INTEGER", help="Bind a symbol.")
+@output
+def compare_conventions(
+    *, model: str, first: str, second: str, cost: str, settings: tuple[str, ...], out: Output
+) -> None:
+    """Subtract what conventions SECOND count for MODEL from what FIRST count, as a formula.
+
+    For example: symbolic-cost compare-conventions gpt2 torch-flop-counter fvcore
+    """
+    from symbolic_cost.cli.sheets.models import difference_sheet
+
+    out.sheet(difference_sheet(model, first, second, cost, settings))
+
+
+@click.command("reproduce")
+@click.argument("name")
+@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
+@click.option("--formulas", is_flag=True, help="Show the formula of each number.")
+@output
+@click.pass_context
+def reproduce(
+    ctx: click.Context, name: str, inputs: str | None, *, formulas: bool, out: Output
+) -> None:
+    """Reproduce the publication NAME: published, computed, match.
+
+    The exit code is 1 if a number differs.
+    """
+    from symbolic_cost.cli.sheets.reproduce import reproduction_json, reproduction_sheet
+    from symbolic_cost.errors import InputError
+    from symbolic_cost.published.contract import formulas as formulas_of
+    from symbolic_cost.published.contract import publication, reproduce
+    from symbolic_cost.published.inputs import read_inputs
+
+    publication(name)
+    if formulas and not formulas_of(name):
+        raise InputError(f"--formulas is not read: {name} offers none, only numbers")
+    result = reproduce(name, None if inputs is None else read_inputs(inputs))
+    known = formulas_of(name) if formulas else {}
+    if out.form == "json":
+        out.text(reproduction_json(result, known))
+    else:
+        out.sheet(reproduction_sheet(result, known))
+    if result.matched < result.total:
+        ctx.exit(1)
+
+
+_REPORTS = ("megatron",)
+
+
+@click.command("report")
+@click.argument("name")
+@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
+@click.option("--corrected", is_flag=True, help="Show the true figures and what differs.")
+@output
+def report(*, name: str, inputs: str | None, corrected: bool, out: Output) -> None:
+    """Write the report NAME (megatron) in its published layout.
+
+    For example: symbolic-cost report megatron --inputs run.json
+    """
+    from symbolic_cost.errors import UnknownNameError, unknown
+    from symbolic_cost.published.inputs import read_inputs
+    from symbolic_cost.published.megatron_report import PUBLISHED_INPUTS, report
+
+    if name not in _REPORTS:
+        raise UnknownNameError(unknown("report", name, _REPORTS))
+    chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
+    out.text(report(chosen, corrected=corrected))

@@ -1,0 +1,171 @@
+"""What commands about schedules and machines print."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sympy import Expr, Integer
+
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.numeric.binding import value
+from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.timeline import Event
+from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
+from symbolic_cost.systems.calibration import Errors, Measured, calibrate, errors_of, read_rows
+from symbolic_cost.systems.machines import SYMBOLIC, Machine
+from symbolic_cost.systems.records import find_machine, machine, machine_names
+from symbolic_cost.systems.runs import rates, step_seconds
+
+_UNIT_TIMES = "values for T_F = T_B = T_W = 1, in that unit; in flight on the first stage"
+
+
+def stages_of(text: str) -> int:
+    """Return the pipeline stages of a strategy.
+
+    Raises:
+        InputError: the strategy is refused, or does not give pp a number.
+    """
+    degree = parse_strategy(text).degree("pp")
+    if not degree.is_Integer:
+        raise InputError(f"strategy {text!r}: pp needs a number here, such as pp=4")
+    return int(degree)
+
+
+def schedule_sheet(
+    name: str, stages: int, microbatches: int, chunks: int, events: Sequence[Event]
+) -> Sheet:
+    """Tabulate the formulas of a schedule, with their values, and its length as it runs."""
+    made = schedule(name)
+    sizes = {pp: stages, M: microbatches, v: chunks, stage: 1, T_F: 1, T_B: 1, T_W: 1}
+    numbers = {symbol: Integer(size) for symbol, size in sizes.items()}
+    formulas = {
+        "bubble": made.bubble,
+        "step time": made.step_time,
+        "bubble fraction": made.bubble_fraction,
+        "microbatches in flight": made.in_flight,
+        "waiting for weight gradients": made.residue,
+        "messages between stages": made.messages,
+        "copies of the weights": made.copies,
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (label, formula, value(formula.xreplace(numbers))) for label, formula in formulas.items()
+    ]
+    rows.append(("step time as it runs", None, max(event.end for event in events)))
+    columns = (Column("quantity"), Column("formula"), Column("value", "right"))
+    notes = (_UNIT_TIMES, f"source {made.source}")
+    title = f"{name} ({made.meaning}), {stages} stages, {microbatches} microbatches"
+    return Sheet(title, columns, tuple(rows), notes)
+
+
+def machines_sheet() -> Sheet:
+    """Tabulate the main rates of every machine."""
+    rows = []
+    for name in machine_names():
+        made = machine(name)
+        half = next((p for p in ("bf16", "fp16", "fp32") if p in made.matrix), None)
+        rows.append(
+            (
+                name,
+                made.meaning,
+                half,
+                None if half is None else _number(made.peak(half) / 10**12),
+                _number(made.bandwidth.value / 10**9),
+                _number(made.capacity.value / 2**30),
+                ", ".join(link.name for link in made.links),
+            )
+        )
+    columns = (
+        Column("machine"),
+        Column("meaning"),
+        Column("precision"),
+        Column("peak", "right", "TFLOP/s"),
+        Column("memory", "right", "GB/s"),
+        Column("capacity", "right", "GiB"),
+        Column("links"),
+    )
+    notes = ("peaks are dense; symbolic-cost systems NAME lists every number with its source",)
+    return Sheet("Machines", columns, tuple(rows), notes)
+
+
+def machine_sheet(name: str) -> Sheet:
+    """Tabulate every number of a machine with its source and what it includes."""
+    made = find_machine(name)
+    rows = tuple(
+        (
+            place,
+            _number(figure.value),
+            made.sources.get(figure.source, figure.source),
+            figure.includes,
+        )
+        for place, figure in made.figures()
+    )
+    columns = (Column("number"), Column("value", "right"), Column("source"), Column("includes"))
+    notes = ("base units: FLOP/s, byte/s, byte, s, rank, 1",)
+    return Sheet(f"{made.name}: {made.meaning}", columns, rows, notes)
+
+
+def _number(expr: Expr) -> Cell:
+    return expr if expr.free_symbols else value(expr) if expr.is_Rational else str(expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A calibrated machine, and the errors that remain by file.
+
+    Args:
+        machine: with the fitted efficiencies.
+        errors: of its predictions on the rows that they were fitted to.
+    """
+
+    machine: Machine
+    errors: dict[str, Errors]
+
+
+def fitted(system: str, files: Sequence[str]) -> Fitted:
+    """Calibrate a machine on measured rows.
+
+    Raises:
+        InputError: every problem of the machine and the files.
+    """
+    problems = Problems()
+    start = problems.attempt(find_machine, system)
+    sets = [problems.attempt(read_rows, file) for file in files]
+    if start is SYMBOLIC:
+        problems.found.append("machine 'symbolic' has no numbers to start from: name another one")
+    problems.refuse()
+    machine = calibrate(sets, start)
+    errors = {file: _errors(machine, rows) for file, rows in zip(files, sets, strict=True)}
+    return Fitted(machine, errors)
+
+
+def fitted_sheet(found: Fitted) -> Sheet:
+    """Tabulate the errors that remain, the fitted numbers in the notes."""
+    rows = tuple(
+        (
+            file,
+            errors.runs,
+            *(
+                round(100 * share, 2)
+                for share in (errors.mean, errors.median, errors.bias, errors.largest)
+            ),
+        )
+        for file, errors in found.errors.items()
+    )
+    shares = ("mean", "median", "bias", "largest")
+    columns = (
+        Column("rows"),
+        Column("runs", "right"),
+        *(Column(name, "right", "%") for name in shares),
+    )
+    notes = tuple(
+        f"{place} = {float(figure.value):.4g} ({figure.includes})"
+        for place, figure in found.machine.figures()
+        if place.startswith("efficiencies.") or place.endswith((".efficiency", ".latency"))
+    )
+    return Sheet(f"{found.machine.name}, calibrated: errors on these rows", columns, rows, notes)
+
+
+def _errors(machine: Machine, rows: Sequence[Measured]) -> Errors:
+    predicted = step_seconds([row.run for row in rows], rates(machine))
+    return errors_of(predicted, [row.seconds for row in rows])

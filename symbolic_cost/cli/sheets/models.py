@@ -1,0 +1,108 @@
+"""What commands about configurations and conventions print."""
+
+from collections.abc import Mapping, Sequence
+
+from symbolic_cost.analysis.forms import factored
+from symbolic_cost.conventions.presets import MODEL_FLOP, preset
+from symbolic_cost.costs import named_cost
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import Problems
+from symbolic_cost.importers.recipe import Recipe
+from symbolic_cost.jobs.numbers import checked_numbers
+from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.models.compare import compare_conventions
+from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.numeric.assignments import parse_assignments
+from symbolic_cost.numeric.binding import bind
+from symbolic_cost.ops.derive import cost
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.units import Unit, human
+
+_UNITS = {
+    "params": Unit.ELEMENT,
+    "params_active": Unit.ELEMENT,
+    "flops_fwd": Unit.FLOP,
+    "flops_train": Unit.FLOP,
+    "flops_decode": Unit.FLOP,
+    "kv_cache_elements": Unit.ELEMENT,
+    "saved_bytes": Unit.BYTE,
+}
+
+
+def count_sheet(
+    config: str, counts: Mapping[str, int | str | None], batch: int, seq: int, conventions: str
+) -> Sheet:
+    """Tabulate the counts of a configuration, exact and with a prefix."""
+    rows = tuple(
+        (
+            name,
+            None if number is None else str(number),
+            human(number, _UNITS[name]) if isinstance(number, int) else None,
+        )
+        for name, number in counts.items()
+        if name != "note"
+    )
+    columns = (Column("count"), Column("exact", "right"), Column("short", "right"))
+    said = counts.get("note")
+    notes = (
+        f"batch {batch}, sequence {seq}, conventions {conventions}",
+        *((str(said),) if said else ()),
+    )
+    return Sheet(f"Counts of {config}", columns, rows, notes)
+
+
+def recipe_sheet(found: Recipe) -> Sheet:
+    """Tabulate every value with its place, then the model's parameters and what was not read."""
+    groups = {
+        "config": found.config,
+        "degrees": found.degrees,
+        "switches": dict.fromkeys(found.switches, "on"),
+        "run": found.run,
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (name, str(value), _place(found, f"{group}.{name}"))
+        for group, values in groups.items()
+        for name, value in values.items()
+    ]
+    if found.config:
+        model = found.model(TRAINING)
+        params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
+        rows.append(("parameters", str(params), "derived"))
+    notes = (
+        f"strategy: {found.strategy or 'none, on one rank'}",
+        *(f"not read: {entry.where}" for entry in found.unread),
+    )
+    columns = (Column("value"), Column("is", "right"), Column("from"))
+    return Sheet("Imported", columns, tuple(rows), notes)
+
+
+def _place(found: Recipe, name: str) -> str:
+    return found.origins[name].where if name in found.origins else "implied by the format"
+
+
+def difference_sheet(
+    name: str, first: str, second: str, cost: str, settings: Sequence[str]
+) -> Sheet:
+    """Tabulate a difference by kind of op, and its total.
+
+    Raises:
+        InputError: every problem of every option.
+    """
+    problems = Problems()
+    model = problems.attempt(named_model, name)
+    left, right = (problems.attempt(preset, given) for given in (first, second))
+    problems.attempt(named_cost, cost)
+    given = problems.attempt(parse_assignments, settings)
+    problems.refuse()
+    checked_numbers(model, Strategy(), given)
+    found = compare_conventions(model, left, right, cost)
+    values = {**model.bindings, **given}
+    rows: list[tuple[Cell, ...]] = [
+        (kind, factored(expr), number(bind(expr, values))) for kind, expr in found.kinds.items()
+    ]
+    rows.append(("total", factored(found.total), number(bind(found.total, values))))
+    columns = (Column("kind"), Column("formula"), Column("value", "right", found.unit))
+    notes = tuple(f"{rule.name}: {rule.meaning}" for rule in (left, right))
+    title = f"{cost} of {name}: {found.first} less {found.second}"
+    return Sheet(title, columns, tuple(rows), notes)

@@ -1,0 +1,96 @@
+"""Fronts: configurations that no other beats in two figures, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from symbolic_cost.emit.sheet import Sheet
+from symbolic_cost.units import Unit, human
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_LABELS = 8
+
+
+@dataclass(frozen=True)
+class Front:
+    """Points that none beats.
+
+    Args:
+        x: name of the first figure.
+        y: name of the second.
+        unit_x: base unit of the first.
+        unit_y: base unit of the second.
+        across: the first figure of every point, rising.
+        up: the second.
+        labels: what tells the points apart.
+        alike: what they have in common.
+        title: of the sweep.
+        sheet: the same as a table.
+    """
+
+    x: str
+    y: str
+    unit_x: str
+    unit_y: str
+    across: Sequence[float]
+    up: Sequence[float]
+    labels: Sequence[str]
+    alike: str
+    title: str
+    sheet: Sheet
+
+
+def draw(figure: Figure, fronts: Sequence[Front]) -> None:
+    """Draw fronts beside each other."""
+    figure.set_size_inches(6.5 * len(fronts), 5)
+    figure.suptitle(fronts[0].title, x=0.01, ha="left", fontsize=11)
+    for place, front in enumerate(fronts, 1):
+        _draw(figure.add_subplot(1, len(fronts), place), front)
+
+
+def _draw(axes: Axes, front: Front) -> None:
+    axes.step(front.across, front.up, where="post", color="#0072B2", linewidth=1, alpha=0.6)
+    axes.scatter(front.across, front.up, s=22, color="#0072B2", zorder=3)
+    for place in _labelled(len(front.labels)):
+        left = place > len(front.labels) / 2
+        axes.annotate(
+            front.labels[place],
+            (front.across[place], front.up[place]),
+            xytext=(-6, -3) if left else (6, 4),
+            textcoords="offset points",
+            fontsize=6.5,
+            ha="right" if left else "left",
+            va="top" if left else "baseline",
+        )
+    axes.margins(0.08, 0.08)
+    axes.set(xscale="log", yscale="log", xlabel=front.x, ylabel=front.y)
+    for axis, name, unit in (
+        (axes.xaxis, front.x, front.unit_x),
+        (axes.yaxis, front.y, front.unit_y),
+    ):
+        axis.set_label_text(name.replace("_", " "))
+        known = {"byte": Unit.BYTE, "s": Unit.SECOND}.get(unit)
+        if known is not None:
+            axis.set_major_formatter(_printer(known, 3))
+            axis.set_minor_formatter(_printer(known, 3))
+        axis.set_tick_params(which="both", labelsize=7)
+    axes.grid(visible=True, which="major", alpha=0.3)
+    title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}"
+    axes.set_title(f"{title}   {front.alike}", loc="left", fontsize=9)
+
+
+def _printer(unit: Unit, digits: int) -> Callable[[float, object], str]:
+    return lambda value, _place: human(value, unit, digits)
+
+
+def _labelled(size: int) -> list[int]:
+    """Return the points that are named: all, or some with the ends among them."""
+    if size <= _MOST_LABELS:
+        return list(range(size))
+    step = (size - 1) / (_MOST_LABELS - 1)
+    return sorted({round(place * step) for place in range(_MOST_LABELS)})

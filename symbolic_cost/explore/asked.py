@@ -1,0 +1,185 @@
+"""What is asked of a sweep: which configurations count, which are kept, which columns they have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from symbolic_cost.errors import InputError, Problems, unknown
+from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
+from symbolic_cost.explore.plan import Plan
+from symbolic_cost.explore.points import Arrays, Floats
+from symbolic_cost.explore.priced import LEGAL
+from symbolic_cost.explore.question import Columns, Known, Question, expression, question
+
+Mode = Literal["all", "top", "front"]
+
+_RATES = ("mfu", "hfu", "achieved", "tokens_per_second", "samples_per_second")
+"""Outputs of which more is better."""
+
+_DIMENSIONS: dict[str, Dimension] = {
+    **dict.fromkeys((*_RATES[:2], "bubble_fraction"), COUNT),
+    **dict.fromkeys(_RATES[3:], (0, -1, 0)),
+    "achieved": (0, -1, 1),
+    "memory": BYTE,
+    "capacity": BYTE,
+}
+_MADE = {"cost": ("tokens_per_second", "samples_per_second"), "fits": ("memory",)}
+"""Columns made of others: device seconds of one token or sample, and whether memory suffices."""
+
+_SHOWN = ("step", "mfu", "tokens_per_second", "samples_per_second", "memory")
+
+UNITS = {BYTE: "byte", SECOND: "s", (0, -1, 0): "1/s", (0, -1, 1): "FLOP/s", COUNT: "1", (): "bool"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked.
+
+    Args:
+        mode: all rows, the best ones, or those that no other beats in both keys.
+        where: the configurations that count; all legal ones unless given.
+        keys: what is made small: none, one, or two for a front.
+        most: rows of the best.
+        columns: of rows, as named by people.
+        units: of the columns, by name.
+    """
+
+    mode: Mode
+    where: Question | None
+    keys: tuple[Question, ...]
+    most: int
+    columns: tuple[str, ...]
+    units: Mapping[str, str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that where and keys ask for."""
+        held = (*self.keys, *((self.where,) if self.where else ()))
+        return tuple(dict.fromkeys(name for one in held for name in one.names))
+
+
+def asked(
+    plan: Plan,
+    mode: Mode,
+    where: str,
+    by: Collection[str],
+    *,
+    most: int = 0,
+    columns: Collection[str] = (),
+) -> Asked:
+    """Return what is asked, each name and unit checked.
+
+    Args:
+        plan: of the sweep.
+        mode: what is kept.
+        where: a question, or nothing.
+        by: expressions to make small; of a rate alone, such as mfu, more is better.
+        most: rows to keep.
+        columns: of rows, beside those that vary; step, memory and rates unless given.
+
+    Raises:
+        InputError: everything that is wrong with them.
+    """
+    known = dimensions(plan)
+    problems = Problems()
+    made = problems.attempt(question, where, known) if where.strip() else None
+    texts = [f"-{text.strip()}" if text.strip() in _RATES else text for text in by]
+    keys = [problems.attempt(expression, text, known) for text in texts]
+    problems.found += [unknown("column", name, known) for name in columns if name not in known]
+    problems.refuse()
+    shown = tuple(columns) or tuple(name for name in _SHOWN if name in known)
+    varied = [axis.name for axis in (*plan.words.axes, *plan.outer.axes, *plan.inner.axes)]
+    follow = [plan.names[symbol] for symbol in ("dp",) if plan.ranks.follows]
+    follow += ["M"] if "B" in plan.ranks.numbers or "global_batch" in varied else []
+    asks = [name for one in keys for name in one.names if name in known]
+    names = tuple(dict.fromkeys((*varied, *follow, *shown, *asks)))
+    units = {name: _unit(known[name]) for name in names}
+    return Asked(mode, made, tuple(keys), most, names, units)
+
+
+def dimensions(plan: Plan) -> Known:
+    """Return the dimension of every name that may be asked for, or the words that it may be."""
+    outputs = {plain(name) for name in plan.outputs if not name.startswith(LEGAL)}
+    known: dict[str, Dimension | tuple[str, ...]] = {
+        name: _DIMENSIONS.get(name, SECOND) for name in outputs
+    }
+    if outputs & set(_MADE["cost"]):
+        known["cost"] = SECOND
+    if any(case.capacity is not None for case in plan.cases):
+        known |= {"fits": (), "capacity": BYTE}
+    known |= dict.fromkeys(plan.names.values(), COUNT)
+    known |= {axis.name: COUNT for axis in (*plan.outer.axes, *plan.inner.axes)}
+    known |= dict.fromkeys(("gpus", "M"), COUNT)
+    for axis in plan.words.axes:
+        words = all(isinstance(value, str) for value in axis.choices)
+        known[axis.name] = tuple(map(str, axis.choices)) if words else COUNT
+    return known
+
+
+def plain(name: str) -> str:
+    """Return the name of an output as it is typed: tokens_per_second."""
+    return name.replace(" ", "_")
+
+
+def needs(names: Collection[str]) -> set[str]:
+    """Return the outputs that columns are made of, as typed."""
+    found = set(names)
+    for name in names:
+        found |= set(_MADE.get(name, ()))
+    return found
+
+
+def columns_of(
+    plan: Plan,
+    case: int,
+    names: Collection[str],
+    known: Mapping[str, Floats],
+    found: Mapping[str, Arrays | object],
+) -> Columns:
+    """Return columns by name.
+
+    Args:
+        plan: of the sweep.
+        case: its place.
+        names: as typed.
+        known: numbers by symbol.
+        found: outputs by name as typed.
+
+    Raises:
+        InputError: a name that nothing has.
+    """
+    words = plan.cases[case].words
+    symbols = {name: symbol for symbol, name in plan.names.items()}
+    columns: dict[str, object] = {}
+    for name in names:
+        if name in found:
+            columns[name] = found[name]
+        elif name in words:
+            columns[name] = words[name]
+        elif name in ("cost", "fits", "capacity"):
+            columns[name] = _made(name, plan.cases[case].capacity, known, found)
+        elif symbols.get(name, name) in known:
+            columns[name] = known[symbols.get(name, name)]
+        else:
+            raise InputError(f"no column {name}")
+    return columns
+
+
+def _made(
+    name: str, capacity: float | None, known: Mapping[str, Floats], found: Mapping[str, object]
+) -> object:
+    room = np.inf if capacity is None else capacity
+    if name == "capacity":
+        return np.full(len(known["R"]), room)
+    if name == "fits":
+        return (np.asarray(found["memory"]) <= room).astype(np.float64)
+    rate = next(found[one] for one in _MADE["cost"] if one in found)
+    return known["R"] / np.asarray(rate)
+
+
+def _unit(kind: object) -> str:
+    return UNITS.get(kind, "word")  # type: ignore[call-overload]  # a dimension or words

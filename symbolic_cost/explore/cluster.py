@@ -1,0 +1,110 @@
+"""Blocks of a sweep on a cluster of dask.distributed (extra `dask`).
+
+The plan goes to every worker once; a task is two numbers. A worker that is lost is replaced by
+others, who take its tasks; results are those of one machine, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from symbolic_cost.errors import InputError, shown
+from symbolic_cost.explore.asked import Asked
+from symbolic_cost.explore.evaluation import Evaluation, Result
+from symbolic_cost.explore.plan import Plan
+
+ANSWER_WITHIN = 10
+"""Seconds in which a scheduler must answer, and a first worker be there."""
+
+_WAITING_PER_THREAD = 3
+
+_kept: dict[str, Evaluation] = {}
+
+
+def results_of_cluster(
+    plan: Plan, asked: Asked, tasks: Iterable[tuple[int, int]], scheduler: str
+) -> Iterator[Result]:
+    """Yield the result of every task, in order.
+
+    Raises:
+        InputError: dask is not installed, no address, or nobody answers there.
+    """
+    try:
+        from distributed import Client
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        text = "engine dask needs dask.distributed: pip install 'symbolic_cost[dask]'"
+        raise InputError(text) from error
+    client = _client(Client, scheduler)
+    try:
+        yield from _run(client, plan, asked, tasks)
+    except KilledWorker as error:
+        raise InputError(f"scheduler {shown(scheduler)}: {error}") from None
+    finally:
+        client.close(timeout=ANSWER_WITHIN)
+
+
+def _client(client: Any, scheduler: str) -> Any:  # noqa: ANN401 - dask carries few types
+    """Return a client of a scheduler that has workers.
+
+    Raises:
+        InputError: nobody answers in time.
+    """
+    accepted = "the address of a scheduler is accepted, as in tcp://host:8786"
+    try:
+        address = urlsplit(scheduler)
+        port = address.port
+    except ValueError:
+        port = None
+        address = urlsplit("")
+    if not address.scheme or not address.hostname or port is None:
+        raise InputError(f"scheduler {shown(scheduler)}: {accepted}")
+    try:
+        made = client(scheduler, timeout=ANSWER_WITHIN, name="symbolic_cost")
+    except (OSError, ValueError, TimeoutError):
+        text = f"scheduler {shown(scheduler)} does not answer within {ANSWER_WITHIN} s"
+        raise InputError(text) from None
+    try:
+        made.wait_for_workers(1, timeout=ANSWER_WITHIN)
+    except (OSError, TimeoutError):
+        made.close(timeout=ANSWER_WITHIN)
+        text = f"scheduler {shown(scheduler)} has no workers after {ANSWER_WITHIN} s"
+        raise InputError(text) from None
+    return made
+
+
+def _run(
+    client: Any,  # noqa: ANN401 - dask carries few types
+    plan: Plan,
+    asked: Asked,
+    tasks: Iterable[tuple[int, int]],
+) -> Iterator[Result]:
+    sent = client.scatter((plan, asked), broadcast=True, hash=False)
+    name = f"{plan.digest} {hash(repr(asked))}"
+    threads = sum(client.nthreads().values())
+    waiting: deque[Any] = deque()
+    for start, stop in tasks:
+        key = f"sweep-{name}-{start}-{stop}"
+        waiting.append(
+            client.submit(block, name, sent, start, stop, key=key, pure=False, retries=3)
+        )
+        if len(waiting) > _WAITING_PER_THREAD * max(threads, 1):
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def block(name: str, sent: tuple[Plan, Asked], start: int, stop: int) -> Result:
+    """Evaluate the candidates of a range on a worker, which keeps what it compiled."""
+    return _evaluation(name, sent).block(start, stop)
+
+
+def _evaluation(name: str, sent: tuple[Plan, Asked]) -> Evaluation:
+    found = _kept.get(name)
+    if found is None:
+        _kept.clear()
+        found = _kept[name] = Evaluation(*sent)
+    return found

@@ -1,0 +1,164 @@
+"""Sweeps as typed on a command line, and their rows for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from symbolic_cost.emit.front import Front
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded, told_plan
+from symbolic_cost.explore.varied import Varied
+from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.numbers import degree_names
+from symbolic_cost.units import Unit
+
+_UNITS: Mapping[str, Unit | str | None] = {
+    "byte": Unit.BYTE,
+    "s": Unit.SECOND,
+    "1/s": "1/s",
+    "FLOP/s": Unit.FLOP_PER_SECOND,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What varies, as typed.
+
+    Args:
+        make: the job of a strategy as text.
+        strategy: as typed.
+        texts: each NAME=VALUES, or several with blanks between them.
+        gpus: devices.
+        batch: sequences of one step.
+        where: what counts.
+        columns: of the rows, with commas between them.
+        engine: what runs.
+        scheduler: address of dask's.
+        yes: however many candidates there are.
+    """
+
+    make: Callable[[str], Job]
+    strategy: str
+    texts: tuple[str, ...]
+    gpus: int | None
+    batch: int | None
+    where: str
+    columns: str
+    engine: str
+    scheduler: str
+    yes: bool
+
+    def varied(self, *, few: bool) -> Varied:
+        """Return what varies; few is whether all rows are to be shown.
+
+        Raises:
+            InputError: every problem of the job and of what varies.
+        """
+        problems = Problems()
+        vary: dict[str, str] = {}
+        for text in (piece for whole in self.texts for piece in whole.split()):
+            name, equals, values = text.partition("=")
+            if not equals or not name:
+                accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
+                problems.found.append(f"--vary {shown(text)}: {accepted}")
+            elif name in vary:
+                problems.found.append(f"--vary {name} is given twice")
+            vary[name] = values
+        devices = self.gpus is not None or "gpus" in vary
+        names = [*vary, *(["dp"] if devices else [])]
+        job = problems.attempt(self.make, _with_names(self.strategy, names))
+        problems.refuse()
+        return bounded(job, vary, self.gpus, self.batch, few=few, yes=self.yes)
+
+
+def sweep_line(line: Line, *, by: str, top: int | None, out: str | None) -> Sheet | str:
+    """Return the table of a sweep, or what became of one that a file takes.
+
+    Raises:
+        InputError: everything that is refused.
+    """
+    if top is not None and top < 1:
+        raise InputError(f"--top {shown(top)}: a positive integer is accepted")
+    own = line.varied(few=top is None and out is None)
+    keys = (by or ("step" if own.job.machine is not None else "memory"),)
+    made = Sweeping(
+        told_plan(own),
+        "all" if top is None else "top",
+        where=line.where,
+        by=keys,
+        most=top or 0,
+        columns=_listed(line.columns),
+    )
+    done = made.outcome(out, line.engine, line.scheduler)
+    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
+
+
+def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
+    """Return a front for every pair of figures.
+
+    Raises:
+        InputError: everything that is refused.
+    """
+    own = line.varied(few=False)
+    pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
+    wrong = [
+        f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy")
+    ]
+    if wrong:
+        raise InputError(wrong)
+    plan, fronts = told_plan(own), []
+    for pair in pairs:
+        columns = _listed(line.columns)
+        made = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
+        fronts.append(_front(made.outcome(None, line.engine, line.scheduler), made, pair))
+    return fronts
+
+
+def _with_names(strategy: str, names: Iterable[str]) -> str:
+    """Return a strategy with the names that vary, so that "sp,zero=1" needs no tp and dp."""
+    held = [part.partition("=")[0].strip() for part in strategy.split(",") if part.strip()]
+    more = [name for name in names if name in degree_names() and name not in held]
+    return ",".join([*filter(None, [strategy]), *dict.fromkeys(more)])
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def sheet(done: Outcome, title: str) -> Sheet:
+    """Tabulate the rows of a sweep."""
+    rows = done.rows or {}
+    units = done.summary.units
+    columns = tuple(
+        Column(name, "left" if units[name] == "word" else "right", _UNITS.get(units[name]))
+        for name in rows
+    )
+    cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
+    lines = (*done.summary.lines, *(f"{name}: {text}" for name, text in done.plan.about.items()))
+    return Sheet(f"{done.plan.title}: {title}", columns, tuple(zip(*cells, strict=True)), lines)
+
+
+def _front(done: Outcome, made: Sweeping, pair: list[str]) -> Front:
+    rows, units = done.rows or {}, done.summary.units
+    across, up = (abs(key.values(rows)).tolist() for key in made.asked.keys)
+    held = {name: rows[name].tolist() for name in made.varied_names if name in rows}
+    alike = [f"{name}={own[0]}" for name, own in held.items() if len(set(own)) == 1]
+    differ = {name: own for name, own in held.items() if len(set(own)) > 1}
+    labels = [
+        " ".join(f"{name}={value}" for name, value in zip(differ, row, strict=True))
+        for row in zip(*differ.values(), strict=True)
+    ]
+    return Front(
+        x=pair[0],
+        y=pair[1],
+        unit_x=units.get(pair[0], ""),
+        unit_y=units.get(pair[1], ""),
+        across=across,
+        up=up,
+        labels=labels or [""],
+        alike=" ".join(alike),
+        title=done.plan.title,
+        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}"),
+    )

@@ -1,0 +1,264 @@
+"""The plan of a sweep: everything that evaluates its points, without a formula or a model.
+
+It is plain data, so that it goes to other processes and machines once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
+from itertools import product
+
+import numpy as np
+
+from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.explore.points import ALIKE, ONE, TWO, Grid, Key, Ranks
+from symbolic_cost.explore.priced import priced
+from symbolic_cost.explore.ranges import Value
+from symbolic_cost.explore.varied import Varied, numbers_missing
+from symbolic_cost.jobs.job import Job
+from symbolic_cost.parallel.layout import AUTO
+from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.program.program import Program
+from symbolic_cost.program.stored import written
+from symbolic_cost.symbols import ep, v
+
+Tell = Callable[[int, int], None]
+"""Takes how many structures are derived, and of how many."""
+
+_SCANNED = 1 << 20
+"""Points whose structure is looked at together."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One choice of all words.
+
+    Args:
+        words: value by name.
+        chunks: of a stage: their number, or "v".
+        auto: whether stages may be uneven.
+        capacity: of one device [byte]; None where it is not bounded.
+    """
+
+    words: Mapping[str, Value]
+    chunks: str
+    auto: bool
+    capacity: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is evaluated.
+
+    Args:
+        title: of the job.
+        words: slowest axes.
+        outer: axes that decide over degrees and structure.
+        inner: axes of sizes that are numbers alone.
+        ranks: how degrees follow.
+        names: of numbers as typed, by symbol.
+        cases: by place on the axes of words.
+        programs: by case and code of the structure; a text says why there is none.
+        about: what the job is, as text by name.
+    """
+
+    title: str
+    words: Grid
+    outer: Grid
+    inner: Grid
+    ranks: Ranks
+    names: Mapping[str, str]
+    cases: tuple[Case, ...]
+    programs: Mapping[tuple[int, int], Program | str]
+    about: Mapping[str, str]
+
+    @property
+    def numbers(self) -> int:
+        """Candidates of one case."""
+        return self.outer.size * self.inner.size
+
+    @property
+    def size(self) -> int:
+        """All candidates."""
+        return len(self.cases) * self.numbers
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Outputs that every program has."""
+        held = [set(p.outputs) for p in self.programs.values() if isinstance(p, Program)]
+        first = next(p.outputs for p in self.programs.values() if isinstance(p, Program))
+        return tuple(name for name in first if all(name in one for one in held))
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of everything that decides over the results."""
+        made = blake2b(digest_size=16)
+        axes = (self.words.axes, self.outer.axes, self.inner.axes)
+        made.update(repr([[(a.name, a.symbol, a.choices) for a in grid] for grid in axes]).encode())
+        made.update(repr((sorted(self.ranks.numbers.items()), self.ranks.degrees)).encode())
+        made.update(repr(sorted(self.about.items())).encode())
+        for place, program in sorted(self.programs.items(), key=lambda item: item[0]):
+            text = program if isinstance(program, str) else written(program)
+            made.update(f"{place}{text}".encode())
+        return made.hexdigest()
+
+
+def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
+    """Return the plan of what varies; each structure that occurs is derived once.
+
+    Args:
+        own: what varies.
+        tell: is told of progress.
+
+    Raises:
+        InputError: no structure can be derived, or numbers are missing.
+    """
+    jobs = list(_jobs(own))
+    cases = tuple(_case(words, job) for words, job in jobs)
+    codes: dict[tuple[str, bool], list[int]] = {}
+    for case in cases:
+        kind = (case.chunks, case.auto)
+        codes[kind] = codes.get(kind) or _codes(own, *kind)
+    wanted = [
+        (place, code) for place, case in enumerate(cases) for code in codes[case.chunks, case.auto]
+    ]
+    programs: dict[tuple[int, int], Program | str] = {}
+    known: dict[str, Program | str] = {}
+    for done, (place, code) in enumerate(wanted):
+        tell(done, len(wanted))
+        programs[place, code] = _program(own, jobs[place][1], own.ranks.key(code), known)
+    tell(len(wanted), len(wanted))
+    _refuse(own, programs)
+    title = f"{own.job.model.name}" + (f" on {own.job.machine.name}" if own.job.machine else "")
+    return Plan(
+        title, own.words, own.outer, own.inner, own.ranks, own.names, cases, programs, _about(own)
+    )
+
+
+def _refuse(own: Varied, programs: Mapping[tuple[int, int], Program | str]) -> None:
+    made = [program for program in programs.values() if isinstance(program, Program)]
+    if programs and not made:
+        raise InputError(dict.fromkeys(str(text) for text in programs.values()))
+    numbers_missing(own, {name for program in made for name in program.inputs})
+
+
+def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
+    """Yield every choice of words, and the job that has it.
+
+    Raises:
+        InputError: every word that is refused.
+    """
+    problems = Problems()
+    found = []
+    axes = own.words.axes
+    for chosen in product(*(axis.choices for axis in axes)):
+        words = {axis.name: value for axis, value in zip(axes, chosen, strict=True)}
+        found.append((words, problems.attempt(_worded, own.job, words)))
+    problems.refuse()
+    yield from found
+
+
+def _worded(job: Job, words: Mapping[str, Value]) -> Job:
+    options = {name: value for name, value in words.items() if name not in ("zero", "sp")}
+    degrees = dict(job.strategy.degrees)
+    if words.get("sp") == "off":
+        degrees.pop("sp", None)
+    zero = words.get("zero", job.strategy.zero)
+    strategy = Strategy(degrees, int(zero), job.strategy.panels)
+    return job.replace(strategy=strategy, **options)  # type: ignore[arg-type]  # job checks them
+
+
+def _case(words: Mapping[str, Value], job: Job) -> Case:
+    chunks = schedule(job.training.schedule).chunks
+    usable = None if job.machine is None else job.machine.usable.value
+    bounded = usable is not None and not usable.is_infinite and not usable.free_symbols
+    return Case(
+        words,
+        "v" if chunks == v else str(chunks),
+        job.training.layout == AUTO,
+        float(usable) if bounded and usable is not None else None,
+    )
+
+
+def _codes(own: Varied, chunks: str, auto: bool) -> list[int]:  # noqa: FBT001 - a key of a table
+    """Return the structures that occur."""
+    needs = {*own.ranks.degrees, "R", *(("v",) if chunks == "v" else ()), *own.ranks.shape.inputs}
+    grid = Grid(tuple(axis for axis in own.outer.axes if axis.symbol in needs))
+    ranks = replace(own.ranks, numbers={n: x for n, x in own.ranks.numbers.items() if n != "B"})
+    found: set[int] = set()
+    for start in range(0, grid.size, _SCANNED):
+        points = np.arange(start, min(start + _SCANNED, grid.size))
+        known, legal = ranks.filled(grid.arrays(points), len(points))
+        lawful = np.logical_and.reduce([np.ones(len(points), bool), *legal.values()])
+        some = {name: array[lawful] for name, array in known.items()}
+        codes = ranks.codes(some, int(lawful.sum()), chunks, auto=auto)
+        found |= set(np.unique(codes).tolist())
+    return sorted(found)
+
+
+def _program(own: Varied, job: Job, key: Key, known: dict[str, Program | str]) -> Program | str:
+    """Return the program of a structure, or why there is none."""
+    try:
+        setup = _structured(job, key)
+        name = repr(
+            (
+                setup.strategy,
+                setup.training,
+                setup.numbers,
+                setup.methods,
+                setup.machine,
+                setup.conventions.name,
+                setup.attention,
+            )
+        )
+        if name not in known:
+            known[name] = priced(setup, own.free).program
+    except InputError as error:
+        return "; ".join(error.problems)
+    return known[name]
+
+
+def _structured(job: Job, key: Key) -> Job:
+    """Return the job with the class of every degree."""
+    classes = dict(key.classes)
+    degrees = {
+        name: tuple(_degree(degree, classes) for degree in own)
+        for name, own in job.strategy.degrees.items()
+    }
+    strategy = replace(job.strategy, degrees=degrees, copies=key.copies)
+    numbers: dict[str, int | Fraction] = {**job.numbers, **({"v": 1} if key.alone else {})}
+    layout = {True: "uneven", False: "even"}[key.uneven]
+    return job.replace(
+        strategy=strategy,
+        numbers=numbers,
+        layout=layout if job.training.layout == AUTO else job.training.layout,
+    )
+
+
+def _degree(degree: object, classes: Mapping[str, int]) -> object:
+    name = str(degree)
+    found = classes.get(name)
+    if found == ALIKE:
+        return ep
+    return {ONE: 1, TWO: 2}.get(found or -1, degree)
+
+
+def _about(own: Varied) -> dict[str, str]:
+    job = own.job
+    return {
+        "model": job.model.name,
+        "strategy": str(job.strategy),
+        "machine": "none" if job.machine is None else job.machine.name,
+        "conventions": job.conventions.name,
+        "precision": job.training.precision,
+        "optimizer": job.training.optimizer,
+        "schedule": job.training.schedule,
+        "recompute": str(job.training.recompute.name),
+        "attention": str(job.attention),
+        "numbers": ", ".join(f"{n}={x}" for n, x in sorted(job.values.items())),
+    }

@@ -1,0 +1,105 @@
+"""Blocks of a sweep run by threads or on a cluster, in order, with a bar on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Literal
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.explore.asked import Asked
+from symbolic_cost.explore.evaluation import Evaluation, Result
+from symbolic_cost.explore.plan import Plan
+
+Engine = Literal["threads", "dask"]
+
+Task = tuple[int, int]
+"""First candidate, and the one after the last."""
+
+OF_ROWS, OF_BEST, OF_CLUSTER = 1 << 17, 1 << 20, 1 << 22
+"""Candidates of one task: where all rows are kept; where the best are; the same on a cluster.
+
+A task on a cluster takes at least 0.1 s, beside which sending it is nothing.
+"""
+
+
+def results(
+    plan: Plan, asked: Asked, tasks: Iterable[Task], engine: str = "threads", scheduler: str = ""
+) -> Iterator[Result]:
+    """Yield the result of every task, in order.
+
+    Args:
+        plan: of the sweep.
+        asked: what is kept.
+        tasks: what to evaluate.
+        engine: "threads" of this process, or "dask".
+        scheduler: address of dask's, such as tcp://host:8786.
+
+    Raises:
+        InputError: no such engine, or a scheduler that does not answer.
+    """
+    if engine == "dask":
+        from symbolic_cost.explore.cluster import results_of_cluster
+
+        return results_of_cluster(plan, asked, tasks, scheduler)
+    if engine != "threads":
+        raise InputError(f"engine {engine!r}: accepted are threads and dask")
+    if scheduler:
+        raise InputError("scheduler is not read: engine dask has one")
+    return _threaded(Evaluation(plan, asked), tasks)
+
+
+def _threaded(evaluation: Evaluation, tasks: Iterable[Task]) -> Iterator[Result]:
+    workers = os.cpu_count() or 1
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(evaluation.block, *task))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+Tick = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
+
+
+@contextmanager
+def bar(text: str, unit: str, *, shown: bool) -> Iterator[Tick]:
+    """Show progress with its rate and the time left, on standard error if that is a terminal.
+
+    Args:
+        text: what is done.
+        unit: of what.
+        shown: whether it may be shown at all.
+    """
+    if not shown or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(text, total=1, rate="")
+
+        def tick(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+            speed = progress.tasks[task].speed
+            progress.update(task, rate="" if speed is None else f"{speed:,.0f} {unit}/s")
+
+        yield tick

@@ -1,0 +1,139 @@
+"""All structures of one shape priced together: one program, whose parts they share.
+
+The structures of a shape take the same numbers, so that what they have in common is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.errors import InputError, SymbolicCostError
+from symbolic_cost.explore.priced import (
+    about_setup,
+    bound_numbers,
+    new_graph,
+    outputs_of,
+    structure_of,
+)
+from symbolic_cost.explore.space import Shape, Structured
+from symbolic_cost.explore.structured import structured_setup
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.lazy import Recent
+from symbolic_cost.program.arrays import CHUNK, Flat, evaluated
+from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.program.stored import kept_tape
+from symbolic_cost.program.tape import Tape
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Floats]
+
+_REFUSED = "refused: "
+
+
+@dataclass(frozen=True)
+class Together:
+    """The program of several structures.
+
+    Args:
+        structures: in the order of its outputs.
+        tape: of the program; outputs "place|name", and of a structure that the model refuses its
+            reason alone.
+    """
+
+    structures: Sequence[Structured]
+    tape: Tape
+
+    @property
+    def refused(self) -> dict[Structured, str]:
+        """Why the model refuses a structure, for those that it does."""
+        pairs = (name.split("|", 1) for name in self.tape.outputs)
+        return {
+            self.structures[int(place)]: name.removeprefix(_REFUSED)
+            for place, name in pairs
+            if name.startswith(_REFUSED)
+        }
+
+    def evaluated(
+        self, columns: Columns, count: int
+    ) -> Iterator[tuple[Structured, dict[str, Floats]]]:
+        """Yield every output of the candidates by structure; those that are refused are left out.
+
+        Args:
+            columns: numbers by symbol.
+            count: how many.
+
+        Raises:
+            InputError: a symbol without numbers.
+        """
+        missing = [name for name in self.tape.inputs if name not in columns]
+        if missing:
+            raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
+        outputs: dict[int, dict[str, Floats]] = {}
+        for label, array in self._run(columns, count).items():
+            place, name = label.split("|", 1)
+            if not name.startswith(_REFUSED):
+                outputs.setdefault(int(place), {})[name] = _filled(array, count)
+        for found, results in outputs.items():
+            yield self.structures[found], results
+
+    def _run(self, columns: Columns, count: int) -> Mapping[str, Floats]:
+        """Evaluate; the buffers of the last call serve the next one of the same size."""
+        if count > CHUNK:
+            return evaluated(self.tape, columns, count)
+        flat = self._flats.of(count, lambda: Flat(self.tape, frozenset(self.tape.inputs), count))
+        return flat({name: columns[name] for name in self.tape.inputs})
+
+    @cached_property
+    def _flats(self) -> Recent[Flat]:
+        return Recent(1)
+
+
+_TOGETHER: Recent[Together] = Recent(256)
+"""Of one process: a search that is asked again evaluates at once."""
+
+
+def all_priced(
+    base: Setup, shapes: Mapping[Shape, Sequence[Structured]], free: Collection[str] = ()
+) -> Iterator[tuple[Shape, Together]]:
+    """Yield the program of every shape's structures.
+
+    Args:
+        base: the job without a strategy.
+        shapes: structures by shape.
+        free: names of symbols that stay symbols though the job has numbers for them.
+    """
+    about = about_setup(base, bound_numbers(base, free))
+    for shape, structures in shapes.items():
+        make = partial(_derived, base, structures, free)
+        if about is None:
+            yield shape, Together(structures, make().tape)
+            continue
+        key = f"{about}{tuple(structures)!r}"
+        yield shape, _TOGETHER.of(key, partial(_kept, structures, key, make))
+
+
+def _kept(structures: Sequence[Structured], key: str, make: Callable[[], Program]) -> Together:
+    return Together(structures, kept_tape(key, make))
+
+
+def _derived(base: Setup, structures: Sequence[Structured], free: Collection[str]) -> Program:
+    graph = new_graph()
+    outputs: dict[str, int] = {}
+    for place, structure in enumerate(structures):
+        try:
+            own = structure_of(structured_setup(base, structure))
+            found = outputs_of(graph, own, bound_numbers(own, free))
+        except SymbolicCostError as error:
+            found = {_REFUSED + str(error).splitlines()[0]: graph.number(0)}
+        outputs |= {f"{place}|{name}": node for name, node in found.items()}
+    return of_graph(graph, outputs)
+
+
+def _filled(found: Floats | float, count: int) -> Floats:
+    """Return an array also where no number matters."""
+    return found if isinstance(found, np.ndarray) and found.ndim else np.full(count, found)

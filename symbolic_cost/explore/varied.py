@@ -1,0 +1,283 @@
+"""What a sweep varies, read against a job: words, degrees and sizes; all problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from symbolic_cost.axes import At, Role
+from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.explore.points import Axis, Grid, Ranks
+from symbolic_cost.explore.ranges import Given, Value, values
+from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.numbers import RATES, degree_names
+from symbolic_cost.numeric.binding import check_values
+from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.stages import block_count
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.program.lowering import lowered
+from symbolic_cost.symbols import GLOSSARY, WORDS, exact
+
+WORDED = (
+    *("system", "conventions", "recompute", "precision", "optimizer", "schedule", "offload"),
+    *("attention", "overlap", "roofline", "layout"),
+)
+"""Options of a job that may vary."""
+
+FLAGS = {"zero": "zero", "sp": "sp"}
+"""Words of a strategy that may vary."""
+
+_BATCH = {"gpus": "R", "devices": "R", "global_batch": "B", "microbatches": "M"}
+
+
+@dataclass(frozen=True)
+class Varied:
+    """A job and what varies of it.
+
+    Args:
+        job: degrees as symbols.
+        words: axes of options, slowest.
+        outer: axes that decide over degrees and structure.
+        inner: axes of sizes that are numbers alone.
+        ranks: how degrees follow.
+        names: of numbers as typed, by symbol.
+    """
+
+    job: Job
+    words: Grid
+    outer: Grid
+    inner: Grid
+    ranks: Ranks
+    names: Mapping[str, str]
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Symbols of sizes that vary."""
+        own = {*self.ranks.degrees, "R", "B", "M", "v"}
+        axes = (*self.outer.axes, *self.inner.axes)
+        return tuple(axis.symbol for axis in axes if axis.symbol not in own)
+
+
+def varied(
+    job: Job,
+    vary: Mapping[str, Given],
+    gpus: int | None = None,
+    global_batch: int | None = None,
+) -> Varied:
+    """Return what varies.
+
+    Args:
+        job: its numbers hold for what does not vary.
+        vary: values by name: of degrees (tp), sizes (l, n_layers), M, v, gpus, global_batch, and
+            options (recompute, zero).
+        gpus: devices, from which dp follows.
+        global_batch: sequences of one step; that of the job unless given.
+
+    Raises:
+        InputError: every name and value that is refused, and numbers that are missing.
+    """
+    problems = Problems()
+    words, numbers = _axes(job, vary, problems)
+    problems.refuse()
+    given = {name: number for name, number in job.values.items() if name not in numbers}
+    for name, number in (("R", gpus), ("B", global_batch or job.global_batch)):
+        if number is not None and name not in numbers:
+            problems.attempt(check_values, {name: number})
+            given[name] = number
+        elif number is not None and name == "R":
+            problems.found.append("gpus is given and varies: one of the two is accepted")
+    _count_microbatches(job, given, numbers, problems)
+    problems.refuse()
+    strategy = _strategy(job.strategy, words, numbers, given)
+    ranks = _ranks(job, strategy, numbers, given, problems)
+    problems.refuse()
+    outer = [axis for axis in numbers.values() if _decides(axis.symbol, ranks)]
+    inner = [axis for axis in numbers.values() if not _decides(axis.symbol, ranks)]
+    own = _without_numbers(job, strategy, ranks, numbers)
+    names = {axis.symbol: axis.name for axis in numbers.values()}
+    names |= {symbol: name for symbol, name in ranks.names.items() if symbol not in names}
+    names = {"R": "gpus", "B": "global_batch"} | names
+    return Varied(own, Grid(tuple(words)), Grid(tuple(outer)), Grid(tuple(inner)), ranks, names)
+
+
+def _axes(
+    job: Job, vary: Mapping[str, Given], problems: Problems
+) -> tuple[list[Axis], dict[str, Axis]]:
+    """Return the axes of words, and those of numbers by symbol."""
+    words: list[Axis] = []
+    numbers: dict[str, Axis] = {}
+    if not vary:
+        problems.found.append("nothing varies: give names with values, as in tp=1,2,4 l=2048,8192")
+    for name, given in vary.items():
+        try:
+            taken = values(name, given)
+        except InputError as error:
+            problems.found += error.problems
+            continue
+        symbol = _symbol(name)
+        if name in WORDED or name in FLAGS:
+            words.append(Axis(name, name, taken))
+            _check_words(job, name, taken, problems)
+        elif symbol is None or not _is_read(job, symbol):
+            accepted = sorted({*degree_names(), *_BATCH, *WORDED, *FLAGS, "v", *_sizes(job)})
+            problems.found.append(unknown("name to vary", name, accepted, WORDS))
+        elif symbol in numbers:
+            problems.found.append(f"{name} and {numbers[symbol].name} are the same: give one")
+        elif any(isinstance(value, str) for value in taken):
+            problems.found.append(f"{name}={shown(given)}: numbers are accepted")
+        else:
+            numbers[symbol] = Axis(name, symbol, taken)
+            for value in taken if len(taken) <= _CHECKED else (min(taken), max(taken)):
+                problems.attempt(check_values, {symbol: value})
+    return words, numbers
+
+
+_CHECKED = 1000
+
+
+def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Problems) -> None:
+    accepted = {"zero": (0, 1, 2, 3), "sp": ("on", "off")}.get(name)
+    if accepted is None:
+        for word in taken:
+            problems.attempt(lambda one=word: job.replace(**{name: one}))
+    else:
+        problems.found += [
+            f"{name}={shown(one)}: accepted are {', '.join(map(str, accepted))}"
+            for one in taken
+            if one not in accepted
+        ]
+
+
+def _symbol(name: str) -> str | None:
+    """Return the symbol that a name of a number stands for."""
+    named = _BATCH.get(name) or degree_names().get(name)
+    return named or (name if name in GLOSSARY else WORDS.get(name))
+
+
+def _sizes(job: Job) -> set[str]:
+    """Return the symbols of a model's sizes, and those of a machine's rates if it has any."""
+    model = job.model
+    exprs = [*(model.sizes[a] for a in model.axis_names), *(p.repeat for p in model.parts)]
+    used = {symbol.name for expr in exprs for symbol in exact(expr).free_symbols}
+    rates = RATES if job.machine is not None and job.machine.name == "symbolic" else ()
+    return used | set(model.bindings) | set(rates)
+
+
+def _is_read(job: Job, symbol: str) -> bool:
+    degrees = {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
+    return symbol in {*degrees, "R", "B", "M", "v", *_sizes(job)}
+
+
+def _count_microbatches(
+    job: Job, given: dict[str, int | Fraction], numbers: Mapping[str, Axis], problems: Problems
+) -> None:
+    """Put the microbatches of the job among the numbers, unless they follow or vary."""
+    count = job.training.microbatches
+    if "B" in given or "B" in numbers:
+        if "M" in numbers:
+            problems.found.append("microbatches follow from the global batch: do not vary both")
+        given.pop("M", None)
+    elif "M" not in numbers and count.is_Integer:
+        given["M"] = int(count)
+    elif "M" not in numbers and "M" not in given:
+        problems.found.append("no number of microbatches: give a global batch, or vary M")
+
+
+def _strategy(
+    job: Strategy,
+    words: list[Axis],
+    numbers: Mapping[str, Axis],
+    given: Mapping[str, int | Fraction],
+) -> Strategy:
+    """Return the job's strategy with every name that varies, degrees as symbols."""
+    names = dict.fromkeys(job.degrees)
+    own: dict[str, str] = {}
+    for name, symbol in degree_names().items():
+        own.setdefault(symbol, name)  # cp, not ring
+    for axis in numbers.values():
+        held = [n for n in names if axis.symbol in _symbols(n)]
+        name = axis.name if axis.name in STRATEGIES else own.get(axis.symbol, "")
+        if not held and name:
+            names[name] = None
+    if "R" in given or "R" in numbers or "ep" in names:
+        names["dp"] = None
+    varied_words = {axis.name: axis.choices for axis in words}
+    if any(varied_words.get("zero", ())) and "dp" not in names:
+        names["dp"] = None
+    if "on" in varied_words.get("sp", ()):
+        names["sp"] = None
+    degrees = {name: tuple(STRATEGIES[name].meshes.values()) for name in names}
+    return Strategy(degrees, job.zero, job.panels)
+
+
+def _symbols(name: str) -> set[str]:
+    return {symbol.name for symbol in STRATEGIES[name].meshes.values()}
+
+
+def _ranks(
+    job: Job,
+    strategy: Strategy,
+    numbers: Mapping[str, Axis],
+    given: dict[str, int | Fraction],
+    problems: Problems,
+) -> Ranks:
+    """Return how degrees follow; refuse those without a number."""
+    degrees = {
+        symbol.name: name if len(STRATEGIES[name].meshes) == 1 else symbol.name
+        for name in strategy.degrees
+        for symbol in STRATEGIES[name].meshes.values()
+    }
+    devices = "R" in given or "R" in numbers
+    follows = devices and "dp" not in numbers and "dp" not in given
+    for symbol, name in degrees.items():
+        if symbol not in numbers and symbol not in given and not (symbol == "dp" and follows):
+            if symbol == "dp" and not job.strategy.degrees.get("dp"):
+                given["dp"] = 1
+            else:
+                more = "; or give gpus, from which it follows" if name == "dp" else ""
+                problems.found.append(f"{name} has no number: vary it, or bind it{more}")
+    used = {*degrees, "R", "B", "M", "v", "b"}
+    constants = {name: float(number) for name, number in given.items() if name in used}
+    known = {n: v for n, v in job.values.items() if n not in numbers and n not in degrees}
+    exprs = {"blocks": block_count(job.model)}
+    heads = [axis.name for axis in job.model.placed(At(Role.HEAD))]
+    if "tp" in strategy and job.model.placed(At(Role.GROUP)) and heads:
+        exprs["heads"] = job.model.sizes[heads[0]]
+    return Ranks(tuple(degrees), degrees, constants, follows, lowered(exprs, values=known))
+
+
+def _decides(symbol: str, ranks: Ranks) -> bool:
+    return symbol in {*ranks.degrees, "R", "B", "M", "v", "b", *ranks.shape.inputs}
+
+
+def _without_numbers(
+    job: Job, strategy: Strategy, ranks: Ranks, numbers: Mapping[str, Axis]
+) -> Job:
+    """Return the job without the numbers of what varies, so that they stay symbols."""
+    gone = {*numbers, *ranks.degrees, "M", "B", "v", "R"}
+    kept = {name: size for name, size in job.model.bindings.items() if name not in gone}
+    rest = {name: number for name, number in job.numbers.items() if name not in gone}
+    return job.replace(
+        model=replace(job.model, bindings=kept),
+        strategy=strategy,
+        numbers=rest,
+        global_batch=None,
+        microbatches=None,
+        precision=job.training.precision,
+    )
+
+
+def numbers_missing(own: Varied, inputs: set[str]) -> None:
+    """Refuse symbols of programs that nothing gives a number.
+
+    Raises:
+        InputError: every such symbol.
+    """
+    axes = {axis.symbol for axis in (*own.outer.axes, *own.inner.axes)}
+    known = {*axes, *own.ranks.numbers, "M", "dp"}
+    missing = sorted(inputs - known)
+    if missing:
+        raise InputError(
+            [f"no number for {name}: vary it, or bind it (--set {name}=...)" for name in missing]
+        )
