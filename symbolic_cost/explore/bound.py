@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.intervals import Intervals, directions
+from symbolic_cost.program.intervals import Directions, Intervals, directions
 from symbolic_cost.program.tape import Tape
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,11 @@ class Wish:
     conditions: tuple[str, ...] = ()
     most: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(dict.fromkeys((self.objective, *self.conditions, *self.most)))
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -67,6 +72,11 @@ class Axis:
     symbol: str
     values: Floats
 
+    @cached_property
+    def logs(self) -> Floats:
+        """Logarithms of the values, apart from each other."""
+        return np.asarray(np.log2(self.values) + 1e-9 * np.arange(len(self.values)))
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -74,15 +84,19 @@ class Piece:
 
     Args:
         tape: of it.
-        wish: names of its outputs.
+        wishes: of each structure that the program holds; the best of all is looked for.
         rows: numbers that go together, by input; each row is a choice.
         count: of rows.
     """
 
     tape: Tape
-    wish: Wish
+    wishes: tuple[Wish, ...]
     rows: Mapping[str, Floats]
     count: int
+
+    def alone(self, wish: Wish) -> Piece:
+        """Return the piece of one wish, with the steps that it needs."""
+        return Piece(self.tape.only(wish.outputs), (wish,), self.rows, self.count)
 
 
 @dataclass(frozen=True)
@@ -91,6 +105,7 @@ class Minimum:
 
     Args:
         piece: place of its program; -1 where nothing meets the conditions.
+        wish: of the piece.
         row: of the piece.
         places: of the values in the axes.
         value: of the objective, times its sign, in floats.
@@ -104,6 +119,7 @@ class Minimum:
     """
 
     piece: int
+    wish: int
     row: int
     places: tuple[int, ...]
     value: float
@@ -156,12 +172,13 @@ def minimum(
     progress(len(pieces), len(pieces))
     search.improve()
     proven = search.finish()
-    combinations = sum(piece.count for piece in pieces) * prod(len(one.values) for one in axes)
+    rows = sum(piece.count * len(piece.wishes) for piece in pieces)
     return Minimum(
+        *search.place,
         *search.best,
         value=search.value,
         bound=min(search.bound, search.value),
-        combinations=combinations,
+        combinations=rows * prod(len(one.values) for one in axes),
         boxes=search.boxes,
         points=search.points,
         doubtful=search.doubtful,
@@ -169,29 +186,38 @@ def minimum(
     )
 
 
+_Place: TypeAlias = tuple[int, int]
+"""A piece, and one of its wishes."""
+
+
 class _Search:
     """The state of one search."""
 
     def __init__(self, axes: Sequence[Axis], most_boxes: int) -> None:
         self._axes, self._most = axes, most_boxes
-        self._pieces: dict[int, _Asked] = {}
-        self._open: list[tuple[float, int, int, _Boxes]] = []
+        self._pieces: dict[int, Piece] = {}
+        self._asked: dict[_Place, _Asked] = {}
+        self._open: list[tuple[float, int, _Place, _Boxes]] = []
         self._tie = count()
-        self.best: tuple[int, int, tuple[int, ...]] = (-1, -1, ())
+        self.place: _Place = (-1, -1)
+        self.best: tuple[int, tuple[int, ...]] = (-1, ())
         self.value = self.bound = inf
         self.boxes = self.points = self.doubtful = 0
 
     def begin(self, place: int, piece: Piece) -> None:
         """Bound every row of a piece over all axes, and evaluate some of its combinations."""
-        asked = self._pieces[place] = _Asked(piece, self._axes)
-        low, high = asked.ends
+        self._pieces[place] = piece
+        asked = _Asked(piece, self._axes)
         rows = np.arange(piece.count)
-        shape = (piece.count, len(self._axes))
-        whole = _Boxes(rows, np.tile(low, (*shape[:1], 1)), np.tile(high, (shape[0], 1)), rows)
-        found = self._bounded(place, whole)
-        for share in (0.0, 0.5, 1.0):
-            self._try(place, found, share)
-        self._keep(place, found)
+        for ends, wishes in asked.ends.items():
+            low, high = (np.tile(np.array(one, dtype=np.int64), (len(rows), 1)) for one in ends)
+            for share in (0.0, 0.5, 1.0):
+                places = low + np.round(share * (high - low)).astype(np.int64)
+                for wish, found in asked.values(rows, places, wishes).items():
+                    self._told((place, wish), rows, places, *found)
+            boxes = _Boxes(rows, low, high, np.zeros(len(rows)))
+            for wish, (bound, possible) in self._bounds(asked, boxes, wishes).items():
+                self._keep((place, wish), boxes._replace(bound=bound).at(possible))
 
     def finish(self) -> bool:
         """Halve boxes until none is open; tell whether that is so."""
@@ -207,120 +233,130 @@ class _Search:
 
     def improve(self) -> None:
         """Go along one axis after the other from the best combination, while it gets better."""
-        place, before = self.best[0], inf
-        while self.best[0] == place >= 0 and self.value < before:
+        before = inf
+        while self.value < before:
             before = self.value
             for axis, own in enumerate(self._axes):
-                _, row, places = self.best
+                row, places = self.best
                 line = np.tile(np.array(places, dtype=np.int64), (len(own.values), 1))
                 line[:, axis] = np.arange(len(own.values))
-                self._evaluate(place, np.full(len(line), row), line)
+                self._evaluate(self.place, np.full(len(line), row), line)
 
-    def _branch(self, place: int, boxes: _Boxes) -> None:
+    def _of(self, place: _Place) -> _Asked:
+        """Return the program of one structure alone."""
+        if place not in self._asked:
+            piece = self._pieces[place[0]]
+            self._asked[place] = _Asked(piece.alone(piece.wishes[place[1]]), self._axes)
+        return self._asked[place]
+
+    def _branch(self, place: _Place, boxes: _Boxes) -> None:
         """Split boxes into as many as are bounded at once."""
         weights = self._weights(place, boxes)
         while True:
-            open_ = ~boxes.points
-            if not open_.any() or len(boxes.row) + int(open_.sum()) > AT_ONCE:
+            boxes = self._halved(boxes, weights)
+            open_ = int((~boxes.points).sum())
+            if not open_ or len(boxes.row) + open_ > AT_ONCE:
                 break
-            boxes = self._halved(place, boxes, weights)
-        if len(boxes.row) > AT_ONCE // 2 and not boxes.points.all():
-            boxes = self._halved(place, boxes, weights)
-        found = self._bounded(place, boxes)
-        self._try(place, found.at(np.argsort(found.bound)[:_SAMPLED]), 0.5)
-        before = self.value
-        self._points(place, found.at(found.points))
-        self._keep(place, found.at(~found.points))
+        ((bound, possible),) = self._bounds(self._of(place), boxes, (0,)).values()
+        found = boxes._replace(bound=bound).at(possible & (bound < self.value))
+        before, some = self.value, found.at(np.argsort(found.bound)[:_SAMPLED])
+        self._evaluate(place, some.row, (some.low + some.high) // 2)
+        self._keep(place, found)
         if self.value < before:
             self.improve()
 
-    def _halved(self, place: int, boxes: _Boxes, weights: Floats) -> _Boxes:
-        """Halve each box along the axis of greatest effect."""
-        widths = self._pieces[place].widths(boxes) * weights
-        axis = np.argmax(widths, axis=1)
+    def _halved(self, boxes: _Boxes, weights: Floats) -> _Boxes:
+        """Halve each box along the axis of greatest effect; combinations stay."""
+        axis = np.argmax(self._widths(boxes) * weights, axis=1)
         splits = ~boxes.points
-        one = np.arange(len(axis))
-        middle = (boxes.low[one, axis] + boxes.high[one, axis]) // 2
+        where = np.nonzero(splits)[0], axis[splits]
+        middle = (boxes.low[where] + boxes.high[where]) // 2
         left, right = boxes.high.copy(), boxes.low.copy()
-        left[one[splits], axis[splits]] = middle[splits]
-        right[one[splits], axis[splits]] = middle[splits] + 1
-        first = boxes._replace(high=left)
-        second = boxes._replace(low=right).at(splits)
-        return _Boxes(*(np.concatenate(both) for both in zip(first, second, strict=True)))
+        left[where], right[where] = middle, middle + 1
+        return _joined([boxes._replace(high=left), boxes._replace(low=right).at(splits)])
 
-    def _weights(self, place: int, boxes: _Boxes) -> Floats:
+    def _weights(self, place: _Place, boxes: _Boxes) -> Floats:
         """Return by axis how far halving it raises the bound of some boxes, per width."""
-        open_ = boxes.at(~boxes.points)
-        some = open_.at(np.argsort(open_.bound)[:: max(1, len(open_.row) // _PROBED)][:_PROBED])
-        asked, ones = self._pieces[place], np.eye(len(self._axes))
-        widths = asked.widths(some)
-        parts = [self._halved(place, some, one + 1e-12) for one in ones]
-        starts = np.cumsum([0, *(len(part.row) for part in parts)])
-        if not starts[-1]:
-            return np.ones(len(self._axes))
-        joined = _Boxes(*(np.concatenate(all_) for all_ in zip(*parts, strict=True)))
-        bound, _ = asked.bounds(joined)
-        self.boxes += len(bound)
-        top = self.value if np.isfinite(self.value) else float(np.max(bound[np.isfinite(bound)], initial=1.0))
-        gains = np.minimum(bound, top) - joined.bound
-        effects = [
-            float(gains[start:end].mean()) / max(float(widths[:, axis].mean()), 1e-12)
-            for axis, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True))
+        every = max(1, len(boxes.row) // _PROBED)
+        some = boxes.at(np.argsort(boxes.bound)[::every][:_PROBED])
+        parts = [self._halved(some, one + 1e-12) for one in np.eye(len(self._axes))]
+        joined = _joined(parts)
+        ((bound, _),) = self._bounds(self._of(place), joined, (0,)).values()
+        finite = bound[np.isfinite(bound)]
+        top = self.value if np.isfinite(self.value) else float(np.max(finite, initial=0.0))
+        gains = np.clip(bound, -_FAR, top) - np.maximum(joined.bound, -_FAR)
+        ends = np.cumsum([len(part.row) for part in parts])[:-1]
+        means = np.array([float(one.mean()) for one in np.split(gains, ends)])
+        effects = np.maximum(means, 0.0) / np.maximum(self._widths(some).mean(axis=0), 1e-9)
+        most = float(effects.max())
+        return effects / most + _LEAST if 0 < most < inf else np.ones(len(self._axes))
+
+    def _widths(self, boxes: _Boxes) -> Floats:
+        """Return the logarithm of the last value over the first, by box and axis."""
+        columns = [
+            axis.logs[boxes.high[:, place]] - axis.logs[boxes.low[:, place]]
+            for place, axis in enumerate(self._axes)
         ]
-        found = np.maximum(np.nan_to_num(np.array(effects), posinf=0.0, neginf=0.0), 0.0)
-        most = float(found.max())
-        return found / most + 1e-3 if most > 0 else np.ones(len(self._axes))
+        return np.stack(columns, axis=1)
 
-    def _bounded(self, place: int, boxes: _Boxes) -> _Boxes:
-        """Return boxes with their bounds; without those that meet no condition or are too large."""
-        kept = []
+    def _bounds(self, asked: _Asked, boxes: _Boxes, wishes: Sequence[int]) -> dict[int, _Bounded]:
+        """Return bounds by wish, and whether a combination of the box may do."""
+        parts = []
         for start in range(0, len(boxes.row), AT_ONCE):
-            part = boxes.at(slice(start, start + AT_ONCE))
-            bound, possible = self._pieces[place].bounds(part)
-            self.boxes += len(bound)
-            kept.append(part._replace(bound=bound).at(possible & (bound < self.value)))
-        return _Boxes(*(np.concatenate(all_) for all_ in zip(*kept, strict=True)))
+            parts.append(asked.bounds(boxes.at(slice(start, start + AT_ONCE)), wishes))
+        self.boxes += len(boxes.row) * len(wishes)
+        return {
+            wish: (
+                np.concatenate([part[wish][0] for part in parts]),
+                np.concatenate([part[wish][1] for part in parts]),
+            )
+            for wish in wishes
+        }
 
-    def _keep(self, place: int, boxes: _Boxes) -> None:
-        """Put boxes among those that are open."""
+    def _keep(self, place: _Place, boxes: _Boxes) -> None:
+        """Put boxes among those that are open; of single combinations nothing is left open."""
         left = boxes.at(boxes.bound < self.value)
-        points = left.points
-        if points.any():
-            self._points(place, left.at(points))
-            left = left.at(~points)
+        single = left.at(left.points)
+        if len(single.row):
+            meets = self._evaluate(place, single.row, single.low)
+            self.doubtful += int((~meets).sum())
+            self.bound = min(self.bound, float(single.bound.min()))
+        left = left.at(~left.points)
         left = left.at(np.argsort(left.bound))
         for start in range(0, len(left.row), AT_ONCE // 2):
             part = left.at(slice(start, start + AT_ONCE // 2))
             heappush(self._open, (float(part.bound[0]), next(self._tie), place, part))
 
-    def _try(self, place: int, boxes: _Boxes, share: float) -> None:
-        """Evaluate one combination of each box."""
-        places = boxes.low + np.round(share * (boxes.high - boxes.low)).astype(np.int64)
-        self._evaluate(place, boxes.row, places)
-
-    def _points(self, place: int, boxes: _Boxes) -> None:
-        """Evaluate boxes that are one combination: nothing of them is left open."""
-        if len(boxes.row):
-            meets = self._evaluate(place, boxes.row, boxes.low)
-            self.doubtful += int((~meets).sum())
-            self.bound = min(self.bound, float(boxes.bound.min()))
-
-    def _evaluate(self, place: int, row: Places, places: Places) -> NDArray[np.bool_]:
+    def _evaluate(self, place: _Place, row: Places, places: Places) -> NDArray[np.bool_]:
         """Evaluate combinations, and keep the best; tell which meet the conditions."""
         if not len(row):
             return np.zeros(0, dtype=bool)
-        value, meets = self._pieces[place].values(row, places)
+        ((value, meets),) = self._of(place).values(row, places, (0,)).values()
+        self._told(place, row, places, value, meets)
+        return meets
+
+    def _told(
+        self, place: _Place, row: Places, places: Places, value: Floats, meets: NDArray[np.bool_]
+    ) -> None:
+        """Keep the best of some combinations."""
         self.points += len(row)
         value = np.where(meets, value, inf)
         least = int(np.argmin(value))
         if value[least] < self.value:
-            self.value = float(value[least])
-            self.best = place, int(row[least]), tuple(int(one) for one in places[least])
-        return meets
+            self.value, self.place = float(value[least]), place
+            self.best = int(row[least]), tuple(int(one) for one in places[least])
+
+
+_FAR, _LEAST = 1e300, 1e-3
+_Bounded: TypeAlias = tuple[Floats, NDArray[np.bool_]]
+
+
+def _joined(parts: Sequence[_Boxes]) -> _Boxes:
+    return _Boxes(*(np.concatenate(all_) for all_ in zip(*parts, strict=True)))
 
 
 class _Asked:
-    """A piece on the axes: bounds of boxes, and values of points.
+    """A piece on the axes: bounds of boxes, and values of points, by wish.
 
     Args:
         piece: to ask.
@@ -328,80 +364,76 @@ class _Asked:
     """
 
     def __init__(self, piece: Piece, axes: Sequence[Axis]) -> None:
-        self._piece, self._axes, self._wish = piece, axes, piece.wish
-        inputs = piece.tape.inputs
+        self._piece, self._axes = piece, axes
         self._places = {axis.symbol: place for place, axis in enumerate(axes)}
-        self._columns = {n: self._place(n) for n in inputs}
+        self._columns = {
+            name: axes[self._places[name]].values if name in self._places else piece.rows[name]
+            for name in piece.tape.inputs
+        }
         low = {name: values.min() for name, values in self._columns.items()}
         high = {name: values.max() for name, values in self._columns.items()}
         self._intervals = Intervals(piece.tape, low, high)
-        self._logs = [np.log2(axis.values) + np.arange(len(axis.values)) * 1e-9 for axis in axes]
-
-    def _place(self, name: str) -> Floats:
-        if name in self._places:
-            return self._axes[self._places[name]].values
-        return self._piece.rows[name]
 
     @cached_property
-    def ends(self) -> tuple[Places, Places]:
-        """First and last place of every axis; one place where one end is best for certain.
+    def ends(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]]:
+        """Wishes by the first and last places of the axes that they need to look at.
 
-        So it is where the objective and every condition follow the symbol one way.
+        They are one place where the objective and every condition follow a symbol one way, so
+        that one end is best for certain.
         """
-        tape, wish = self._piece.tape, self._wish
         ways = directions(self._intervals)
-        falling = rising = 0
+        found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        for place, wish in enumerate(self._piece.wishes):
+            found.setdefault(self._ends(wish, ways), []).append(place)
+        return found
+
+    def _ends(self, wish: Wish, ways: Directions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        tape = self._piece.tape
         wanted = [(wish.objective, wish.sign), *((name, -1) for name in wish.conditions)]
+        worse = better = 0
         for name, sign in (*wanted, *((name, 1) for name in wish.most)):
-            place = tape.outputs[name]
-            up, down = ways.rising[place], ways.falling[place]
-            rising |= up if sign > 0 else down  # what gets worse as the symbol grows
-            falling |= down if sign > 0 else up
+            up, down = (way[tape.outputs[name]] for way in (ways.rising, ways.falling))
+            worse |= up if sign > 0 else down  # as the symbol grows
+            better |= down if sign > 0 else up
         low, high = [], []
         for axis in self._axes:
             bit = 1 << tape.inputs.index(axis.symbol) if axis.symbol in tape.inputs else 0
             last = len(axis.values) - 1
-            low.append(last if falling & bit and not rising & bit else 0)
-            high.append(0 if not falling & bit else last)
-        return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+            low.append(last if better & bit and not worse & bit else 0)
+            high.append(last if better & bit else 0)
+        return tuple(low), tuple(high)
 
-    def widths(self, boxes: _Boxes) -> Floats:
-        """Return the logarithm of the last value over the first, by box and axis."""
-        return np.stack(
-            [
-                logs[boxes.high[:, place]] - logs[boxes.low[:, place]]
-                for place, logs in enumerate(self._logs)
-            ],
-            axis=1,
-        )
-
-    def bounds(self, boxes: _Boxes) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return by box a number that no value is below, and whether a combination may do."""
+    def bounds(self, boxes: _Boxes, wishes: Sequence[int]) -> dict[int, _Bounded]:
+        """Return by wish a number that no value is below, and whether a combination may do."""
         low = self._taken(boxes.row, boxes.low)
         high = self._taken(boxes.row, boxes.high)
-        spans, wish, size = self._intervals(low, high), self._wish, len(boxes.row)
-        below, above = spans[wish.objective]
-        bound = np.broadcast_to(below if wish.sign > 0 else -above, (size,))
-        possible = np.ones(size, dtype=bool)
-        for name in wish.conditions:
-            possible &= (spans[name][0] != 0) | (spans[name][1] != 0)
-        for name, most in wish.most.items():
-            possible &= spans[name][0] <= most
-        return bound, possible
+        spans, size = self._intervals(low, high), len(boxes.row)
+        found: dict[int, _Bounded] = {}
+        for place in wishes:
+            wish = self._piece.wishes[place]
+            below, above = spans[wish.objective]
+            possible = np.ones(size, dtype=bool)
+            for name in wish.conditions:
+                possible &= (spans[name][0] != 0) | (spans[name][1] != 0)
+            for name, most in wish.most.items():
+                possible &= spans[name][0] <= most
+            bound = np.broadcast_to(below if wish.sign > 0 else -above, (size,))
+            found[place] = bound, possible
+        return found
 
-    def values(self, row: Places, places: Places) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return by combination the value and whether all conditions are met, in floats."""
-        taken = self._taken(row, places)
-        size, wish = len(row), self._wish
-        if not taken:
-            taken = {}
-        found = evaluated(self._piece.tape, taken, size)
-        meets = np.isfinite(found[wish.objective])
-        for name in wish.conditions:
-            meets &= found[name] != 0
-        for name, most in wish.most.items():
-            meets &= found[name] <= most
-        return wish.sign * found[wish.objective], meets
+    def values(self, row: Places, places: Places, wishes: Sequence[int]) -> dict[int, _Bounded]:
+        """Return by wish the value of every combination, and whether it meets all conditions."""
+        found = evaluated(self._piece.tape, self._taken(row, places), len(row))
+        results: dict[int, _Bounded] = {}
+        for place in wishes:
+            wish = self._piece.wishes[place]
+            meets = np.isfinite(found[wish.objective])
+            for name in wish.conditions:
+                meets &= found[name] != 0
+            for name, most in wish.most.items():
+                meets &= found[name] <= most
+            results[place] = wish.sign * found[wish.objective], meets
+        return results
 
     def _taken(self, row: Places, places: Places) -> dict[str, Floats]:
         return {

@@ -24,14 +24,15 @@ def brute(pieces, axes):
             axis.symbol: np.array([p[1 + k] for p in grid]) for k, axis in enumerate(axes)
         }
         found = evaluated(piece.tape, {n: columns[n] for n in piece.tape.inputs}, len(grid))
-        value = piece.wish.sign * found[piece.wish.objective]
-        meets = np.isfinite(value)
-        for name in piece.wish.conditions:
-            meets &= found[name] != 0
-        for name, most in piece.wish.most.items():
-            meets &= found[name] <= most
-        meeting += int(meets.sum())
-        best = min(best, float(np.min(np.where(meets, value, np.inf))))
+        for wish in piece.wishes:
+            value = wish.sign * found[wish.objective]
+            meets = np.isfinite(value)
+            for name in wish.conditions:
+                meets &= found[name] != 0
+            for name, most in wish.most.items():
+                meets &= found[name] <= most
+            meeting += int(meets.sum())
+            best = min(best, float(np.min(np.where(meets, value, np.inf))))
     return best, meeting
 
 
@@ -42,7 +43,8 @@ def same(pieces, axes):
     assert found.value == value
     assert found.bound <= value
     assert (found.piece < 0) == (meeting == 0)
-    assert found.combinations == sum(p.count for p in pieces) * prod(len(a.values) for a in axes)
+    rows = sum(piece.count * len(piece.wishes) for piece in pieces)
+    assert found.combinations == rows * prod(len(axis.values) for axis in axes)
     return found
 
 
@@ -67,4 +69,5 @@ def test_random_tapes(program, data):
     }
     inputs = program.tape.inputs
     kept = {name: column for name, column in columns.items() if name in inputs}
-    same([Piece(program.tape, Wish("out", sign, (), most), kept, rows)], axes)
+    wishes = Wish("out", sign, (), most), Wish("last", -sign)
+    same([Piece(program.tape, wishes[: data.draw(st.integers(1, 2))], kept, rows)], axes)
