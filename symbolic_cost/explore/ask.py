@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from symbolic_cost.checking import checked
@@ -12,7 +13,6 @@ from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.fits import Fits, what_fits
 from symbolic_cost.explore.proven import Proof, proof
-from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.space import Space
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
@@ -72,7 +72,7 @@ def prove(
     gpus: int,
     global_batch: int,
     *,
-    vary: Mapping[str, Given],
+    vary: Mapping[str, str | int | Iterable[str | int | Fraction]],
     system: str | None = None,
     objective: str = "step",
     choose: Mapping[str, Choice | Iterable[Choice]] | None = None,

@@ -140,7 +140,7 @@ class _Boxes(NamedTuple):
     bound: Floats
 
     def at(self, chosen: NDArray[np.bool_] | Places | slice) -> _Boxes:
-        return _Boxes(*(one[chosen] for one in self))
+        return _Boxes(self.row[chosen], self.low[chosen], self.high[chosen], self.bound[chosen])
 
     @property
     def points(self) -> NDArray[np.bool_]:
@@ -301,9 +301,10 @@ class _Search:
 
     def _bounds(self, asked: _Asked, boxes: _Boxes, wishes: Sequence[int]) -> dict[int, _Bounded]:
         """Return bounds by wish, and whether a combination of the box may do."""
-        parts = []
-        for start in range(0, len(boxes.row), AT_ONCE):
-            parts.append(asked.bounds(boxes.at(slice(start, start + AT_ONCE)), wishes))
+        parts = [
+            asked.bounds(boxes.at(slice(start, start + AT_ONCE)), wishes)
+            for start in range(0, len(boxes.row), AT_ONCE)
+        ]
         self.boxes += len(boxes.row) * len(wishes)
         return {
             wish: (

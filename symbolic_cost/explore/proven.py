@@ -95,6 +95,7 @@ def proof(
     space: Space,
     vary: Mapping[str, Given],
     objective: str = "step",
+    *,
     most_boxes: int = MOST_BOXES,
     progress: Progress = lambda *_: None,
 ) -> Proof:
@@ -121,7 +122,7 @@ def proof(
     pieces = [_piece(one, found, shape, wanted, capacity_of(own)) for shape, one in shapes]
     least = minimum([one for one in pieces if one.wishes], axes, most_boxes, progress)
     kept = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
-    at, best = _best(least, kept, found, numbers, wanted)
+    at, best = _best(least, kept, found, numbers)
     return Proof(
         base,
         space,
@@ -190,7 +191,6 @@ def _best(
     shapes: Sequence[tuple[Shape, Together]],
     found: Candidates,
     numbers: Numbers,
-    wanted: Objective,
 ) -> tuple[dict[str, int | Fraction], Candidate | None]:
     """Return the numbers of what varies and the candidate of the best combination."""
     if least.piece < 0:

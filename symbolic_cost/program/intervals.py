@@ -148,8 +148,8 @@ def _known(span: Span, whole: bool) -> _Known:  # noqa: FBT001 - by position, in
     return _Known(
         positive=least >= 0,
         nonzero=least > _SMALL,
-        bounded=-_LARGE < least and most < _LARGE,
-        whole=whole and -_WHOLE < least and most < _WHOLE,
+        bounded=least > -_LARGE and most < _LARGE,
+        whole=whole and least > -_WHOLE and most < _WHOLE,
     )
 
 
@@ -276,9 +276,7 @@ _ROUNDED: Mapping[str, Callable[[Sequence[Span], Sequence[_Known]], Span]] = {
 }
 
 
-def _widened(
-    kind: str, span: Span, spans: Sequence[Span], known: Sequence[_Known]
-) -> Span:
+def _widened(kind: str, span: Span, spans: Sequence[Span], known: Sequence[_Known]) -> Span:
     """Return bounds beyond those that were rounded to the nearest.
 
     x (1 - 2**-52) is at most the float below x, as x 2**-52 is at least one unit in the last
@@ -404,9 +402,7 @@ def _direction(
         both |= bits
     if kind in _FOLLOWS or (kind == "mul" and all(known[one].positive for one in taken)):
         return ups[0] | ups[-1], downs[0] | downs[-1]
-    if kind in _TURNS or (
-        kind == "div" and known[taken[0]].positive and known[taken[1]].nonzero
-    ):
+    if kind in _TURNS or (kind == "div" and known[taken[0]].positive and known[taken[1]].nonzero):
         return ups[0] | downs[1], downs[0] | ups[1]
     if kind == "inv" and known[taken[0]].nonzero:
         return downs[0], ups[0]

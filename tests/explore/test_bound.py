@@ -1,11 +1,9 @@
 """Branch and bound finds what pricing every combination finds, and its bound holds."""
 
-import random
 from itertools import product
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,10 +17,10 @@ def brute(pieces, axes):
     best, meeting = np.inf, 0
     for piece in pieces:
         grid = list(product(range(piece.count), *(axis.values for axis in axes)))
-        columns = {n: np.array([values[int(p[0])] for p in grid]) for n, values in piece.rows.items()}
-        columns |= {
-            axis.symbol: np.array([p[1 + k] for p in grid]) for k, axis in enumerate(axes)
+        columns = {
+            n: np.array([values[int(p[0])] for p in grid]) for n, values in piece.rows.items()
         }
+        columns |= {axis.symbol: np.array([p[1 + k] for p in grid]) for k, axis in enumerate(axes)}
         found = evaluated(piece.tape, {n: columns[n] for n in piece.tape.inputs}, len(grid))
         for wish in piece.wishes:
             value = wish.sign * found[wish.objective]

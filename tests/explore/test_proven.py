@@ -116,7 +116,7 @@ def test_the_best_is_a_job_of_its_own():
 
 
 def test_many_combinations_take_few_boxes():
-    rates = {name: f"{low}:{high}:x1.01" for name, (low, high) in RATES.items() }
+    rates = {name: f"{low}:{high}:x1.01" for name, (low, high) in RATES.items()}
     done = sc.prove(
         "gpt2",
         8,
