@@ -76,7 +76,7 @@ def _draw(axes: Axes, front: Front) -> None:
         (axes.yaxis, front.y, front.unit_y),
     ):
         axis.set_label_text(_LABELS.get(name, name.replace("_", " ")))
-        known = {"byte": Unit.BYTE, "s": Unit.SECOND}.get(unit)
+        known = {str(one): one for one in (Unit.BYTE, Unit.SECOND)}.get(unit)
         if known is not None:
             axis.set_major_formatter(_printer(known, 3))
             axis.set_minor_formatter(_printer(known, 3))

@@ -262,4 +262,9 @@ def _about(own: Varied) -> dict[str, str]:
         "recompute": str(job.training.recompute.name),
         "attention": str(job.attention),
         "numbers": ", ".join(f"{n}={x}" for n, x in sorted(job.values.items())),
+        **{
+            name: f"{own.ranks.numbers[symbol]:.0f}"
+            for symbol, name in (("R", "gpus"), ("B", "global batch"))
+            if symbol in own.ranks.numbers
+        },
     }

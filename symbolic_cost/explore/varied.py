@@ -87,6 +87,8 @@ def varied(
             given[name] = number
         elif number is not None and name == "R":
             problems.found.append("gpus is given and varies: one of the two is accepted")
+    if gpus is not None and not _says_batch(job, given, numbers):
+        given["B"] = gpus  # one sequence per device, which the table shows
     _count_microbatches(job, given, numbers, problems)
     problems.refuse()
     strategy = _strategy(job.strategy, words, numbers, given)
@@ -167,6 +169,11 @@ def _sizes(job: Job) -> set[str]:
 def _is_read(job: Job, symbol: str) -> bool:
     degrees = {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
     return symbol in {*degrees, "R", "B", "M", "v", *_sizes(job)}
+
+
+def _says_batch(job: Job, given: Mapping[str, int | Fraction], numbers: Mapping[str, Axis]) -> bool:
+    """Tell whether the sequences or the microbatches of a step are given."""
+    return bool({"B", "M"} & {*given, *numbers}) or job.training.microbatches.is_Integer is True
 
 
 def _count_microbatches(

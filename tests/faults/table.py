@@ -86,7 +86,10 @@ FAULTS = (
         (GPT,),
     ),
     Fault(
-        "ops/elementwise.toml", '\nexp = {keeps = "outputs"}', '\nexp = {keeps = "inputs"}', (MAMBA,)
+        "ops/elementwise.toml",
+        '\nexp = {keeps = "outputs"}',
+        '\nexp = {keeps = "inputs"}',
+        (MAMBA,),
     ),
     Fault("ops/scan.py", "(self.inputs[0], *self.outputs)", "self.inputs", (MAMBA,)),
     Fault(
@@ -362,8 +365,8 @@ FAULTS = (
     ),
     Fault(
         "systems/step.py",
-        '+ named("gradients") + named("weights")',
-        '+ named("gradients")',
+        '"gradients", "weights", "optimizer.exposed")',
+        '"gradients", "optimizer.exposed")',
         (SYSTEMS,),
     ),
     Fault(
