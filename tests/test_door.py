@@ -37,6 +37,8 @@ OPTIONS = {
     "roofline": "maximum",
     "layout": "even",
     "scattered": False,
+    "order": "",
+    "regather": None,
     "stage": "first",
     **dict.fromkeys(("system", "precision", "microbatches", "global_batch")),
 }

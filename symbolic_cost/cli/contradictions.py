@@ -133,6 +133,7 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
     ("time", "stage", lambda given: given["stage"] != "first", "a step is of all stages"),
     ("comm", "per_op", lambda given: given["groups"], "--groups lists ranks: take one of the two"),
     ("comm", "node_size", lambda given: not given["groups"], "only --groups knows nodes"),
+    ("comm", "order", lambda given: not given["groups"], "only --groups lists where ranks lie"),
     ("scale", "point", lambda given: not given["point"], "--at takes a model's name"),
     ("search", "vary", lambda given: not given["proves"], "only --prove varies; sweep prices all"),
     ("search", "top", lambda given: given["proves"], "--prove tells the best alone"),

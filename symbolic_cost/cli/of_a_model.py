@@ -141,6 +141,7 @@ def memory(
 @click.argument("model")
 @click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
 @click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
+@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
 @click.option("--per-op", is_flag=True, help="One row per op and message.")
 @training
 @output
@@ -149,6 +150,7 @@ def comm(
     model: str,
     node_size: int,
     groups: bool,
+    order: str,
     per_op: bool,
     choices: Choices,
     trained: dict[str, Any],
@@ -165,16 +167,18 @@ def comm(
     def make(run: Job) -> Sheet:
         return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
 
-    out.sheet(choices.sheet(model, make, **trained))
+    out.sheet(choices.sheet(model, make, **trained, order=order))
 
 
 @click.command("time")
 @click.argument("model")
 @click.option("--roofline", default="maximum", show_default=True, help="Named roofline.")
-@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,tp=none.")
+@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,host=full.")
 @click.option(
     "--scattered", is_flag=True, help="Stages send each tensor-parallel rank's part once."
 )
+@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
+@click.option("--offload", default="", help="Quantities kept on the host, e.g. optimizer,saved.")
 @click.option("--ops", is_flag=True, help="The ops instead of the parts of the step.")
 @click.option("--wrt", help="The derivative of the step by this symbol instead.")
 @training
@@ -185,6 +189,8 @@ def time(
     roofline: str,
     overlap: str,
     scattered: bool,
+    order: str,
+    offload: str,
     ops: bool,
     wrt: str | None,
     choices: Choices,
@@ -202,7 +208,8 @@ def time(
 
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    run = choices.job(model, **trained, roofline=roofline, overlap=overlap, scattered=scattered)
+    methods = {"roofline": roofline, "overlap": overlap, "scattered": scattered, "order": order}
+    run = choices.job(model, **trained, **methods, offload=offload)
     if wrt is not None:
         out.sheet(derivative_sheet(run, wrt))
         return

@@ -11,6 +11,7 @@ from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
+from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.fits import Fits, what_fits
 from symbolic_cost.explore.proven import Proof, proof
 from symbolic_cost.explore.space import Space
@@ -209,15 +210,15 @@ def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]
 
 
 def _value(name: str, text: str, problems: list[str]) -> int | str | bool:
-    if name == "sp":
+    if name in ("sp", "scattered"):
         try:
-            return looked_up("sp", text, _SWITCH)
+            return looked_up(name, text, _SWITCH)
         except InputError as error:
             problems.extend(error.problems)
             return False
-    if name not in ("recompute", "schedule", "overlap", "context"):
+    if name not in ("recompute", "schedule", "context", *UNSAID):
         if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - a count
             problems.append(f"{name} = {shown(text)}: an integer is accepted")
             return 1
         return int(text)
-    return "" if name == "overlap" and text == "none" else text
+    return "" if text == UNSAID.get(name) else text

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.explore.choices import CONTEXT
 from symbolic_cost.explore.priced import LEGAL, MEMORY, Priced
-from symbolic_cost.explore.space import CONTEXT, Numbers, Shape, Space, Structured, candidates
+from symbolic_cost.explore.space import Numbers, Shape, Space, Structured, candidates
 from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.together import Columns, Floats, all_priced
 from symbolic_cost.jobs.setup import Setup
@@ -312,4 +313,6 @@ def search(
 
 def _words(structure: Structured) -> str:
     names = [name for name, _ in structure.shape.degrees]
-    return ",".join([*names, *(["sp"] if structure.sp else [])]) or "no strategy"
+    return (
+        ",".join([*names, *([structure.positions] if structure.positions else [])]) or "no strategy"
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from symbolic_cost.explore.best import Candidate, Search
-from symbolic_cost.explore.space import CONTEXT
+from symbolic_cost.explore.choices import CONTEXT, FLAGS
+from symbolic_cost.parallel.catalogue import STRATEGIES
 
 _SHARDED = 1
 """Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
@@ -17,7 +18,9 @@ def time_command(found: Search, candidate: Candidate) -> str:
     words += [f"--strategy {candidate.strategy}"] if candidate.strategy else []
     defaults = {"recompute": "none", "schedule": "1f1b", "layout": "even"}
     words += [
-        f"--{name} {text}" for name, text in candidate.options.items() if defaults.get(name) != text
+        f"--{text}" if text in FLAGS else f"--{name} {text}"
+        for name, text in candidate.options.items()
+        if defaults.get(name) != text
     ]
     bindings = {**setup.numbers, **candidate.bindings}
     words.append("--set " + ",".join(f"{name}={number}" for name, number in bindings.items()))
@@ -37,7 +40,10 @@ def megatron_flags(found: Search, candidate: Candidate) -> str:
     numbers, structure = candidate.numbers, candidate.structure
     others = set(CONTEXT[1:]) & structure.shape.names
     uneven = candidate.options.get("layout") == "uneven"
-    if structure.zero > _SHARDED or others or uneven or "overlap" in candidate.options:
+    order = _of_order(candidate.options.get("order", ""))
+    strange = {"overlap", "offload", "scattered"} & candidate.options.keys()
+    kept = candidate.options.get("regather") == "no-regather"
+    if structure.zero > _SHARDED or others or uneven or order is None or strange or kept:
         return ""
     flags = [
         f"--tensor-model-parallel-size {numbers.tp}",
@@ -47,12 +53,24 @@ def megatron_flags(found: Search, candidate: Candidate) -> str:
     ]
     flags += [f"--context-parallel-size {numbers.cp}"] if numbers.cp > 1 else []
     flags += [f"--expert-model-parallel-size {numbers.ep}"] if numbers.ep > 1 else []
-    flags += ["--sequence-parallel"] if structure.sp else []
+    flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
+    flags += order
     flags += _of_recompute(candidate.options["recompute"])
     if numbers.v > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")
     return " ".join(flags)
+
+
+def _of_order(order: str) -> list[str] | None:
+    """Return the flag of an order of mesh axes; None where there is none.
+
+    Stages may lie inside of the data-parallel groups, and nothing else may move.
+    """
+    if not order:
+        return []
+    inner = [name for name in STRATEGIES if name in order.split(",") and name not in ("dp", "pp")]
+    return ["--use-tp-pp-dp-mapping"] if order == ",".join([*inner, "pp", "dp"]) else None
 
 
 def _of_recompute(policy: str) -> list[str]:

@@ -19,14 +19,12 @@ from sympy import Expr
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.explore.choices import CONTEXT, FLAGS, UNSAID, ways, word_problems
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.stages import block_count
-
-CONTEXT = ("cp", "ulysses", "ring")
-"""Ways to split the positions of a sequence."""
 
 MOST_RANKS = 10**9
 """No larger number of GPUs or sequences is asked for."""
@@ -36,6 +34,8 @@ MOST_NUMBERS = 10**6
 
 _INTERLEAVED = "interleaved"
 _TWO, _MANY = 2, 4
+_CHUNKS = ("one", "several")
+_LAYOUTS = ("even", "uneven")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,12 @@ class Space:
         zero: levels of ZeRO.
         recompute: policies.
         schedule: of the pipeline.
-        overlap: of communication, as in "dp=full".
+        overlap: of communication, as in "dp=full" or "tp=full+dp=full".
+        order: mesh axes, innermost first, as in "tp+dp+pp"; "all" for every order, empty for that
+            of the catalogue.
+        offload: what is kept on the host, as in "optimizer+master_weight"; empty for nothing.
+        regather: "on" or "off"; empty leaves it to the conventions.
+        scattered: whether stages send each tensor-parallel rank's part once.
     """
 
     gpus: int
@@ -75,6 +80,10 @@ class Space:
     recompute: tuple[str, ...] = ("none", "selective", "full")
     schedule: tuple[str, ...] = ("1f1b", "interleaved")
     overlap: tuple[str, ...] = ("",)
+    order: tuple[str, ...] = ("",)
+    offload: tuple[str, ...] = ("",)
+    regather: tuple[str, ...] = ("",)
+    scattered: tuple[bool, ...] = (False,)
 
     def __post_init__(self) -> None:
         """Refuse what is none of it, all problems at once."""
@@ -100,11 +109,17 @@ class Space:
                     look_up(name)
                 except InputError as error:
                     problems += error.problems
+        problems += [
+            problem
+            for name in UNSAID
+            for choice in getattr(self, name)
+            for problem in word_problems(name, choice)
+        ]
         if problems:
             raise InputError(problems)
 
 
-_OPTIONS = ("sp", "zero", "recompute", "schedule", "overlap", "context")
+_OPTIONS = ("sp", "zero", "recompute", "schedule", *UNSAID, "scattered", "context")
 
 
 def _counted(number: int) -> bool:
@@ -153,13 +168,13 @@ class Shape:
 
     Args:
         degrees: a number of each degree's class, by name of the strategy.
-        chunked: whether stages have several chunks.
-        uneven: whether stages hold unlike numbers of blocks.
+        chunks: of a stage, "one" or "several".
+        layout: "uneven" where stages hold unlike numbers of blocks.
     """
 
     degrees: tuple[tuple[str, int], ...]
-    chunked: bool = False
-    uneven: bool = False
+    chunks: str = "one"
+    layout: str = "even"
 
     @property
     def names(self) -> frozenset[str]:
@@ -173,15 +188,22 @@ class Structured:
 
     Args:
         shape: of its numbers.
-        sp: whether sequence parallelism is on.
+        positions: "sp" where tensor-parallel ranks split those of the residual, else empty.
         zero: level of ZeRO.
-        options: recompute, schedule, overlap and layout, as of a job.
+        options: recompute, schedule, layout and those of `ways`, as of a job; empty where nothing
+            is said, and the flag of what is on or off.
     """
 
     shape: Shape
-    sp: bool
+    positions: str
     zero: int
     options: tuple[tuple[str, str], ...]
+
+    @property
+    def job_options(self) -> dict[str, str | bool]:
+        """The options by the names of a job."""
+        said = (FLAGS.get(text, (name, text)) for name, text in self.options if text)
+        return dict(said)
 
     def strategy(self, numbers: Numbers | None = None) -> str:
         """Return the strategy as text, of some numbers or of those of the class."""
@@ -189,7 +211,7 @@ class Structured:
         for name, degree in self.shape.degrees:
             known = "cp" if name in CONTEXT else name
             words.append(f"{name}={degree if numbers is None else getattr(numbers, known)}")
-        words += ["sp"] if self.sp else []
+        words += [self.positions] if self.positions else []
         return ",".join(words + ([f"zero={self.zero}"] if self.zero else []))
 
 
@@ -238,7 +260,9 @@ def candidates(space: Space, setup: Setup) -> Candidates:
             listed = [Numbers(tp, cp, pp, ep, dp, b, share // b, v) for b in sequences]
             for context in space.context if cp > 1 else ("cp",):
                 degrees = facts.classes({"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
-                numbers.setdefault(Shape(degrees, v > 1, uneven), []).extend(listed)
+                numbers.setdefault(Shape(degrees, _CHUNKS[v > 1], _LAYOUTS[uneven]), []).extend(
+                    listed
+                )
             count += len(listed)
             if count > MOST_NUMBERS:
                 raise InputError(
@@ -309,22 +333,18 @@ def _chunks(space: Space, pp: int, blocks: int | None) -> Iterator[int]:
 
 def _structures(space: Space, shape: Shape) -> Iterator[Structured]:
     """Yield the structures that numbers of a shape may have."""
-    schedules = [name for name in space.schedule if (name == _INTERLEAVED) == shape.chunked]
-    layout = "uneven" if shape.uneven else "even"
-    for sp, zero, schedule, recompute, overlap in product(
+    schedules = [name for name in space.schedule if _CHUNKS[name == _INTERLEAVED] == shape.chunks]
+    chosen = {name: getattr(space, name) for name in UNSAID}
+    chosen["scattered"] = tuple("scattered" if on else "" for on in space.scattered)
+    for sp, zero, schedule, recompute in product(
         space.sp if "tp" in shape.names else (False,),
         (0,) if shape.names.isdisjoint(DATA_AXES) else space.zero,
         schedules if "pp" in shape.names else ("1f1b",),
         space.recompute,
-        space.overlap,
     ):
-        options = {
-            "recompute": recompute,
-            "schedule": schedule,
-            "overlap": overlap,
-            "layout": layout,
-        }
-        yield Structured(shape, sp, zero, tuple(options.items()))
+        options = {"recompute": recompute, "schedule": schedule, "layout": shape.layout}
+        for way in ways(shape.names, sp=sp, chosen=chosen):
+            yield Structured(shape, "sp" if sp else "", zero, tuple({**options, **way}.items()))
 
 
 def _among(chosen: tuple[int, ...], whole: int) -> tuple[int, ...]:

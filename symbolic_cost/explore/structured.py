@@ -21,7 +21,6 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         InputError: the model does not take the strategy.
     """
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
-    options = {name: text for name, text in structure.options if text}
     made = make_setup(
         base.model,
         structure.strategy(numbers),
@@ -32,6 +31,6 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         optimizer=base.training.optimizer,
         attention=None if base.attention is None else base.attention.value,
         roofline=base.methods.roofline,
-        **options,  # type: ignore[arg-type]  # names of Options
+        **structure.job_options,  # type: ignore[arg-type]  # names of Options
     )
     return replace(made, methods=replace(made.methods, counted=base.methods.counted))

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.explore.best import Candidate, Search
+from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.fits import Fits
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.priced import MEMORY
@@ -57,8 +58,16 @@ def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]
 
 
 def _options(one: Candidate) -> str:
-    return ", ".join(text for text in one.options.values() if text not in _USUAL)
+    said = ((name, text) for name, text in one.options.items() if text not in _USUAL)
+    return ", ".join(
+        f"{name} {text.replace(',', '+')}"
+        if name in ("order", "offload")
+        else text.replace(",", "+")
+        for name, text in said
+    )
 
+
+_SAID_OF = {"order": "order ", "offload": "on the host "}
 
 _USUAL = ("none", "1f1b", "even")
 
@@ -95,9 +104,19 @@ def _chosen(found: Search) -> str:
     return (
         f"chosen from: sp {_words(chosen.sp)}, zero {_words(chosen.zero)}, recompute "
         f"{_words(chosen.recompute)}, schedule {_words(chosen.schedule)}"
-        + (f", overlap {_words(chosen.overlap)}" if any(chosen.overlap) else ", overlap none")
+        + "".join(_of_ways(found))
         + _of_context(found)
     )
+
+
+def _of_ways(found: Search) -> Iterator[str]:
+    """Say what each structure may be run with; but for overlap, where it is not the usual alone."""
+    for name, unsaid in UNSAID.items():
+        chosen = getattr(found.space, name)
+        if name == "overlap" or any(chosen):
+            yield f", {name} {_words(tuple(one or unsaid for one in chosen))}"
+    if any(found.space.scattered):
+        yield f", scattered {_words(found.space.scattered)}"
 
 
 def _of_context(found: Search) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import preset
-from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, Problems, looked_up, unknown
+from symbolic_cost.conventions.questions import Conventions, Saved
+from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
 from symbolic_cost.jobs.launched import launched
 from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
@@ -23,9 +24,10 @@ from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.strategy import KEY_COPIES, Strategy, parse_strategy
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.offload import HOST
 from symbolic_cost.systems.overlap import Overlap, overlap
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.rooflines import Roofline, roofline
@@ -54,11 +56,16 @@ class Options(TypedDict, total=False):
         global_batch: sequences of one step; gives the microbatches.
         offload: quantities kept in the memory of the host.
         attention: kernel of attention cores.
-        overlap: of communication, by mesh axis, as in "dp=full,tp=none".
+        overlap: of communication, by mesh axis, as in "dp=full,tp=none"; "host" is the link over
+            which offloaded quantities move.
         roofline: how computing and memory make one time.
         layout: of the blocks over stages: "even", "uneven", "ends=1", "ends=0/3", or "auto": even
             where the stages divide the blocks.
         scattered: whether stages send each tensor-parallel rank's part once.
+        order: mesh axes, innermost first, as in "tp,cp,dp,pp"; that of the catalogue unless given.
+        regather: whether inputs that sequence or context parallelism gathers in forward are kept in
+            shards and gathered again in backward, or kept as gathered; None leaves it to the
+            conventions.
         stage: of the pipeline, for tables of one rank.
     """
 
@@ -76,6 +83,8 @@ class Options(TypedDict, total=False):
     roofline: str | Roofline
     layout: str
     scattered: bool
+    order: str | Iterable[str]
+    regather: bool | None
     stage: str
 
 
@@ -131,7 +140,7 @@ def setup(
     mesh = problems.attempt(_strategy, strategy)
     counting = problems.attempt(_preset, options.get("conventions", "standard"))
     machine = problems.attempt(_machine, options.get("system"))
-    training = problems.attempt(_training, options)
+    training = problems.attempt(_training, options, mesh)
     methods = problems.attempt(_methods, options, mesh)
     named = options.get("attention", "flash")
     attention = None if named is None else problems.attempt(kernel, named)
@@ -175,7 +184,7 @@ def _machine(given: str | Machine | None) -> Machine | None:
     return find_machine(given) if isinstance(given, str) else given
 
 
-def _training(options: Options) -> Training:
+def _training(options: Options, strategy: Strategy | None) -> Training:
     problems, precise = Problems(), options.get("precision")
     names: dict[str, Any] = {
         "precision": DEFAULT_PRECISION if precise is None else precise,
@@ -184,13 +193,14 @@ def _training(options: Options) -> Training:
     }
     policy = options.get("recompute", "none")
     again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
-    offload = options.get("offload", ())
-    kept = offload.split(",") if isinstance(offload, str) else offload
-    names_of_host = [name.strip() for name in kept if name.strip()]
-    problems.found += twice("offload", names_of_host)
-    hosted = frozenset(names_of_host)
+    hosted = _words(options.get("offload", ()))
+    problems.found += twice("offload", hosted)
+    saved = _SAVED[options.get("regather")]
+    if saved and strategy is not None and strategy.degrees.keys().isdisjoint(_GATHERING):
+        problems.found.append(f"regather needs one of {', '.join(_GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
-    training = problems.attempt(lambda: Training(offload=hosted, layout=stages, **names))
+    names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
+    training = problems.attempt(lambda: Training(**names))
     problems.refuse()
     return replace(training, recompute=again)
 
@@ -200,17 +210,51 @@ def _methods(options: Options, strategy: Strategy | None) -> Methods:
     shape = options.get("roofline", "maximum")
     roof = problems.attempt(roofline, shape) if isinstance(shape, str) else shape
     hidden = options.get("overlap", "")
-    overlaps = problems.attempt(_overlaps, hidden, strategy) if isinstance(hidden, str) else hidden
+    hosted = bool(_words(options.get("offload", ())))
+    read = partial(_overlaps, hosted=hosted)
+    overlaps = problems.attempt(read, hidden, strategy) if isinstance(hidden, str) else hidden
+    order = _words(options.get("order", ()))
+    problems.found += [] if strategy is None else _order_problems(order, strategy)
     scattered = options.get("scattered", False)
     if scattered and strategy is not None and not {"tp", "pp"} <= set(strategy.degrees):
         problems.found.append("scattered is about tensor-parallel ranks (tp) of stages (pp)")
     problems.refuse()
-    return Methods(roof, overlaps=overlaps, scattered=scattered)
+    return Methods(roof, overlaps=overlaps, scattered=scattered, order=tuple(order))
 
 
-def _overlaps(text: str, strategy: Strategy | None) -> dict[str, Overlap]:
+_SAVED = {None: None, True: Saved.SHARD, False: Saved.GATHERED}
+
+_GATHERING = ("sp", "cp")
+"""Strategies that gather the inputs of products, of which a rank could keep its shard alone."""
+
+
+def _words(given: str | Iterable[str]) -> list[str]:
+    listed = given.split(",") if isinstance(given, str) else given
+    return [name.strip() for name in listed if name.strip()]
+
+
+def _order_problems(order: list[str], strategy: Strategy) -> list[str]:
+    """Say what of an order is no mesh axis of a strategy, and which axes it leaves out."""
+    meshes = [mesh for mesh in strategy.mesh if mesh != KEY_COPIES]
+    accepted = ",".join(meshes) or "none, for the strategy has no ranks"
+    return [
+        *twice("order", order),
+        *(
+            f"order: the strategy has no mesh axis {shown(name)}: {accepted} in any order"
+            for name in dict.fromkeys(order)
+            if name not in meshes
+        ),
+        *(
+            f"order: mesh axis {mesh} is missing: {accepted} in any order"
+            for mesh in meshes
+            if order and mesh not in order
+        ),
+    ]
+
+
+def _overlaps(text: str, strategy: Strategy | None, *, hosted: bool) -> dict[str, Overlap]:
     """Read the overlap of every mesh axis; an axis that the strategy lacks would be unread."""
-    meshes = {mesh for entry in STRATEGIES.values() for mesh in entry.meshes}
+    meshes = {mesh for entry in STRATEGIES.values() for mesh in entry.meshes} | {HOST}
     problems = Problems()
     overlaps: dict[str, Overlap] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -221,6 +265,10 @@ def _overlaps(text: str, strategy: Strategy | None) -> dict[str, Overlap]:
             problems.found.append(unknown("mesh axis of overlap", mesh, meshes))
         elif mesh in overlaps:
             problems.found.append(f"overlap of {mesh} is given twice")
+        elif mesh == HOST:
+            if not hosted:
+                problems.found.append(f"overlap {part!r}: nothing is offloaded to the host")
+            overlaps[mesh] = problems.attempt(overlap, answer)
         elif strategy is not None and mesh not in strategy.mesh:
             problems.found.append(f"overlap {part!r}: the strategy has no mesh axis {mesh}")
         else:

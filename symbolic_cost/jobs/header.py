@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sympy import Expr, Integer
 
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.checked import saved_note
@@ -26,6 +27,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         _elements(setup),
         *_checked(setup),
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
+        *_chosen(setup),
         *_repeated(setup),
         *_assumed(setup),
         *((numbers,) if numbers else ()),
@@ -52,6 +54,25 @@ def _assumed(setup: Setup) -> Iterator[str]:
     bounds = [f"{a.size} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
         yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+
+
+def _chosen(setup: Setup) -> Iterator[str]:
+    """Say what of the run is not as it is where nothing is said."""
+    if setup.methods.order:
+        yield f"ranks in the order {', '.join(setup.methods.order)}, innermost first"
+    if setup.training.saved is not None:
+        yield f"inputs gathered in forward: {_KEPT[setup.training.saved]}"
+    if setup.training.offload:
+        hosted = ", ".join(sorted(setup.training.offload)).replace("_", " ")
+        link = None if setup.machine is None else setup.machine.host
+        over = "" if link is None else f", over {link.name}"
+        yield f"on the host: {hosted}{over}"
+
+
+_KEPT = {
+    Saved.SHARD: "shards are kept, and gathered again in backward",
+    Saved.GATHERED: "kept as gathered, and not gathered again",
+}
 
 
 def _checked(setup: Setup) -> Iterator[str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Unpack
 
 from symbolic_cost.checking import checked
-from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
 from symbolic_cost.jobs.build import Modelled, Options, setup
@@ -93,6 +93,8 @@ class Job(Setup):
             "overlap": methods.overlaps,
             "roofline": methods.roofline,
             "scattered": methods.scattered,
+            "order": methods.order,
+            "regather": None if training.saved is None else training.saved is Saved.SHARD,
             "layout": training.layout,
             "stage": self.stage,
             "global_batch": self.global_batch,

@@ -16,7 +16,7 @@ RUN = ("M", "B", "v")
 
 RATES = (
     *("F_m", "F_v", "beta_m", "beta", "alpha", "alpha_m", "beta_d", "alpha_d", "n_d"),
-    *("t_k", "t_h", "n_half"),
+    *("t_k", "t_h", "n_half", "beta_h"),
 )
 """Symbols of a machine whose rates are symbols."""
 

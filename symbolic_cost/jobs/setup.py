@@ -29,7 +29,6 @@ from symbolic_cost.parallel.memory import Memory, Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import block_count
-from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
@@ -148,8 +147,9 @@ class Setup:
     @cached_property
     def counting(self) -> Conventions:
         """The conventions, with the bytes of the precision where they are asked for."""
-        sizes = precision(self.training.precision)
-        return sizes.applied(self.conventions) if self.precise else self.conventions
+        training = self.training
+        rules = self.conventions
+        return training.counted(rules) if self.precise else training.kept(rules)
 
     @cached_property
     def rows(self) -> CostTable:
@@ -175,7 +175,7 @@ class Setup:
     @cached_property
     def stages_memory(self) -> Memory:
         """What the ranks of every stage hold; the precision says the bytes."""
-        counted = precision(self.training.precision).applied(self.conventions)
+        counted = self.training.counted(self.conventions)
         alike = counted == self.counting
         divided = self.divided if alike else replace(self.divided, conventions=counted)
         return Memory(divided, self.trained)

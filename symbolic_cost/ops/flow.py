@@ -90,8 +90,8 @@ class Flow:
             have = renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
             need = self._placement.needs(part.axes)
             made = self._move_forward(have, need, whole, op)
-            in_shards = op.regathered or self.book.conventions.saved is Saved.SHARD
-            kept_in_shards = in_shards and made
+            saved = op.saved or self.book.conventions.saved
+            kept_in_shards = saved is Saved.SHARD and made
             if have == need or (kept_in_shards and _only_gathers(made)):
                 self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
                 self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + made

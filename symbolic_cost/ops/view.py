@@ -7,6 +7,7 @@ elements move: that is where sequence, context and expert parallelism communicat
 from dataclasses import dataclass, replace
 from typing import Self
 
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
@@ -19,11 +20,11 @@ class View(Op):
 
     Args:
         parts: whether the results are parts along an axis.
-        regathered: whether only shards are saved of what it gathers, whatever the conventions.
+        saved: what is saved of what it gathers; None leaves it to the conventions.
     """
 
     parts: bool = False
-    regathered: bool = False
+    saved: Saved | None = None
 
     @property
     def bulk(self) -> bool:
@@ -32,7 +33,7 @@ class View(Op):
 
     def regathering(self) -> Self:
         """Return the view saving shards alone."""
-        return replace(self, regathered=True)
+        return replace(self, saved=Saved.SHARD)
 
     @property
     def whole_axes(self) -> tuple[str, ...]:

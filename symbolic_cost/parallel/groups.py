@@ -4,8 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.parallel.strategy import KEY_COPIES
+
+MeshT = TypeVar("MeshT")
 
 MOST_RANKS = 2**14
 """A mesh with more ranks is not listed."""
@@ -41,6 +45,29 @@ class Group:
     def __str__(self) -> str:
         """Print the names in brackets."""
         return f"[{' '.join(self.names)}]"
+
+
+def arranged(mesh: Mapping[str, MeshT], order: Sequence[str]) -> dict[str, MeshT]:
+    """Return a mesh with its axes in an order; ranks that share key/value heads stay beside tp.
+
+    Args:
+        mesh: by mesh axis, in the order of the catalogue.
+        order: names, innermost first; empty for that of the mesh. Names of axes that the mesh
+            lacks, which have one rank, are passed over.
+
+    >>> list(arranged({"kv": 2, "tp": 8, "dp": 4}, ("dp", "tp")))
+    ['dp', 'kv', 'tp']
+
+    Raises:
+        InputError: axes that the order leaves out.
+    """
+    if not order:
+        return dict(mesh)
+    names = [each for name in order for each in ((KEY_COPIES, name) if name == "tp" else (name,))]
+    missing = [name for name in mesh if name not in names]
+    if missing:
+        raise InputError(f"order {','.join(order)} does not say where {', '.join(missing)} lies")
+    return {name: mesh[name] for name in names if name in mesh}
 
 
 def rank_groups(

@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
 from symbolic_cost.checking import accepts, described
-from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import (
@@ -64,6 +64,8 @@ class Training:
         offload: quantities kept in the memory of the host.
         chunks: model chunks per stage, for schedules that leave it open.
         layout: how many blocks each stage holds: "even", "uneven", "ends=1", "ends=0/3".
+        saved: what is kept of inputs that are gathered for use; None leaves it to the conventions.
+            Shards are gathered again in backward.
     """
 
     precision: str = "bf16-mixed"
@@ -74,6 +76,7 @@ class Training:
     offload: frozenset[str] = frozenset()
     chunks: Expr = symbols.v
     layout: str = "even"
+    saved: Saved | None = None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -91,6 +94,7 @@ class Training:
                 ("offload", self.offload, frozenset[str]),
                 ("chunks", self.chunks, Expr | int),
                 ("layout", self.layout, str),
+                ("saved", self.saved, Saved | None),
             )
             if not accepts(hint, value)
         ]
@@ -110,6 +114,14 @@ class Training:
             problems.found.append(f"microbatches = {shown(number)}: a positive number is accepted")
         problems.refuse()
         object.__setattr__(self, "microbatches", number)
+
+    def kept(self, conventions: Conventions) -> Conventions:
+        """Return conventions with what the training says of saved inputs."""
+        return conventions if self.saved is None else replace(conventions, saved=self.saved)
+
+    def counted(self, conventions: Conventions) -> Conventions:
+        """Return the same with the bytes of the precision."""
+        return precision(self.precision).applied(self.kept(conventions))
 
 
 def memory_table(
@@ -138,8 +150,8 @@ def memory_table(
         InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
-    counted = precision(chosen.precision).applied(conventions)
-    return Memory(Divided(model, strategy, counted, chosen.pipeline), chosen).table(stage)
+    divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
+    return Memory(divided, chosen).table(stage)
 
 
 @dataclass(frozen=True)
@@ -164,7 +176,7 @@ class Memory:
         states = States(share, divided.placement, divided.conventions, policy, update)
         kept_states = tuple(states.rows())
         rows = [
-            *_resident(table, pipeline.schedule.copies, block_paths(divided.own)),
+            *resident(table, pipeline.schedule.copies, block_paths(divided.own)),
             *kept_states,
             *_in_flight(table, kept, pipeline, divided.stages, stage),
             *table.select(Quantity.WORKSPACE),
@@ -209,19 +221,22 @@ def _in_flight(
     whole, waiting = (pipeline.of(count, stages, stage) for count in (plan.in_flight, plan.residue))
     for row in table.select(Quantity.SAVED):
         yield replace(row, count=Mul(row.count, whole))
-    if waiting == 0:
-        return
+    if waiting != 0:
+        for row in waiting_rows(kept):
+            yield replace(row, count=Mul(row.count, waiting), source=plan.source)
+
+
+def waiting_rows(kept: CostTable) -> Iterator[Row]:
+    """Yield what waits for the weight gradients of one microbatch, each tensor once [byte].
+
+    Args:
+        kept: every cost of a stage without recomputation.
+    """
     seen: set[tuple[str, str]] = set()
     for row in kept.select(Quantity.READ, phase=Phase.BACKWARD_WEIGHT):
         if (row.part, row.tensor) not in seen:
             seen.add((row.part, row.tensor))
-            yield replace(
-                row,
-                phase=Phase.FORWARD,
-                quantity=Quantity.SAVED,
-                count=Mul(row.count, waiting),
-                source=plan.source,
-            )
+            yield replace(row, phase=Phase.FORWARD, quantity=Quantity.SAVED)
 
 
 def _workspace(table: CostTable, kept: CostTable, policy: Recompute, share: Model) -> Iterator[Row]:
@@ -287,7 +302,7 @@ def _by(key: Callable[[Row], str | None], rows: CostTable) -> dict[str | None, E
     return {name: Add(*terms) for name, terms in sums.items()}
 
 
-def _resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
+def resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
     """Yield weights and gradients; those of blocks as often as the schedule keeps them."""
     for row in table:
         if row.quantity in STATES:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Expr
 
 from symbolic_cost.axes import Axis, Glossary
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
@@ -80,7 +81,7 @@ def _rested(op: Op, rest: Rest, axes: _Axes) -> tuple[Op, tuple[View, ...]]:
             made = sources[operand.tensor] = operand.renamed(f"{operand.tensor}.made")
             waiting = replace(operand, axes=_axes(operand.axes, names))
             pattern = Pattern(operand.tensor, (made,), (), (waiting,))
-            views.append(View(f"{operand.tensor}.view", pattern, regathered=True))
+            views.append(View(f"{operand.tensor}.view", pattern, saved=Saved.SHARD))
     return op.retaken(sources), tuple(views)
 
 
@@ -97,7 +98,7 @@ def _viewed(
         made[name] = operand.axes
         source = replace(operand, axes=before)
         pattern = Pattern(name, (source,), (), (operand.renamed(name),))
-        ops.append(View(f"{operand.tensor}.view", pattern, regathered=True))
+        ops.append(View(f"{operand.tensor}.view", pattern, saved=Saved.SHARD))
     return op.retaken({operand.tensor: operand.renamed(name)})
 
 

@@ -240,6 +240,9 @@ def record(machine: Machine) -> str:
     for table, parts in (("caches", machine.caches), ("links", machine.links)):
         for part in parts:
             lines += ["", f"[[{table}]]", f"name = {_text(part.name)}", *_figures(_fields(part))]
+    if machine.host is not None:
+        named = f"name = {_text(machine.host.name)}"
+        lines += ["", "[host]", named, *_figures(_fields(machine.host))]
     lines += ["", "[efficiencies]", *_figures(_fields(machine.efficiencies))]
     return "\n".join(lines) + "\n"
 

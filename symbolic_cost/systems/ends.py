@@ -10,6 +10,7 @@ from symbolic_cost.parallel.sharded import OPTIMIZER, States
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.symbols import named
+from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.overlap import Overlap
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import Definitions, work_time
@@ -22,11 +23,12 @@ class StepEnds:
     """Writes what happens once per step."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
-        self.given, self.to = given, to
+        self.given, self.to, self.offload = given, to, Offload(given, to)
 
     def of(self, tables: Mapping[Stage, CostTable]) -> None:
         """Define what happens once per step: sums of gradients, clipping, optimizer, gathers."""
         ends: dict[str, list[Expr]] = {name: [] for name in ENDS}
+        hosting: list[Expr] = []
         for stage, table in tables.items():
             backward = named(f"{stage}.backward") + named(f"{stage}.weight gradients")
             summing = table.select(phase=Phase.BACKWARD_WEIGHT)
@@ -34,27 +36,31 @@ class StepEnds:
             gathering = table.select(phase=Phase.STEP)
             forward = named(f"{stage}.forward")
             ends["weights"].append(self._once(f"{stage}.weights", gathering, forward))
-            rows = self._rows(stage)
+            states = self._states(stage)
+            rows = tuple(states.step_rows())
             clipping = [row for row in rows if row.kind != OPTIMIZER]
             updating = [row for row in rows if row.kind == OPTIMIZER]
             if clipping:
                 ends["clipping"].append(self._work(f"{stage}.clipping", clipping))
-            ends["optimizer"].append(self._work(f"{stage}.optimizer", updating))
+            updated = self._work(f"{stage}.optimizer", updating)
+            waits = self.offload.step(stage, table, states.rows(), updated)
+            ends["optimizer"].append(updated + waits)
+            hosting.append(waits)
         for name, terms in ends.items():
             self.to.keep(name, Max(*terms) if terms else Integer(0))
+        self.to.add("optimizer.exposed", Max(*hosting))
 
-    def _rows(self, stage: Stage) -> tuple[Row, ...]:
-        """Return the rows of clipping and optimizer on one rank of a stage."""
+    def _states(self, stage: Stage) -> States:
+        """Return the states of one rank of a stage."""
         given = self.given
-        states = States(
+        return States(
             given.divided.share(stage),
             given.divided.placement,
             given.conventions,
             given.policy,
             optimizer(given.training.optimizer),
-            given.ranks.mesh,
+            given.timing.mesh,
         )
-        return tuple(states.step_rows(clipping=given.methods.clipping))
 
     def _work(self, name: str, rows: list[Row]) -> Expr:
         """Define the time of rows that run over all weights together, and of their collectives."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from sympy import Expr, Integer, oo
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import looked_up
+from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.systems.network import Link, Network, Tier
 from symbolic_cost.systems.rooflines import Curve, Device, Efficiency, Table
 
@@ -63,6 +63,11 @@ class MachineLink:
     ranks: Figure | None = None
     efficiency: Figure = ONE
 
+    @property
+    def reached(self) -> Link:
+        """The link at the bandwidth that is reached."""
+        return Link(self.name, self.bandwidth.value * self.efficiency.value, self.latency.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Efficiencies:
@@ -108,6 +113,7 @@ class Machine:
         links: innermost first; the last joins all.
         latency: of the memory [s].
         efficiencies: what is reached of the rates.
+        host: link to the memory of the host; None where the machine's record has none.
     """
 
     name: str
@@ -122,6 +128,7 @@ class Machine:
     latency: Figure = NOTHING
     caches: tuple[Cache, ...] = ()
     efficiencies: Efficiencies = field(default_factory=Efficiencies)
+    host: MachineLink | None = None
 
     def peak(self, precision: str) -> Expr:
         """Return the peak rate of the matrix units [FLOP/s].
@@ -155,14 +162,23 @@ class Machine:
         """Return the tiers of the network, at the bandwidths that are reached."""
         return Network(
             tuple(
-                Tier(
-                    Link(link.name, link.bandwidth.value * link.efficiency.value, latency),
-                    oo if link.ranks is None else link.ranks.value,
-                )
+                Tier(link.reached, oo if link.ranks is None else link.ranks.value)
                 for link in self.links
-                for latency in [link.latency.value]
             )
         )
+
+    def host_link(self) -> Link:
+        """Return the link to the host, at the bandwidth that is reached.
+
+        Raises:
+            InputError: the record has none.
+        """
+        if self.host is None:
+            raise InputError(
+                f"machine {self.name} has no link to the host on record, over which offloaded "
+                "bytes would move: a TOML file with [host] is accepted"
+            )
+        return self.host.reached
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Yield every number by its dotted place in the record."""
@@ -175,6 +191,8 @@ class Machine:
             yield from _fields(f"caches.{cache.name}", cache)
         for link in self.links:
             yield from _fields(f"links.{link.name}", link)
+        if self.host is not None:
+            yield from _fields("host", self.host)
         yield from _fields("efficiencies", self.efficiencies)
         for place, pair in enumerate(self.efficiencies.products):
             for name, figure in zip(("flop", "share"), pair, strict=True):
@@ -212,5 +230,6 @@ SYMBOLIC = Machine(
     ),
     latency=_symbol(symbols.alpha_m),
     efficiencies=Efficiencies(launch=_symbol(symbols.t_k)),
+    host=MachineLink("host", _symbol(symbols.beta_h), NOTHING),
 )
 """A machine of symbols."""

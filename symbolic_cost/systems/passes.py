@@ -9,6 +9,7 @@ from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.symbols import named
+from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import Definitions, OpTime, op_times
 
@@ -38,7 +39,7 @@ class StagePasses:
     """Writes the passes of stages."""
 
     def __init__(self, given: Setting, to: Definitions) -> None:
-        self.given, self.to = given, to
+        self.given, self.to, self.offload = given, to, Offload(given, to)
 
     def of(self, stage: Stage, table: CostTable) -> StageTimes:
         """Define the passes of one stage and microbatch."""
@@ -60,7 +61,8 @@ class StagePasses:
                 exposed.append(part.repeat * waits)
             working = self.to.keep(f"{stage}.{name}.busy", Add(*busy))
             sending = self._sent(stage, name, table, phases, working)
-            self.to.keep(f"{stage}.{name}.exposed", Add(*exposed, sending))
+            hosting = self.offload.passing(stage, name, table, working)
+            self.to.keep(f"{stage}.{name}.exposed", Add(*exposed, sending, hosting))
         self._passes(stage, ops, counts)
         self.to.keep(f"{stage}.exposed", _sum(named(f"{stage}.{name}.exposed") for name in PASSES))
         self.to.keep(f"{stage}.microbatch", _sum(named(f"{stage}.{name}") for name in PASSES))

@@ -97,6 +97,13 @@ class _Link(_Record):
     efficiency: _Share | None = None
 
 
+class _Host(_Record):
+    name: str
+    bandwidth: _Positive
+    latency: _Figure | None = None
+    efficiency: _Share | None = None
+
+
 class _Product(_Record):
     flop: _Positive
     share: _Share
@@ -122,6 +129,7 @@ class _Machine(_Record):
     links: list[_Link] = Field(min_length=1)
     caches: list[_Cache] = Field(default_factory=list)
     efficiencies: _Efficiencies = Field(default_factory=_Efficiencies)
+    host: _Host | None = None
 
 
 def _said(place: str, problem: Mapping[str, Any]) -> str:

@@ -126,6 +126,7 @@ def _built(record: Mapping[str, Any]) -> Machine:
         usable=_figure(memory["usable"]),
         latency=_figure(memory.get("latency"), NOTHING),
         links=tuple(map(_link, record["links"])),
+        host=_link(record["host"]) if "host" in record else None,
         caches=tuple(map(_cache, record.get("caches", ()))),
         efficiencies=Efficiencies(
             **{name: _figure(reached.get(name), otherwise) for name, otherwise in _NOMINAL.items()},
@@ -153,7 +154,7 @@ def _link(entry: Mapping[str, Any]) -> MachineLink:
     return MachineLink(
         entry["name"],
         _figure(entry["bandwidth"]),
-        _figure(entry["latency"]),
+        _figure(entry.get("latency")),
         _figure(entry["ranks"]) if "ranks" in entry else None,
         _figure(entry.get("efficiency"), ONE),
     )

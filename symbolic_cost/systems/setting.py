@@ -7,6 +7,7 @@ from functools import cached_property
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.states import Precision, precision
@@ -27,11 +28,13 @@ class Methods:
     Args:
         roofline: how computing and memory make one time.
         collectives: how long a collective takes.
-        overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp").
-        clipping: whether gradients are clipped to a norm.
+        overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp"), and of
+            what moves between device and host ("host").
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
+        order: mesh axes, innermost first: neighbours on the first have neighbouring ranks. Empty
+            for the order of the catalogue.
         conventions: answers to the counting questions for what runs and takes time.
         counted: those for what is reported, the model FLOP of an MFU.
     """
@@ -39,8 +42,8 @@ class Methods:
     roofline: Roofline = MAXIMUM
     collectives: Collectives = COLLECTIVES["hierarchical ring"]
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
-    clipping: bool = True
     scattered: bool = False
+    order: tuple[str, ...] = ()
     conventions: Conventions = STANDARD
     counted: Conventions = MODEL_FLOP
 
@@ -93,7 +96,7 @@ class Setting:
     @cached_property
     def conventions(self) -> Conventions:
         """Answers to the counting questions, with the bytes of the precision."""
-        return self.policy.applied(self.methods.conventions)
+        return self.training.counted(self.methods.conventions)
 
     @cached_property
     def timing(self) -> Timing:
@@ -101,8 +104,9 @@ class Setting:
         return Timing(
             self.machine.device(self.units),
             self.machine.network(),
-            self.ranks.mesh,
+            arranged(self.ranks.mesh, self.methods.order),
             self.methods.roofline,
             self.methods.collectives,
             self.methods.overlaps,
+            self.machine.host_link() if self.training.offload else None,
         )

@@ -148,7 +148,8 @@ def _results(given: Setting, to: Definitions) -> None:
     """Define the step and its figures."""
     step = to.keep("step", _sum(named(name) for name in STEP_PARTS))
     to.keep("bubble fraction", named("bubble") / step)
-    to.keep("exposed", named("microbatches.exposed") + named("gradients") + named("weights"))
+    waited = ("microbatches.exposed", "gradients", "weights", "optimizer.exposed")
+    to.keep("exposed", _sum(named(name) for name in waited if name in to.made))
     unit, amount = given.model.work
     to.keep(f"{unit} per second", amount * given.training.microbatches / step)
     peak = given.ranks.ranks * given.machine.peak(given.units)

@@ -8,7 +8,7 @@ from sympy import Add, Expr, Integer, Mul
 from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row, Units
 from symbolic_cost.symbols import Active, named
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
-from symbolic_cost.systems.network import Hop, Hops, Network
+from symbolic_cost.systems.network import Hop, Hops, Link, Network
 from symbolic_cost.systems.overlap import NONE, Overlap
 from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 
@@ -27,6 +27,7 @@ class Timing:
         roofline: how computing and memory make one time.
         collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis; none is hidden where not named.
+        host: link over which offloaded bytes move; None where nothing is offloaded.
     """
 
     device: Device
@@ -35,13 +36,14 @@ class Timing:
     roofline: Roofline = MAXIMUM
     collectives: Collectives = COLLECTIVES["hierarchical ring"]
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
+    host: Link | None = None
 
     def overlap(self, move: Collective) -> Overlap:
         """Return what of a collective is exposed; the outermost mesh axis of its group decides.
 
         What is said of "cp" goes for every way to split positions: ulysses and ring as well.
         """
-        outermost = move.meshes[-1]
+        outermost = max(move.meshes, key=tuple(self.mesh).index)
         names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)
         return next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
 

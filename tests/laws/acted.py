@@ -310,7 +310,7 @@ class PartRun:
             result, rows = self._brought(seen, wanted, whole.tensor)
         self.held[part.tensor] = cropped(result, wanted)
         only_gathers = all(row.collective.kind == "all-gather" for row in rows)
-        in_shards = (self.run.saving_shards or op.regathered) and rows and only_gathers
+        in_shards = (self.run.saving_shards or op.saved is Saved.SHARD) and rows and only_gathers
         if in_shards or (not rows and same(seen, wanted)):
             self.stored_as[part.tensor] = self.stored_as.get(whole.tensor, whole)
             self.gathers[part.tensor] = [*self.gathers.get(whole.tensor, ()), *rows]

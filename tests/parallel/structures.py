@@ -127,7 +127,5 @@ def jobs(draw, family, *, pipelined):
         for mesh in ("tp", "cp", "dp", "pp", "ep", "m1")
         if draw(st.booleans())
     }
-    methods = Methods(
-        overlaps=overlaps, scattered=draw(st.booleans()), clipping=draw(st.booleans())
-    )
+    methods = Methods(overlaps=overlaps, scattered=draw(st.booleans()))
     return Job(family, Strategy(degrees, zero, panels), training, methods, draw(st.integers(0, 2)))

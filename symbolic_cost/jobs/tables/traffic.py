@@ -11,7 +11,7 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows
-from symbolic_cost.parallel.groups import Group, rank_groups
+from symbolic_cost.parallel.groups import Group, arranged, rank_groups
 from symbolic_cost.units import Unit
 
 _SHOWN = 8
@@ -45,7 +45,7 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         InputError: a degree is still a symbol.
     """
     mesh = {}
-    for axis, degree in work.placed.mesh.items():
+    for axis, degree in arranged(work.placed.mesh, work.methods.order).items():
         known = work.value(degree)
         if not known.is_Integer:
             raise InputError(f"groups need numbers: give {axis} a degree, as in {axis}=2")

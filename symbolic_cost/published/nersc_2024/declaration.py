@@ -182,7 +182,7 @@ def _attention(core: tuple[Op, ...]) -> tuple[Op, ...]:
         einsum("qkv", "full[b l e], *w[c e h d] -> qkv[c b l h d]"),
         split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]"),
         *(
-            replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), regathered=True)
+            replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), saved=Saved.SHARD)
             for taken, made in (("k", "keys"), ("v", "values"))
         ),
         *core,

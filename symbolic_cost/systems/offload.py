@@ -1,0 +1,113 @@
+"""What is offloaded moves over the link to the host: how often, in which pass, and for how long."""
+
+from collections.abc import Iterable
+
+from sympy import Add, Expr, Integer, Mul
+
+from symbolic_cost.ledger import CostTable, Quantity, Row
+from symbolic_cost.parallel.memory import resident, waiting_rows
+from symbolic_cost.parallel.stages import Stage, block_paths
+from symbolic_cost.systems.overlap import NONE
+from symbolic_cost.systems.setting import Setting
+from symbolic_cost.systems.times import Definitions
+
+HOST = "host"
+"""Where rows are that are offloaded; overlap policies know its link by this name."""
+
+STEP = "optimizer"
+"""What happens once per step; the others are passes of a microbatch."""
+
+CROSSINGS = {
+    Quantity.SAVED: {"forward": 1, "backward": 1},
+    Quantity.WEIGHT: {"forward": 1, "backward": 1, STEP: 1},
+    Quantity.WEIGHT_GRADIENT: {"weight gradients": 2, STEP: 2},
+    Quantity.MASTER_WEIGHT: {STEP: 2},
+    Quantity.OPTIMIZER: {STEP: 2},
+}
+"""How often what is on the host crosses the link, by pass of a microbatch and once per step.
+
+Saved inputs are written by forward and read by backward; weights are read by both, and written
+when they are new; gradients are read and written where a microbatch adds to them; masters and
+moments are read and written by the optimizer. Gradients are read twice then, for their norm and
+for the optimizer.
+
+For example 16 byte of moments per parameter on the host are 32 byte per parameter and step on the
+link, whatever the number of microbatches.
+"""
+
+
+class Offload:
+    """Writes what offloading takes.
+
+    Args:
+        given: what the step rests on.
+        to: where the definitions go.
+    """
+
+    def __init__(self, given: Setting, to: Definitions) -> None:
+        self.given, self.to = given, to
+
+    def passing(self, stage: Stage, name: str, table: CostTable, busy: Expr) -> Expr:
+        """Define what one pass of a microbatch waits for the link to the host [s].
+
+        Args:
+            stage: of the pipeline.
+            name: of the pass.
+            table: of the stage.
+            busy: time of the computing that may hide it [s].
+        """
+        if not self.given.training.offload:
+            return Integer(0)
+        waits = self._waiting(stage, name) if self._hosted(Quantity.SAVED) else Integer(0)
+        return self._exposed(f"{stage}.{name}", Add(self._crossing(name, table), waits), busy)
+
+    def step(self, stage: Stage, table: CostTable, states: Iterable[Row], busy: Expr) -> Expr:
+        """Define what the end of a step waits for the link to the host [s].
+
+        Args:
+            stage: of the pipeline.
+            table: of the stage.
+            states: master weights and moments.
+            busy: time of the optimizer and of clipping [s].
+        """
+        if not self.given.training.offload:
+            return Integer(0)
+        blocks = block_paths(self.given.divided.own)
+        copies = self.given.pipeline.schedule.copies
+        rows = [*resident(table, copies, blocks), *states]
+        return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
+
+    def _hosted(self, quantity: Quantity) -> bool:
+        return quantity.value in self.given.training.offload
+
+    def _crossing(self, name: str, rows: Iterable[Row]) -> Expr:
+        """Return the bytes that cross in a pass [byte]."""
+        listed = tuple(rows)
+        return Add(
+            *(
+                Mul(times[name], _total(listed, quantity))
+                for quantity, times in CROSSINGS.items()
+                if name in times and self._hosted(quantity)
+            )
+        )
+
+    def _waiting(self, stage: Stage, name: str) -> Expr:
+        """Return what waits for weight gradients [byte]: backward writes, their pass reads it."""
+        given = self.given
+        residue = given.pipeline.of(given.pipeline.schedule.residue, given.divided.stages, stage)
+        if name == "forward" or residue == 0:
+            return Integer(0)
+        return Add(*(row.total for row in waiting_rows(self.given.divided.table(stage))))
+
+    def _exposed(self, name: str, size: Expr, busy: Expr) -> Expr:
+        link = self.given.timing.host
+        if size == 0 or link is None:
+            return Integer(0)
+        moved = self.to.add(f"{name}.host.bytes", size)
+        took = self.to.add(f"{name}.host", moved / link.bandwidth)
+        policy = self.given.methods.overlaps.get(HOST, NONE)
+        return self.to.add(f"{name}.host.exposed", policy.exposed(took, busy))
+
+
+def _total(rows: Iterable[Row], quantity: Quantity) -> Expr:
+    return Add(*(row.total for row in rows if row.quantity is quantity))
