@@ -115,7 +115,7 @@ class Minimum:
         points: combinations that were evaluated.
         doubtful: combinations whose conditions rounding decides: floats break one, exact numbers
             perhaps none.
-        proven: whether nothing is left open.
+        open: boxes that are left; the value is proven to be the least where there are none.
     """
 
     piece: int
@@ -128,7 +128,7 @@ class Minimum:
     boxes: int
     points: int
     doubtful: int
-    proven: bool
+    open: int
 
 
 class _Boxes(NamedTuple):
@@ -171,7 +171,7 @@ def minimum(
         search.begin(place, piece)
     progress(len(pieces), len(pieces))
     search.improve()
-    proven = search.finish()
+    left = search.finish()
     rows = sum(piece.count * len(piece.wishes) for piece in pieces)
     return Minimum(
         *search.place,
@@ -182,7 +182,7 @@ def minimum(
         boxes=search.boxes,
         points=search.points,
         doubtful=search.doubtful,
-        proven=proven,
+        open=left,
     )
 
 
@@ -219,17 +219,17 @@ class _Search:
             for wish, (bound, possible) in self._bounds(asked, boxes, wishes).items():
                 self._keep((place, wish), boxes._replace(bound=bound).at(possible))
 
-    def finish(self) -> bool:
-        """Halve boxes until none is open; tell whether that is so."""
+    def finish(self) -> int:
+        """Halve boxes until none is open, or there are too many; return how many are left."""
         while self._open:
             least, _, place, boxes = heappop(self._open)
             if least >= self.value:
-                return True
+                return 0
             if self.boxes > self._most:
                 self.bound = min(self.bound, least)
-                return False
+                return len(boxes.row) + sum(len(one[-1].row) for one in self._open)
             self._branch(place, boxes.at(boxes.bound < self.value))
-        return True
+        return 0
 
     def improve(self) -> None:
         """Go along one axis after the other from the best combination, while it gets better."""

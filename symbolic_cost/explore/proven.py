@@ -56,7 +56,7 @@ class Proof:
         boxes: parts of the space that were bounded.
         points: combinations that were priced.
         doubtful: combinations that floats rule out, though exact numbers perhaps would not.
-        proven: whether nothing is left open.
+        open: boxes that are left open.
         left_out: numbers that make no candidate, by reason.
         refused: structures that the model refuses, by reason.
     """
@@ -72,9 +72,14 @@ class Proof:
     boxes: int
     points: int
     doubtful: int
-    proven: bool
+    open: int
     left_out: Mapping[str, int]
     refused: Mapping[str, int]
+
+    @property
+    def proven(self) -> bool:
+        """Tell whether nothing is left open."""
+        return not self.open
 
     @property
     def value(self) -> float | None:
@@ -135,7 +140,7 @@ def proof(
         least.boxes,
         least.points,
         least.doubtful,
-        least.proven,
+        least.open,
         found.left_out,
         refused,
     )

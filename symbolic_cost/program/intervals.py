@@ -35,21 +35,22 @@ _TINY = 5e-324
 _MAX = float(np.finfo(np.float64).max)
 
 
-@dataclass(frozen=True, slots=True)
 class _Known:
     """What holds of one register in all boxes.
 
     Args:
-        positive: it is not negative.
-        nonzero: it is above zero, and not tiny.
-        bounded: it is far from the largest float.
-        whole: it is a whole number below 2**53.
+        span: its bounds.
+        whole: whether it counts.
     """
 
-    positive: bool
-    nonzero: bool
-    bounded: bool
-    whole: bool
+    __slots__ = ("bounded", "nonzero", "positive", "whole")
+
+    def __init__(self, span: Span, *, whole: bool) -> None:
+        least, most = float(np.min(span[0])), float(np.max(span[1]))
+        self.positive = least >= 0
+        self.nonzero = least > _SMALL  # nor tiny
+        self.bounded = least > -_LARGE and most < _LARGE
+        self.whole = whole and least > -_WHOLE and most < _WHOLE
 
 
 class Intervals:
@@ -93,7 +94,8 @@ class Intervals:
         learning = len(self.known) < len(self._whole)
         if learning:
             self.known = [
-                _known(span, whole) for span, whole in zip(registers, self._whole, strict=False)
+                _Known(span, whole=whole)
+                for span, whole in zip(registers, self._whole, strict=False)
             ]
         known, tape = self.known, self.tape
         with np.errstate(all="ignore"):  # cases that are not chosen
@@ -105,13 +107,13 @@ class Intervals:
                     of = [known[one] for one in taken]
                     span = _ROUNDED[kind](spans, of)
                     if learning:
-                        known.append(_known(span, self._whole[place]))
+                        known.append(_Known(span, whole=self._whole[place]))
                     if not known[place].whole:
                         span = _widened(kind, span, spans, [*of, known[place]])
                     if kind == "mul" and taken[0] == taken[1]:
                         span = (np.maximum(span[0], 0.0), span[1])  # no square is negative
                 if learning:
-                    known[place:] = [_known(span, self._whole[place])]
+                    known[place:] = [_Known(span, whole=self._whole[place])]
                 if self._doubtful is not None:
                     self._doubtful.append(_doubt(kind, span))
                 registers.append(span)
@@ -141,16 +143,6 @@ def _constant(value: Number) -> Span:
     if np.isfinite(near) and Fraction(near) == value:
         return _span(near, near)
     return _span(np.nextafter(near, -np.inf), np.nextafter(near, np.inf))
-
-
-def _known(span: Span, whole: bool) -> _Known:  # noqa: FBT001 - by position, in a loop
-    least, most = float(np.min(span[0])), float(np.max(span[1]))
-    return _Known(
-        positive=least >= 0,
-        nonzero=least > _SMALL,
-        bounded=least > -_LARGE and most < _LARGE,
-        whole=whole and least > -_WHOLE and most < _WHOLE,
-    )
 
 
 _KEEP_WHOLE = frozenset({"add", "sub", "mul", "max", "min", "select"})
@@ -245,8 +237,11 @@ def _extremes(*values: Floats, empty: float) -> Span:
 
 
 def _reciprocal(spans: Sequence[Span], known: Sequence[_Known]) -> Span:
-    one = np.ones(1)
-    return _quotient([(one, one), spans[0]], [_Known(True, True, True, True), known[0]])  # noqa: FBT003 - the number one
+    return _quotient([_ONE, spans[0]], [_KNOWN_ONE, known[0]])
+
+
+_ONE: Span = (np.ones(1), np.ones(1))
+_KNOWN_ONE = _Known(_ONE, whole=True)
 
 
 def _root(spans: Sequence[Span], _: Sequence[_Known]) -> Span:
@@ -352,6 +347,7 @@ def _series(kind: str, span: Span, of: Span) -> Span:
     for end, value, sign in zip(span, of, (-1, 1), strict=True):
         if kind == "log2":
             sure = (np.frexp(value)[0] == 0.5) & (value > 0)  # noqa: PLR2004 - a power of two
+            end = np.where(value > 0, end, sign * np.inf)  # noqa: PLW2901 - nothing is known
         else:
             sure = np.floor(value) == value
         wide = end + sign * np.abs(end) * _SERIES

@@ -37,7 +37,7 @@ def brute(pieces, axes):
 def same(pieces, axes):
     found = minimum(pieces, axes)
     value, meeting = brute(pieces, axes)
-    assert found.proven
+    assert not found.open
     assert found.value == value
     assert found.bound <= value
     assert (found.piece < 0) == (meeting == 0)

@@ -146,3 +146,12 @@ def test_quotients_of_whole_numbers_are_certain():
                 "whole": (float(x % y == 0),) * 2,
                 "up": (float(-(-x // y)),) * 2,
             }
+
+
+def test_a_logarithm_of_what_may_be_negative_may_be_anything():
+    graph = Graph({"x": True})
+    less = graph.log2(graph.sum([(graph.symbol("x"), 1)], -5))
+    program = of_graph(graph, {"out": graph.sum([(less, 1)], 1)})
+    found = Intervals(program.tape, {"x": 1.0}, {"x": 69.0})
+    assert [float(end[0]) for end in found({"x": 1.0}, {"x": 3.0})["out"]] == [-np.inf, np.inf]
+    assert float(found({"x": 7.0}, {"x": 69.0})["out"][1][0]) == pytest.approx(7)
