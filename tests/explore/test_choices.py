@@ -23,7 +23,7 @@ def _kept(tmp_path_factory):
         yield
 
 
-def listed(names, sp=False, **chosen):
+def listed(names, *, sp=False, **chosen):
     return [{k: v for k, v in way.items() if v} for way in ways(names, sp=sp, chosen=NONE | chosen)]
 
 
@@ -33,12 +33,12 @@ def test_a_choice_that_a_structure_cannot_use_is_none():
         {"overlap": "tp=full"},
     ]
     assert listed(["dp"], regather=("on", "off"), scattered=("", "scattered")) == [{}]
-    assert listed(["tp"], True, regather=("on", "off")) == [
+    assert listed(["tp"], sp=True, regather=("on", "off")) == [
         {"regather": "regather"},
         {"regather": "no-regather"},
     ]
     assert len(listed(["tp", "pp"], scattered=("", "scattered"))) == 2
-    assert len(listed(["tp", "pp"], True, scattered=("", "scattered"))) == 1
+    assert len(listed(["tp", "pp"], sp=True, scattered=("", "scattered"))) == 1
 
 
 def test_orders():
@@ -74,6 +74,7 @@ def test_candidates_of_every_option_are_the_jobs_of_their_numbers(monkeypatch):
         cp=(1, 2),
         zero=(1,),
         recompute=("selective",),
+        schedule=("1f1b",),
         overlap=("", "tp=full+dp=partial=0.5+host=full"),
         order=("all",),
         offload=("", "optimizer+saved"),
@@ -100,8 +101,9 @@ def test_what_is_found_is_told_and_runs():
         "overlap": "host=full",
     }
     found = sc.search("gpt2", 8, 8, system="h100", choose=choose)
-    best, text = found.best[0], str(search_sheet(found))
-    assert "order tp+pp+dp, offload optimizer+master_weight, regather off" in text
+    best, text = found.best[0], " ".join(search_sheet(found).notes)
+    assert "order tp+pp+dp, overlap host=full, offload optimizer+master_weight" in text
+    assert "regather off" in text
     command = time_command(found, best)
     assert "--order tp,pp,dp --offload master_weight,optimizer" in command
     assert "--no-regather" in command
