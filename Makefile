@@ -2,6 +2,7 @@
 # make test      run the tests but for the slow ones
 # make test-all  run the slow ones as well: every family, strategy, fault and bad line
 # make check     lint, formatting and types
+# make bench     measure speed: reports/benchmarks/, some minutes
 # make clean     remove everything that make made
 #
 # PYTHON names the interpreter that makes the virtual environment (3.11 or later).
@@ -10,7 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-all check clean
+.PHONY: demo test test-slow test-all check bench clean
 .DEFAULT_GOAL := test
 
 demo: $(STAMP)
@@ -28,6 +29,11 @@ check: $(STAMP)
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/mypy
+
+bench: $(STAMP)
+	@$(VENV)/bin/python reports/benchmarks/run.py > reports/benchmarks/output.md
+	@$(VENV)/bin/python reports/benchmarks/program.py > reports/benchmarks/program.md
+	@$(VENV)/bin/python reports/benchmarks/search.py
 
 clean:
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -44,7 +44,7 @@ _HOMES = {
     "symbolic_cost.published.contract": ("publication",),
     "symbolic_cost.published.printed": ("printed_data", "printed_rows"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
-    "symbolic_cost.explore.ask": ("fit", "search"),
+    "symbolic_cost.explore.ask": ("fit", "prove", "search"),
     "symbolic_cost.explore.sweep": ("pareto", "sweep"),
     "symbolic_cost.jobs.registry": (
         "load_plugin",

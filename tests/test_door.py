@@ -135,6 +135,7 @@ VALID = {
     "pointwise": {**POINTWISE, "function": "gelu", "row": "", "sums": "", "laid": ""},
     "preset": {"name": "standard"},
     "search": {**SEARCHED, "objective": "step", "top": 1},
+    "prove": {**SEARCHED, "objective": "step", "vary": {"l": "256"}},
     "fit": {**SEARCHED, "symbols": ("b",)},
     "recompute_policy": {"name": "full"},
     "register_conventions": {"conventions": sc.preset("standard")},

@@ -135,6 +135,9 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
     ("comm", "node_size", lambda given: not given["groups"], "only --groups knows nodes"),
     ("comm", "order", lambda given: not given["groups"], "only --groups lists where ranks lie"),
     ("scale", "point", lambda given: not given["point"], "--at takes a model's name"),
+    ("search", "vary", lambda given: not given["proves"], "only --prove varies; sweep prices all"),
+    ("search", "top", lambda given: given["proves"], "--prove tells the best alone"),
+    ("search", "explain", lambda given: given["proves"], "--prove tells the best alone"),
     ("schedule", "chunks", lambda given: given["name"] != "interleaved", "the schedule sets them"),
 )
 
@@ -147,6 +150,7 @@ def _unread(line: Line) -> Iterator[str]:
     for command, name, unread, why in _UNREAD:
         if command == line.command and line.has(name) and unread(line.values):
             value = line.values[name]
+            value = " ".join(value) if isinstance(value, tuple) else value
             said = "" if isinstance(value, bool) else f" {shown(value)}"
             option = shown(value) if name == "model" else f"--{_NAMES.get(name, name)}{said}"
             yield f"{option} is not read: {why}"

@@ -127,9 +127,17 @@ def swept(command: Command) -> Command:
 
             own, batch = dict(trained), trained["global_batch"]
             own.pop("global_batch")
+            bound = "none" if sweeping.pop("yes") else "usual"
             texts = (*sweeping.pop("vary"), *sweeping.pop("more"))
             make = lambda strategy: replace(choices, strategy=strategy).job(model, **own)  # noqa: E731
-            return Line(make=make, strategy=choices.strategy, texts=texts, batch=batch, **sweeping)
+            return Line(
+                make=make,
+                strategy=choices.strategy,
+                texts=texts,
+                batch=batch,
+                bound=bound,
+                **sweeping,
+            )
 
         return command(line=line, **rest)
 

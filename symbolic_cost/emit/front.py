@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_LABELS = 8
+_LABELS = {"cost": "cost: device time of one token or sample", "step": "step time"}
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ def _draw(axes: Axes, front: Front) -> None:
             va="top" if left else "baseline",
         )
     axes.margins(0.08, 0.08)
-    axes.set(xscale="log", yscale="log", xlabel=front.x, ylabel=front.y)
+    axes.set_xscale("log", base=_base(front.unit_x))
+    axes.set_yscale("log", base=_base(front.unit_y))
     for axis, name, unit in (
         (axes.xaxis, front.x, front.unit_x),
         (axes.yaxis, front.y, front.unit_y),
     ):
-        axis.set_label_text(name.replace("_", " "))
+        axis.set_label_text(_LABELS.get(name, name.replace("_", " ")))
         known = {"byte": Unit.BYTE, "s": Unit.SECOND}.get(unit)
         if known is not None:
             axis.set_major_formatter(_printer(known, 3))
@@ -82,6 +84,11 @@ def _draw(axes: Axes, front: Front) -> None:
     axes.grid(visible=True, which="major", alpha=0.3)
     title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}"
     axes.set_title(f"{title}   {front.alike}", loc="left", fontsize=9)
+
+
+def _base(unit: str) -> int:
+    """Return the base of a logarithmic axis, whose ticks are whole powers of it."""
+    return 2 if unit == "byte" else 10
 
 
 def _printer(unit: Unit, digits: int) -> Callable[[float, object], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from symbolic_cost.checking import checked
@@ -12,6 +13,7 @@ from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.fits import Fits, what_fits
+from symbolic_cost.explore.proven import Proof, proof
 from symbolic_cost.explore.space import Space
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
@@ -45,7 +47,7 @@ def search(
         gpus: ranks.
         global_batch: sequences of one step.
         system: machine, for a model by name.
-        objective: "step", "memory" or "mfu".
+        objective: "step", "memory", "mfu" or "throughput".
         top: how many candidates are kept.
         choose: what may be chosen, by name of a choice, as in {"tp": (1, 2, 4), "zero": (1,)}.
             What is not named takes every value that is legal.
@@ -63,6 +65,42 @@ def search(
         problems.found.append(f"top = {top}: a positive integer is accepted")
     problems.refuse()
     return searched(run, space, objective, top)
+
+
+@checked
+def prove(
+    of: Job | Modelled,
+    gpus: int,
+    global_batch: int,
+    *,
+    vary: Mapping[str, str | int | Iterable[str | int | Fraction]],
+    system: str | None = None,
+    objective: str = "step",
+    choose: Mapping[str, Choice | Iterable[Choice]] | None = None,
+) -> Proof:
+    """Find the best of all combinations of a strategy with sizes and rates, and prove it.
+
+    Args:
+        of: a job without a strategy, or a model by name.
+        gpus: ranks.
+        global_batch: sequences of one step.
+        vary: values by symbol: of sizes (l, s) and of rates of the machine, in base units, as in
+            {"l": "1024:8192:x2", "beta": "1e10:1e11:x1.1"}.
+        system: machine, for a model by name.
+        objective: "step", "memory", "mfu" or "throughput".
+        choose: what may be chosen, as of `search`.
+
+    Returns:
+        The best combination, a bound that no other is better than, and what the proof covers.
+
+    Raises:
+        InputError: every problem of every argument.
+    """
+    problems = Problems()
+    space = problems.attempt(space_of, gpus, global_batch, choose or {})
+    run = problems.attempt(_job, of, system)
+    problems.refuse()
+    return proof(run, space, vary, objective)
 
 
 @checked
@@ -125,6 +163,26 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
 
 def _listed(values: Iterable[Any]) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str | int) else tuple(values)
+
+
+def read_ranges(texts: Iterable[str]) -> dict[str, str]:
+    """Return what varies, typed as "l=1024:8192:x2" or several of these with blanks between them.
+
+    Raises:
+        InputError: every text that is none.
+    """
+    problems: list[str] = []
+    found: dict[str, str] = {}
+    for text in (piece for whole in texts for piece in whole.split()):
+        name, equals, given = text.partition("=")
+        if not equals or not name or not given:
+            problems.append(f"--vary {shown(text)}: NAME=VALUES is accepted, as in l=1024,2048")
+        elif name in found:
+            problems.append(f"--vary {name} is given twice")
+        found[name] = given
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:

@@ -6,7 +6,7 @@ numbers are then evaluated together. What is left out is counted, with the reaso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
@@ -24,6 +24,7 @@ from symbolic_cost.explore.together import Columns, Floats, all_priced
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.program.arrays import evaluated as run
+from symbolic_cost.systems.step import THROUGHPUTS
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,35 @@ class Objective:
     Args:
         name: of it.
         meaning: one line, with the unit.
-        value: what is to be small, of the outputs by name.
+        outputs: of the programs, of which one has the first that it has.
+        sign: 1 where it is to be small, -1 where large.
     """
 
     name: str
     meaning: str
-    value: Callable[[Mapping[str, Any]], Any]
+    outputs: tuple[str, ...]
+    sign: int = 1
+
+    def of(self, names: Collection[str]) -> str:
+        """Return the output that is asked for, among those of a program."""
+        return next(name for name in self.outputs if name in names)
+
+    def read(self, at: Mapping[str, Any]) -> Any:  # noqa: ANN401 - array or number
+        """Return the objective, of outputs by name."""
+        return at[self.of(at)]
+
+    def value(self, at: Mapping[str, Any]) -> Any:  # noqa: ANN401 - array or number
+        """Return what is to be small."""
+        return self.sign * self.read(at)
 
 
 OBJECTIVES = {
     one.name: one
     for one in (
-        Objective("step", "the shortest step [s]", lambda at: at["step"]),
-        Objective("memory", "the least memory of a rank [byte]", lambda at: at[MEMORY]),
-        Objective("mfu", "the highest MFU", lambda at: -at["mfu"]),
+        Objective("step", "the shortest step [s]", ("step",)),
+        Objective("memory", "the least memory of a rank [byte]", (MEMORY,)),
+        Objective("mfu", "the highest MFU", ("mfu",), -1),
+        Objective("throughput", "the most tokens or samples per second [1/s]", THROUGHPUTS, -1),
     )
 }
 """Every objective by name."""
@@ -227,6 +243,19 @@ def columns_of(shape: Shape, listed: Sequence[Numbers]) -> Columns:
     return {**degrees, **{name: given[name] for name in ("b", "M", "v")}}
 
 
+def checked_base(base: Setup) -> None:
+    """Refuse a job that no search takes.
+
+    Raises:
+        InputError: no machine, or a strategy.
+    """
+    problems = [] if base.machine is not None else ["a search needs a machine: give system"]
+    if base.strategy.degrees:
+        problems.append(f"strategy {base.strategy} is not read: choose degrees, as in tp=(8,)")
+    if problems:
+        raise InputError(problems)
+
+
 def search(
     base: Setup,
     space: Space,
@@ -247,11 +276,7 @@ def search(
         InputError: no machine, a strategy in the job, an objective that is unknown, or nothing
             that makes the ranks.
     """
-    problems = [] if base.machine is not None else ["a search needs a machine: give system"]
-    if base.strategy.degrees:
-        problems.append(f"strategy {base.strategy} is not read: choose degrees, as in tp=(8,)")
-    if problems:
-        raise InputError(problems)
+    checked_base(base)
     wanted = looked_up("objective", objective, OBJECTIVES)
     found = candidates(space, base)
     tally = _Tally(top, wanted, capacity_of(base))

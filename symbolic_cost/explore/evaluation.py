@@ -16,6 +16,7 @@ from symbolic_cost.explore.asked import Asked, columns_of, needs, plain
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
 from symbolic_cost.explore.priced import LEGAL
+from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.program import Program
 
@@ -292,7 +293,7 @@ class Evaluation:
         own = self._plan.cases[case]
         if not size:
             return
-        codes = self._plan.ranks.codes(known, size, own.chunks, auto=own.auto)
+        codes = self._plan.ranks.codes(known, size, own.chunks, auto=own.layout == AUTO)
         if (codes == codes[0]).all():
             yield int(codes[0]), np.arange(size)
             return

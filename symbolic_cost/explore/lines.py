@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded, told_plan
+from symbolic_cost.explore.ranges import values
+from symbolic_cost.explore.sweep import Outcome, Sweeping, bounded, check_words, told_plan
 from symbolic_cost.explore.varied import Varied
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
@@ -36,7 +37,7 @@ class Line:
         columns: of the rows, with commas between them.
         engine: what runs.
         scheduler: address of dask's.
-        yes: however many candidates there are.
+        bound: of the candidates: "usual", or "none".
     """
 
     make: Callable[[str], Job]
@@ -48,10 +49,15 @@ class Line:
     columns: str
     engine: str
     scheduler: str
-    yes: bool
+    bound: str
 
-    def varied(self, *, few: bool) -> Varied:
-        """Return what varies; few is whether all rows are to be shown.
+    def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
+        """Return what varies.
+
+        Args:
+            by: figures that are made small.
+            out: file of the rows.
+            few: whether all rows are to be shown.
 
         Raises:
             InputError: every problem of the job and of what varies.
@@ -59,18 +65,26 @@ class Line:
         problems = Problems()
         vary: dict[str, str] = {}
         for text in (piece for whole in self.texts for piece in whole.split()):
-            name, equals, values = text.partition("=")
+            name, equals, given = text.partition("=")
             if not equals or not name:
                 accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
                 problems.found.append(f"--vary {shown(text)}: {accepted}")
             elif name in vary:
                 problems.found.append(f"--vary {name} is given twice")
-            vary[name] = values
+            vary[name] = given
         devices = self.gpus is not None or "gpus" in vary
         names = [*vary, *(["dp"] if devices else [])]
         job = problems.attempt(self.make, _with_names(self.strategy, names))
+        if not problems.found:
+            own = problems.attempt(
+                lambda: bounded(job, vary, self.gpus, self.batch, few=few, yes=self.bound == "none")
+            )
+        else:
+            for name, given in vary.items():
+                problems.attempt(values, name, given)
+        problems.attempt(check_words, self.where, by, out, self.engine, self.scheduler)
         problems.refuse()
-        return bounded(job, vary, self.gpus, self.batch, few=few, yes=self.yes)
+        return own
 
 
 def sweep_line(line: Line, *, by: str, top: int | None, out: str | None) -> Sheet | str:
@@ -81,7 +95,7 @@ def sweep_line(line: Line, *, by: str, top: int | None, out: str | None) -> Shee
     """
     if top is not None and top < 1:
         raise InputError(f"--top {shown(top)}: a positive integer is accepted")
-    own = line.varied(few=top is None and out is None)
+    own = line.varied((by,), out, few=top is None and out is None)
     keys = (by or ("step" if own.job.machine is not None else "memory"),)
     made = Sweeping(
         told_plan(own),
@@ -101,13 +115,13 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     Raises:
         InputError: everything that is refused.
     """
-    own = line.varied(few=False)
     pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
     wrong = [
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy")
     ]
     if wrong:
         raise InputError(wrong)
+    own = line.varied([name for pair in pairs for name in pair], None, few=False)
     plan, fronts = told_plan(own), []
     for pair in pairs:
         columns = _listed(line.columns)

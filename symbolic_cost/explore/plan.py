@@ -41,13 +41,13 @@ class Case:
     Args:
         words: value by name.
         chunks: of a stage: their number, or "v".
-        auto: whether stages may be uneven.
+        layout: of blocks over stages; "auto" is even where they divide these.
         capacity: of one device [byte]; None where it is not bounded.
     """
 
     words: Mapping[str, Value]
     chunks: str
-    auto: bool
+    layout: str
     capacity: float | None
 
 
@@ -120,12 +120,14 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     """
     jobs = list(_jobs(own))
     cases = tuple(_case(words, job) for words, job in jobs)
-    codes: dict[tuple[str, bool], list[int]] = {}
+    codes: dict[tuple[str, str], list[int]] = {}
     for case in cases:
-        kind = (case.chunks, case.auto)
+        kind = (case.chunks, case.layout)
         codes[kind] = codes.get(kind) or _codes(own, *kind)
     wanted = [
-        (place, code) for place, case in enumerate(cases) for code in codes[case.chunks, case.auto]
+        (place, code)
+        for place, case in enumerate(cases)
+        for code in codes[case.chunks, case.layout]
     ]
     programs: dict[tuple[int, int], Program | str] = {}
     known: dict[str, Program | str] = {}
@@ -180,12 +182,12 @@ def _case(words: Mapping[str, Value], job: Job) -> Case:
     return Case(
         words,
         "v" if chunks == v else str(chunks),
-        job.training.layout == AUTO,
+        job.training.layout,
         float(usable) if bounded and usable is not None else None,
     )
 
 
-def _codes(own: Varied, chunks: str, auto: bool) -> list[int]:  # noqa: FBT001 - a key of a table
+def _codes(own: Varied, chunks: str, layout: str) -> list[int]:
     """Return the structures that occur."""
     needs = {*own.ranks.degrees, "R", *(("v",) if chunks == "v" else ()), *own.ranks.shape.inputs}
     grid = Grid(tuple(axis for axis in own.outer.axes if axis.symbol in needs))
@@ -196,7 +198,7 @@ def _codes(own: Varied, chunks: str, auto: bool) -> list[int]:  # noqa: FBT001 -
         known, legal = ranks.filled(grid.arrays(points), len(points))
         lawful = np.logical_and.reduce([np.ones(len(points), bool), *legal.values()])
         some = {name: array[lawful] for name, array in known.items()}
-        codes = ranks.codes(some, int(lawful.sum()), chunks, auto=auto)
+        codes = ranks.codes(some, int(lawful.sum()), chunks, auto=layout == AUTO)
         found |= set(np.unique(codes).tolist())
     return sorted(found)
 
@@ -231,12 +233,11 @@ def _structured(job: Job, key: Key) -> Job:
         for name, own in job.strategy.degrees.items()
     }
     strategy = replace(job.strategy, degrees=degrees, copies=key.copies)
-    numbers: dict[str, int | Fraction] = {**job.numbers, **({"v": 1} if key.alone else {})}
-    layout = {True: "uneven", False: "even"}[key.uneven]
+    numbers: dict[str, int | Fraction] = {**job.numbers, **({"v": 1} if key.chunks == 1 else {})}
     return job.replace(
         strategy=strategy,
         numbers=numbers,
-        layout=layout if job.training.layout == AUTO else job.training.layout,
+        layout=key.layout if job.training.layout == AUTO else job.training.layout,
     )
 
 

@@ -81,14 +81,14 @@ class Key:
     Args:
         classes: of the degrees, by symbol.
         copies: ranks that hold the same key/value heads.
-        uneven: whether stages do not divide the blocks.
-        alone: whether there is one chunk per stage.
+        layout: of blocks over stages, where it follows: "even" or "uneven".
+        chunks: of a stage: 1, or 2 for any number that is not its own structure.
     """
 
     classes: tuple[tuple[str, int], ...]
     copies: int
-    uneven: bool
-    alone: bool
+    layout: str
+    chunks: int
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Ranks:
         for name in reversed(self.degrees):
             code, found = divmod(code, 4)
             classes.append((name, found))
-        return Key(tuple(classes[::-1]), copies, bool(uneven), bool(alone))
+        return Key(tuple(classes[::-1]), copies, "uneven" if uneven else "even", 1 if alone else 2)
 
     def _shaped(self, name: str, known: Arrays, size: int) -> Floats:
         program = self.shape.chosen([name])

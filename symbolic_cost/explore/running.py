@@ -8,14 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Literal
+from time import monotonic
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.evaluation import Evaluation, Result
 from symbolic_cost.explore.plan import Plan
-
-Engine = Literal["threads", "dask"]
 
 Task = tuple[int, int]
 """First candidate, and the one after the last."""
@@ -42,15 +40,24 @@ def results(
     Raises:
         InputError: no such engine, or a scheduler that does not answer.
     """
+    check_engine(engine, scheduler)
     if engine == "dask":
         from symbolic_cost.explore.cluster import results_of_cluster
 
         return results_of_cluster(plan, asked, tasks, scheduler)
-    if engine != "threads":
-        raise InputError(f"engine {engine!r}: accepted are threads and dask")
-    if scheduler:
-        raise InputError("scheduler is not read: engine dask has one")
     return _threaded(Evaluation(plan, asked), tasks)
+
+
+def check_engine(engine: str, scheduler: str) -> None:
+    """Refuse what is no engine, and a scheduler that nothing reads.
+
+    Raises:
+        InputError: see above.
+    """
+    if engine not in ("threads", "dask"):
+        raise InputError(f"engine {shown(engine)}: accepted are threads and dask")
+    if scheduler and engine != "dask":
+        raise InputError(f"scheduler {shown(scheduler)} is not read: engine dask has one")
 
 
 def _threaded(evaluation: Evaluation, tasks: Iterable[Task]) -> Iterator[Result]:
@@ -96,10 +103,13 @@ def bar(text: str, unit: str, *, shown: bool) -> Iterator[Tick]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(text, total=1, rate="")
+        first: dict[str, tuple[float, int]] = {}
 
         def tick(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-            speed = progress.tasks[task].speed
-            progress.update(task, rate="" if speed is None else f"{speed:,.0f} {unit}/s")
+            now = monotonic()
+            begun, before = first.setdefault("", (now, done))
+            speed = (done - before) / (now - begun) if now > begun else 0
+            rate = f"{speed:,.0f} {unit}/s" if speed else ""
+            progress.update(task, completed=done, total=total, rate=rate)
 
         yield tick

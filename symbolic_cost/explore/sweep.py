@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.asked import Asked, Mode, asked
 from symbolic_cost.explore.evaluation import Evaluation, Result, Rows, joined
-from symbolic_cost.explore.formats import typed
+from symbolic_cost.explore.formats import ending, typed
+from symbolic_cost.explore.grammar import parsed
 from symbolic_cost.explore.plan import Plan, planned
 from symbolic_cost.explore.points import Grid
 from symbolic_cost.explore.ranges import Given
-from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, bar, results
+from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, bar, check_engine, results
 from symbolic_cost.explore.storage import Store, counted
 from symbolic_cost.explore.varied import Varied, varied
 from symbolic_cost.jobs.job import Job
@@ -138,6 +139,7 @@ def sweep(
     mode: Mode = "all" if top is None else "top"
     if top is not None and top < 1:
         raise InputError(f"top = {shown(top)}: a positive integer is accepted")
+    check_words(where, (by,), out, engine, scheduler)
     own = bounded(job, vary, gpus, global_batch, few=top is None and out is None, yes=yes)
     keys = (by,) if by else ("step" if job.machine is not None else "memory",)
     plan = told_plan(own, progress=progress)
@@ -183,10 +185,28 @@ def pareto(
     Raises:
         InputError: as of `sweep`.
     """
+    check_words(where, axes, None, engine, scheduler)
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
     plan = told_plan(own, progress=progress)
     made = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)
     return made.outcome(None, engine, scheduler).frame()
+
+
+def check_words(
+    where: str, by: Iterable[str], out: str | None, engine: str, scheduler: str
+) -> None:
+    """Refuse what can be refused before anything is derived.
+
+    Raises:
+        InputError: questions that do not parse, endings and engines that there are not.
+    """
+    problems = Problems()
+    for text in filter(str.strip, (where, *by)):
+        problems.attempt(parsed, text)
+    if out is not None:
+        problems.attempt(ending, out)
+    problems.attempt(check_engine, engine, scheduler)
+    problems.refuse()
 
 
 def bounded(

@@ -15,6 +15,7 @@ _HOMES = {
     "fast": ("NativeFlat", "NativeTop"),
     "graph": ("Graph",),
     "grids": ("Histogram", "Pareto", "Top", "reduced"),
+    "intervals": ("Certified", "Intervals", "certified"),
     "lowering": ("lowered",),
     "native": ("LANES", "Kernel", "Plan"),
     "nest": ("gridded",),

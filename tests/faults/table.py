@@ -74,19 +74,22 @@ FAULTS = (
         ("tests/laws/test_models.py::test_linear_functions_read_no_weight_in_backward",),
     ),
     Fault(
-        "ops/elementwise.py",
-        '"rms_norm": Kind(Keeps.INPUTS, statistics=1',
-        '"rms_norm": Kind(Keeps.INPUTS, statistics=2',
+        "ops/elementwise.toml",
+        '\nrms_norm = {keeps = "inputs", statistics = 1',
+        '\nrms_norm = {keeps = "inputs", statistics = 2',
         (LLAMA,),
     ),
     Fault(
-        "ops/elementwise.py",
-        '"dropout": Kind(Keeps.MASK)',
-        '"dropout": Kind(Keeps.NOTHING)',
+        "ops/elementwise.toml",
+        '\ndropout = {keeps = "mask"',
+        '\ndropout = {keeps = "nothing"',
         (GPT,),
     ),
     Fault(
-        "ops/elementwise.py", '"exp": Kind(Keeps.OUTPUTS)', '"exp": Kind(Keeps.INPUTS)', (MAMBA,)
+        "ops/elementwise.toml",
+        '\nexp = {keeps = "outputs"}',
+        '\nexp = {keeps = "inputs"}',
+        (MAMBA,),
     ),
     Fault("ops/scan.py", "(self.inputs[0], *self.outputs)", "self.inputs", (MAMBA,)),
     Fault(
@@ -393,8 +396,8 @@ FAULTS = (
     ),
     Fault(
         "systems/step.py",
-        "            / given.pp\n",
-        "            / (given.pp + 1)\n",
+        "            / given.divided.stages\n",
+        "            / (given.divided.stages + 1)\n",
         (SYSTEMS,),
     ),
 )

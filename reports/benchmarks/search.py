@@ -1,0 +1,87 @@
+"""Speed of searches, beside what the machine takes to import SymPy: `python .../search.py`.
+
+Every figure is processor time, of a fresh process where it says so; `search.md` and `search.json`
+beside this file hold one run. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import symbolic_cost as sc
+
+SEARCHES = (
+    ("gpt3-175b", "a100-80gb", 512, 512),
+    ("llama-3-70b", "h100", 256, 512),
+)
+LINE = "-m symbolic_cost search {} --system {} --gpus {} --global-batch {} --choose cp=1"
+IMPORT = "import of SymPy, fresh process [s]"
+
+
+def spent(line: list[str], folder: str) -> tuple[float, float]:
+    """Return processor time [s] and peak memory [MiB] of a fresh interpreter."""
+    child = subprocess.Popen(
+        [sys.executable, *line],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "SYMBOLIC_COST_CACHE": folder},
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(line)}: status {status}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def least(line: list[str], folder: str, repeats: int = 5) -> tuple[float, float]:
+    """Return the least of several runs."""
+    return min(spent(line, folder) for _ in range(repeats))
+
+
+def measured() -> dict[str, float]:
+    """Return every figure by name."""
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        figures[IMPORT] = least(["-c", "import sympy"], folder)[0]
+        os.environ["SYMBOLIC_COST_CACHE"] = folder
+        for model, system, gpus, batch in SEARCHES:
+            name = f"{model} on {gpus} {system}"
+            line = LINE.format(model, system, gpus, batch).split()
+            figures[f"{name}: nothing kept, fresh process [s]"], _ = spent(line, folder)
+            seconds, memory = least(line, folder)
+            figures[f"{name}: programs kept, fresh process [s]"] = seconds
+            figures[f"{name}: the same beside SymPy's import"] = seconds / figures[IMPORT]
+            figures[f"{name}: peak memory [MiB]"] = memory
+            job = sc.job(model, system=system, precision="bf16-mixed")
+            found = sc.search(job, gpus, batch, choose={"cp": 1})
+            start = time.process_time()
+            sc.search(job, gpus, batch, choose={"cp": 1})
+            taken = time.process_time() - start
+            figures[f"{name}: candidates"] = found.considered
+            figures[f"{name}: structures"] = found.structures
+            figures[f"{name}: asked again in one process [s]"] = taken
+            figures[f"{name}: per candidate [us]"] = 1e6 * taken / found.considered
+    return figures
+
+
+def main() -> None:
+    """Write the figures as Markdown and JSON."""
+    figures = measured()
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    rows = "\n".join(f"| {name} | {value:.4g} |" for name, value in figures.items())
+    text = f"# Searches\n\n{machine}; load {load}\n\n| figure | measured |\n|---|---:|\n{rows}\n"
+    here = Path(__file__).parent
+    (here / "search.md").write_text(text, encoding="utf-8")
+    held = {"machine": machine, "load": load, "figures": figures}
+    (here / "search.json").write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()

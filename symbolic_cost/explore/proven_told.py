@@ -1,0 +1,86 @@
+"""A proven optimum as a table for people, with what the proof covers below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.explore.best import OBJECTIVES, capacity_of
+from symbolic_cost.explore.priced import MEMORY
+from symbolic_cost.explore.proven import Proof
+from symbolic_cost.jobs.fit import fit
+from symbolic_cost.units import Unit, human
+
+_USUAL = ("none", "1f1b", "even")
+
+
+def proof_sheet(done: Proof) -> Sheet:
+    """Tabulate the best combination; notes say what is certain of all others."""
+    columns = (
+        Column("strategy"),
+        Column("options"),
+        *(Column(name, "right") for name in ("b", "M", "v", *done.vary)),
+        Column("step", "right", Unit.SECOND),
+        Column("MFU", "right", "%"),
+        Column("memory", "right", Unit.BYTE),
+        Column("throughput", "right", "1/s"),
+    )
+    one = done.candidate
+    machine = "" if done.setup.machine is None else done.setup.machine.name
+    title = (
+        f"{done.setup.model.name} on {done.space.gpus} x {machine}, "
+        f"{done.space.global_batch} sequences in a step: {done.objective.meaning}"
+    )
+    if one is None:
+        return Sheet(title, columns, (), tuple(_notes(done)))
+    at = one.outputs
+    row = (
+        one.strategy or "none",
+        ", ".join(text for text in one.options.values() if text not in _USUAL),
+        one.numbers.b,
+        one.numbers.M,
+        one.numbers.v,
+        *done.at.values(),
+        at["step"],
+        100 * at["mfu"],
+        at[MEMORY],
+        OBJECTIVES["throughput"].read(at),
+    )
+    return Sheet(title, columns, (row,), tuple(_notes(done)))
+
+
+def _notes(done: Proof) -> Iterator[str]:
+    looked = f"{done.combinations:,} combinations, {done.boxes:,} boxes, {done.points:,} priced"
+    room = capacity_of(done.setup)
+    side = "below" if done.objective.sign > 0 else "above"
+    if done.candidate is None:
+        word = "proven" if done.proven else "not proven, the search gave up"
+        yield f"{word}: no candidate is legal and fits; {looked}"
+    elif done.proven:
+        yield f"proven: no candidate is {side} {_limit(done)}; {looked}"
+    else:
+        yield f"not proven, the search gave up: none is {side} {_limit(done)}; {looked}"
+    for name, numbers in done.vary.items():
+        low, high = (f"{float(one):.6g}" for one in (numbers[0], numbers[-1]))
+        yield f"{name}: {len(numbers)} values from {low} to {high}"
+    if done.doubtful:
+        yield f"{done.doubtful} combinations are ruled out by rounding alone"
+    setup = done.setup
+    yield (
+        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
+        f"attention {setup.running.attention}; "
+        + ("no bound of memory" if room is None else f"{human(room, Unit.BYTE)} per rank")
+    )
+    for reasons, word in ((done.left_out, "ruled out"), (done.refused, "not derived")):
+        for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:4]:
+            yield f"{word}: {count} candidates, {reason}"
+    if done.job is not None:
+        yield f"memory of the best: {fit(done.job)}"
+
+
+def _limit(done: Proof) -> str:
+    """Return the bound with the value, where digits tell them apart."""
+    value = done.value
+    if value is None:
+        return f"{done.bound:.15g}"
+    return f"{done.bound:.15g} (the best: {value:.15g})"
