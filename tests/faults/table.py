@@ -365,8 +365,8 @@ FAULTS = (
     ),
     Fault(
         "systems/step.py",
-        '+ named("gradients") + named("weights")',
-        '+ named("gradients")',
+        '"gradients", "weights", "optimizer.exposed")',
+        '"gradients", "optimizer.exposed")',
         (SYSTEMS,),
     ),
     Fault(
