@@ -48,7 +48,8 @@ class StepEnds:
             hosting.append(waits)
         for name, terms in ends.items():
             self.to.keep(name, Max(*terms) if terms else Integer(0))
-        self.to.add("optimizer.exposed", Max(*hosting))
+        if self.given.training.offload:
+            self.to.keep("optimizer.exposed", Max(*hosting))
 
     def _states(self, stage: Stage) -> States:
         """Return the states of one rank of a stage."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 from sympy import Integer
 
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.strategy import Strategy
@@ -119,13 +120,16 @@ def jobs(draw, family, *, pipelined):
         chunks=Integer(chunks),
         layout=draw(st.sampled_from(("even", "uneven", "even"))),
     )
-    if draw(st.booleans()):
-        training = replace(training, offload=frozenset({"optimizer"}))
+    hosted = st.frozensets(st.sampled_from(("optimizer", "master_weight", "weight", "saved")))
+    saved = draw(st.sampled_from((None, *Saved)))
+    training = replace(training, offload=draw(hosted), saved=saved)
     answers = ("none", "full", "partial=0.5", "panels=4")
     overlaps = {
         mesh: overlap(draw(st.sampled_from(answers)))
-        for mesh in ("tp", "cp", "dp", "pp", "ep", "m1")
+        for mesh in ("tp", "cp", "dp", "pp", "ep", "m1", "host")
         if draw(st.booleans())
     }
-    methods = Methods(overlaps=overlaps, scattered=draw(st.booleans()))
-    return Job(family, Strategy(degrees, zero, panels), training, methods, draw(st.integers(0, 2)))
+    strategy = Strategy(degrees, zero, panels)
+    order = draw(st.permutations(list(strategy.mesh))) if draw(st.booleans()) else ()
+    methods = Methods(overlaps=overlaps, scattered=draw(st.booleans()), order=tuple(order))
+    return Job(family, strategy, training, methods, draw(st.integers(0, 2)))

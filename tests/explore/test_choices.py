@@ -1,0 +1,144 @@
+"""What a search may choose besides degrees: orders, overlaps, offload, regathering."""
+
+import pytest
+from click.testing import CliRunner
+
+import symbolic_cost as sc
+from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
+from symbolic_cost.explore.ask import read_choices
+from symbolic_cost.explore.choices import orders, ways
+from symbolic_cost.explore.flags import megatron_flags, time_command
+from symbolic_cost.explore.space import Space, candidates
+from symbolic_cost.explore.told import search_sheet
+from tests.explore import test_search
+
+NONE = {"order": ("",), "offload": ("",), "overlap": ("",), "regather": ("",), "scattered": ("",)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kept(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYMBOLIC_COST_CACHE", str(tmp_path_factory.mktemp("programs")))
+        yield
+
+
+def listed(names, *, sp=False, **chosen):
+    return [{k: v for k, v in way.items() if v} for way in ways(names, sp=sp, chosen=NONE | chosen)]
+
+
+def test_a_choice_that_a_structure_cannot_use_is_none():
+    assert listed(["tp"], overlap=("", "dp=full", "host=full", "tp=full+dp=full")) == [
+        {},
+        {"overlap": "tp=full"},
+    ]
+    assert listed(["dp"], regather=("on", "off"), scattered=("", "scattered")) == [{}]
+    assert listed(["tp"], sp=True, regather=("on", "off")) == [
+        {"regather": "regather"},
+        {"regather": "no-regather"},
+    ]
+    assert len(listed(["tp", "pp"], scattered=("", "scattered"))) == 2
+    assert len(listed(["tp", "pp"], sp=True, scattered=("", "scattered"))) == 1
+
+
+def test_orders():
+    assert len(list(orders("all", ["tp", "cp", "dp", "pp"]))) == 24
+    assert list(orders("tp+cp+pp+dp", ["tp", "ring", "dp", "pp"])) == ["tp,ring,pp,dp"]
+    assert list(orders("tp+cp+dp+pp", ["tp", "pp"])) == [""]
+    with pytest.raises(InputError, match=r"order tp\+dp does not say where pp lies"):
+        list(orders("tp+dp", ["tp", "pp"]))
+
+
+def test_every_option_of_calculon_makes_more_candidates_than_it_has():
+    """952,776 for gpt3-175b on 512 GPUs (isaev-2023), tiers by number instead of orders."""
+    overlaps = [f"{a}{b}" for a in ("", "tp=partial=0.5", "tp=full") for b in ("", "+dp=full")]
+    space = Space(
+        512,
+        512,
+        cp=(1,),
+        zero=(0, 1),
+        overlap=tuple(overlaps),
+        order=("all",),
+        regather=("on", "off"),
+        scattered=(False, True),
+    )
+    found = candidates(space, sc.job("gpt3-175b", system="a100-80gb"))
+    assert found.count == 1_008_402
+    assert len({s for listed in found.structures.values() for s in listed}) == 5_055
+
+
+def test_candidates_of_every_option_are_the_jobs_of_their_numbers(monkeypatch):
+    space = Space(
+        16,
+        32,
+        cp=(1, 2),
+        zero=(1,),
+        recompute=("selective",),
+        schedule=("1f1b",),
+        overlap=("", "tp=full+dp=partial=0.5+host=full"),
+        order=("all",),
+        offload=("", "optimizer+saved"),
+        regather=("on", "off"),
+        scattered=(False, True),
+    )
+    monkeypatch.setitem(test_search.SPACES, "gpt2-medium", space)
+    assert test_search.compared("gpt2-medium", structures=8, each=2) > 2
+
+
+def test_what_is_found_is_told_and_runs():
+    choose = {
+        "tp": (2,),
+        "pp": (2,),
+        "cp": 1,
+        "b": 1,
+        "zero": (1,),
+        "recompute": "none",
+        "schedule": "1f1b",
+        "sp": (True,),
+        "order": "tp+pp+dp",
+        "regather": "off",
+        "offload": "optimizer+master_weight",
+        "overlap": "host=full",
+    }
+    found = sc.search("gpt2", 8, 8, system="h100", choose=choose)
+    best, text = found.best[0], " ".join(search_sheet(found).notes)
+    assert "order tp+pp+dp, overlap host=full, offload optimizer+master_weight" in text
+    assert "regather off" in text
+    command = time_command(found, best)
+    assert "--order tp,pp,dp --offload master_weight,optimizer" in command
+    assert "--no-regather" in command
+    ran = CliRunner().invoke(main, command.removeprefix("symbolic-cost ").split())
+    assert ran.exit_code == 0, ran.output
+    assert not megatron_flags(found, best)
+
+
+def test_megatron_has_a_flag_for_one_order():
+    choose = {"tp": 2, "pp": 2, "cp": 1, "b": 1, "zero": 1, "recompute": "none", "sp": (True,)}
+    found = {
+        order: sc.search("gpt2", 8, 8, system="h100", choose={**choose, "order": order})
+        for order in ("tp+pp+dp", "dp+tp+pp")
+    }
+    flags = {order: megatron_flags(one, one.best[0]) for order, one in found.items()}
+    assert "--use-tp-pp-dp-mapping" in flags["tp+pp+dp"]
+    assert not flags["dp+tp+pp"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("order=tp+tp", "a word is there twice"),
+        ("order=up+dp", "unknown order 'up'"),
+        ("offload=heads", "unknown offload 'heads'"),
+        ("overlap=tp", "unknown overlap ''"),
+        ("overlap=up=full", "unknown mesh axis of overlap 'up'"),
+        ("regather=often", "unknown regather 'often'"),
+    ],
+)
+def test_refused(choice, said):
+    with pytest.raises(InputError, match=said):
+        Space(8, 8, **read_choices([choice]))
+
+
+def test_what_is_typed():
+    typed = read_choices(["order=default,all", "offload=none,saved", "scattered=on,off"])
+    assert typed == {"order": ("", "all"), "offload": ("", "saved"), "scattered": (True, False)}
