@@ -134,7 +134,7 @@ VALID = {
     "plain": {"expr": b},
     "pointwise": {**POINTWISE, "function": "gelu", "row": "", "sums": "", "laid": ""},
     "preset": {"name": "standard"},
-    "search": {**SEARCHED, "objective": "step", "top": 1},
+    "search": {**SEARCHED, "objective": "step", "top": 1, "progress": False},
     "prove": {**SEARCHED, "objective": "step", "vary": {"l": "256"}},
     "fit": {**SEARCHED, "symbols": ("b",)},
     "recompute_policy": {"name": "full"},

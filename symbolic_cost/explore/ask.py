@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from sympy import Expr
+
+from symbolic_cost.axes import At, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
 from symbolic_cost.explore.best import Search
@@ -14,9 +17,11 @@ from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.fits import Fits, what_fits
 from symbolic_cost.explore.proven import Proof, proof
+from symbolic_cost.explore.running import bar
 from symbolic_cost.explore.space import Space
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.symbols import exact
 
 CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_batch"))
 """What may be chosen, by name."""
@@ -25,6 +30,9 @@ Choice: TypeAlias = int | str | bool
 
 USUAL = ("l", "b", "n_layers")
 """Sizes that are asked for where nothing is said."""
+
+LONG = 16384
+"""Positions from which on a search splits them where nothing is said."""
 
 _SWITCH = {"on": True, "off": False}
 
@@ -39,6 +47,7 @@ def search(
     objective: str = "step",
     top: int = 10,
     choose: Mapping[str, Choice | Iterable[Choice]] | None = None,
+    progress: bool = True,
 ) -> Search:
     """Price every strategy of a job on a number of GPUs, and keep the best.
 
@@ -50,7 +59,9 @@ def search(
         objective: "step", "memory", "mfu" or "throughput".
         top: how many candidates are kept.
         choose: what may be chosen, by name of a choice, as in {"tp": (1, 2, 4), "zero": (1,)}.
-            What is not named takes every value that is legal.
+            What is not named takes every value that is legal; but for positions, which are split
+            from LONG of them on.
+        progress: whether a terminal shows it.
 
     Returns:
         The best candidates with step [s] and memory [byte], and what was ruled out by what.
@@ -64,7 +75,8 @@ def search(
     if top < 1:
         problems.found.append(f"top = {top}: a positive integer is accepted")
     problems.refuse()
-    return searched(run, space, objective, top)
+    with bar("deriving", "structures", shown=progress) as tick:
+        return searched(run, _usual(run, space, choose or {}), objective, top, tick)
 
 
 @checked
@@ -100,7 +112,7 @@ def prove(
     space = problems.attempt(space_of, gpus, global_batch, choose or {})
     run = problems.attempt(_job, of, system)
     problems.refuse()
-    return proof(run, space, vary, objective)
+    return proof(run, _usual(run, space, choose or {}), vary, objective)
 
 
 @checked
@@ -137,7 +149,22 @@ def fit(
     names |= {s.name for part in run.model.parts for s in part.repeat.free_symbols}
     usual = tuple(symbols) == USUAL
     asked = [name for name in symbols if not usual or name == "b" or name in names]
-    return what_fits(run, space, asked)
+    return what_fits(run, _usual(run, space, choose or {}), asked)
+
+
+def _usual(run: Job, space: Space, choose: Mapping[str, object]) -> Space:
+    """Return the space with positions whole where nothing is said and the sequence is short."""
+    length = max((run.value(size) for size in _lengths(run)), default=exact(LONG), key=_known)
+    short = length.is_Integer is True and length < LONG
+    return replace(space, cp=(1,)) if short and not {"cp", "context"} & {*choose} else space
+
+
+def _lengths(run: Job) -> list[Expr]:
+    return [run.model.sizes[axis.name] for axis in run.model.placed(At(Role.TOKEN))]
+
+
+def _known(size: Expr) -> int:
+    return int(size) if size.is_Integer else LONG
 
 
 def _job(of: Job | Modelled, system: str | None) -> Job:

@@ -270,7 +270,7 @@ def search(
         space: what may be chosen.
         objective: name of what is looked for.
         top: how many candidates are kept.
-        progress: told the shapes that are done, and all of them.
+        progress: told the structures that are derived, and all of them.
 
     Raises:
         InputError: no machine, a strategy in the job, an objective that is unknown, or nothing
@@ -281,9 +281,8 @@ def search(
     found = candidates(space, base)
     tally = _Tally(top, wanted, capacity_of(base))
     done = 0
-    priced_shapes = all_priced(base, found.structures, free=("b",))
-    for place, (shape, together) in enumerate(priced_shapes):
-        progress(place, len(found.structures))
+    priced_shapes = all_priced(base, found.structures, ("b",), progress)
+    for shape, together in priced_shapes:
         listed = found.numbers[shape]
         for structure, reason in together.refused.items():
             label = f"{_words(structure)}: {reason}"
@@ -291,7 +290,6 @@ def search(
         for structure, results in together.evaluated(columns_of(shape, listed), len(listed)):
             done += 1
             tally.add(structure, listed, results)
-    progress(len(found.structures), len(found.structures))
     left_out = {**found.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times

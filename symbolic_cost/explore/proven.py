@@ -27,6 +27,7 @@ from symbolic_cost.explore.best import (
 from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Progress, Wish, minimum
 from symbolic_cost.explore.priced import LEGAL, MEMORY
 from symbolic_cost.explore.ranges import Given, values
+from symbolic_cost.explore.running import bar
 from symbolic_cost.explore.space import Candidates, Shape, Space, candidates
 from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.together import Together, all_priced
@@ -151,7 +152,8 @@ def _shapes(
 ) -> tuple[list[tuple[Shape, Together]], dict[str, int]]:
     """Return the programs of all shapes, and what the model refuses, by reason."""
     free = ("b", *numbers)
-    shapes = list(all_priced(own, found.structures, free))
+    with bar("deriving", "structures", shown=True) as tick:
+        shapes = list(all_priced(own, found.structures, free, tick))
     refused: dict[str, int] = {}
     known = {*numbers, "b", "M", "v"}
     missing: set[str] = set()

@@ -32,6 +32,8 @@ from symbolic_cost.program.tape import Tape
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Floats]
 
+Progress = Callable[[int, int], None]
+
 _REFUSED = "refused: "
 
 
@@ -98,7 +100,10 @@ _TOGETHER: Recent[Together] = Recent(256)
 
 
 def all_priced(
-    base: Setup, shapes: Mapping[Shape, Sequence[Structured]], free: Collection[str] = ()
+    base: Setup,
+    shapes: Mapping[Shape, Sequence[Structured]],
+    free: Collection[str] = (),
+    progress: Progress = lambda *_: None,
 ) -> Iterator[tuple[Shape, Together]]:
     """Yield the program of every shape's structures.
 
@@ -106,10 +111,14 @@ def all_priced(
         base: the job without a strategy.
         shapes: structures by shape.
         free: names of symbols that stay symbols though the job has numbers for them.
+        progress: told the structures that are derived, and all of them.
     """
     about = about_setup(base, bound_numbers(base, free))
+    done, every = 0, sum(map(len, shapes.values()))
     for shape, structures in shapes.items():
-        make = partial(_derived, base, structures, free)
+        progress(done, every)
+        make = partial(_derived, base, structures, free, partial(_more, progress, done, every))
+        done += len(structures)
         if about is None:
             yield shape, Together(structures, make().tape)
             continue
@@ -117,14 +126,24 @@ def all_priced(
         yield shape, _TOGETHER.of(key, partial(_kept, structures, key, make))
 
 
+def _more(progress: Progress, before: int, every: int, place: int) -> None:
+    progress(before + place, every)
+
+
 def _kept(structures: Sequence[Structured], key: str, make: Callable[[], Program]) -> Together:
     return Together(structures, kept_tape(key, make))
 
 
-def _derived(base: Setup, structures: Sequence[Structured], free: Collection[str]) -> Program:
+def _derived(
+    base: Setup,
+    structures: Sequence[Structured],
+    free: Collection[str],
+    progress: Callable[[int], None],
+) -> Program:
     graph = new_graph()
     outputs: dict[str, int] = {}
     for place, structure in enumerate(structures):
+        progress(place)
         try:
             own = structure_of(structured_setup(base, structure))
             found = outputs_of(graph, own, bound_numbers(own, free))

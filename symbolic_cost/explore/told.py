@@ -121,7 +121,11 @@ def _of_ways(found: Search) -> Iterator[str]:
 
 def _of_context(found: Search) -> str:
     widest = max(found.space.cp, default=0)
-    return "" if widest == 1 else f", positions split by {_words(found.space.context)}"
+    return (
+        ", positions whole"
+        if widest == 1
+        else f", positions split by {_words(found.space.context)}"
+    )
 
 
 def _room(found: Search) -> str:
