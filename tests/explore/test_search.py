@@ -162,3 +162,13 @@ def test_refusals(line, said):
 def test_a_job_with_a_strategy_is_refused():
     with pytest.raises(InputError, match="strategy tp=2 is not read"):
         sc.search(sc.job("gpt2", "tp=2", system="h100"), 8, 16)
+
+
+def test_positions_are_split_where_the_sequence_is_long():
+    choose = {"recompute": "full", "zero": 1, "tp": 1, "pp": 1}
+    short = sc.search(small(), 2, 2, choose=choose)
+    assert short.space.cp == (1,)
+    assert "positions whole" in "\n".join(search_sheet(short).notes)
+    long = sc.search(small("llama-3-8b").bind(l=32768), 2, 2, choose=choose)
+    assert long.space.cp == ()
+    assert any("cp=2" in one.strategy for one in (*long.best, long.smallest))
