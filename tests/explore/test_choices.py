@@ -67,6 +67,7 @@ def test_every_option_of_calculon_makes_more_candidates_than_it_has():
     assert len({s for listed in found.structures.values() for s in listed}) == 5_055
 
 
+@pytest.mark.slow
 def test_candidates_of_every_option_are_the_jobs_of_their_numbers(monkeypatch):
     space = Space(
         16,

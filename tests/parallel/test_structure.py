@@ -73,7 +73,7 @@ def moments_and_traffic(found):
 
 @pytest.mark.parametrize("pipelined", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(st.data())
 def test_numbers_later_are_numbers_first(family, pipelined, data):
     """200 random jobs of every option, each as expressions with symbols and as numbers."""

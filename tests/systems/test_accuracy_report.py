@@ -55,6 +55,7 @@ def test_left_out_runs(name, mean, median):
     assert 100 * found["median"] <= median
 
 
+@pytest.mark.slow
 def test_figures_of_rows_of_a_file(tmp_path):
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(FOLDER))
