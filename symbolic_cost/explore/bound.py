@@ -286,8 +286,9 @@ class _Search:
         top = self.value if np.isfinite(self.value) else float(np.max(finite, initial=0.0))
         gains = np.clip(bound, -_FAR, top) - np.maximum(joined.bound, -_FAR)
         ends = np.cumsum([len(part.row) for part in parts])[:-1]
-        means = np.array([float(one.mean()) for one in np.split(gains, ends)])
-        effects = np.maximum(means, 0.0) / np.maximum(self._widths(some).mean(axis=0), 1e-9)
+        with np.errstate(over="ignore"):  # bounds beyond any number tell nothing: all axes alike
+            means = np.array([float(one.mean()) for one in np.split(gains, ends)])
+            effects = np.maximum(means, 0.0) / np.maximum(self._widths(some).mean(axis=0), 1e-9)
         most = float(effects.max())
         return effects / most + _LEAST if 0 < most < inf else np.ones(len(self._axes))
 

@@ -82,7 +82,9 @@ def drawn(seed, system):
     return vary, draw.choice(tuple(OBJECTIVES))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=() if n == 0 else pytest.mark.slow) for n in range(8)]
+)
 @pytest.mark.parametrize("name", SPACES, ids="-".join)
 def test_the_optimum_is_that_of_all_combinations(name, seed):
     model, system = name
@@ -101,6 +103,7 @@ def test_the_optimum_is_that_of_all_combinations(name, seed):
         assert done.bound == pytest.approx(done.value, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_best_is_a_job_of_its_own():
     vary = {"l": "256:2048:x2", "F_m": "1e14:1e15:x2", "beta": "1e10:1e11:x3"}
     done = sc.prove(
@@ -115,6 +118,7 @@ def test_the_best_is_a_job_of_its_own():
     assert run.values["l"] == done.at["l"] == 256
 
 
+@pytest.mark.slow
 def test_many_combinations_take_few_boxes():
     rates = {name: f"{low}:{high}:x1.01" for name, (low, high) in RATES.items()}
     done = sc.prove(

@@ -51,7 +51,7 @@ SPACES = {
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_candidate_is_the_job_of_its_numbers(name):
-    assert compared(name, structures=3, each=2) > 2
+    assert compared(name, structures=2, each=2) > 1
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def compared(name, structures, each):
 
 
 def test_the_best_is_that_of_all_candidates():
-    base, space = small(), Space(4, 4, cp=(1,), zero=(0, 1), recompute=("none",), sp=(False,))
+    base, space = small(), Space(2, 4, cp=(1,), zero=(0, 1), recompute=("none",), sp=(False,))
     found = sc.search(
-        base, 4, 4, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
+        base, 2, 4, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
     )
     listed = candidates(space, base)
     room = capacity_of(base)
@@ -128,10 +128,10 @@ def test_nothing_fits_says_how_near():
     assert human(found.smallest.outputs[MEMORY], Unit.BYTE) in told
 
 
-@pytest.mark.parametrize("objective", ["memory", "mfu"])
+@pytest.mark.parametrize("objective", ["memory", pytest.param("mfu", marks=pytest.mark.slow)])
 def test_objectives(objective):
     choose = {"zero": 1, "cp": 1, "recompute": ("none", "full"), "schedule": "1f1b"}
-    found = sc.search(small(), 8, 16, objective=objective, top=100, choose=choose)
+    found = sc.search(small(), 4, 8, objective=objective, top=100, choose=choose)
     key = {"memory": lambda at: at[MEMORY], "mfu": lambda at: -at["mfu"]}[objective]
     values = [key(one.outputs) for one in found.best]
     assert values == sorted(values)

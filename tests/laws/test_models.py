@@ -110,9 +110,10 @@ def slowly(*names):
     return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize(
-    "name", [*(n for n in KINDS if n not in ("gemma2", "bert")), *slowly("gemma2", "bert")]
-)
+SLOW = ("gemma2", "bert", "t5", "deepseek_v3")
+
+
+@pytest.mark.parametrize("name", [*(n for n in KINDS if n not in SLOW), *slowly(*SLOW)])
 def test_ranks_act_out_the_model(name):
     texts = list(accepted(name))
     for text in texts:
