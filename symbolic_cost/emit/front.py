@@ -47,11 +47,15 @@ class Front:
 
 
 def draw(figure: Figure, fronts: Sequence[Front]) -> None:
-    """Draw fronts beside each other."""
-    figure.set_size_inches(6.5 * len(fronts), 5)
-    figure.suptitle(fronts[0].title, x=0.01, ha="left", fontsize=11)
-    for place, front in enumerate(fronts, 1):
-        _draw(figure.add_subplot(1, len(fronts), place), front)
+    """Draw fronts beside each other; one of a single point has nothing to show beside others.
+
+    For example the cost of a step on one number of devices is least where the step is.
+    """
+    drawn = [front for front in fronts if len(front.labels) > 1] or fronts[:1]
+    figure.set_size_inches(6.5 * len(drawn), 5)
+    figure.suptitle(drawn[0].title, x=0.01, ha="left", fontsize=11)
+    for place, front in enumerate(drawn, 1):
+        _draw(figure.add_subplot(1, len(drawn), place), front)
 
 
 def _draw(axes: Axes, front: Front) -> None:
