@@ -18,7 +18,7 @@ from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.fits import Fits, what_fits
 from symbolic_cost.explore.proven import Proof, proof
 from symbolic_cost.explore.running import bar
-from symbolic_cost.explore.space import Space
+from symbolic_cost.explore.space import Numbers, Space, candidates
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.symbols import exact
@@ -152,11 +152,37 @@ def fit(
     return what_fits(run, _usual(run, space, choose or {}), asked)
 
 
+def _refuse_unread(run: Job, space: Space, choose: Mapping[str, object]) -> None:
+    """Refuse numbers and choices that would change nothing.
+
+    Raises:
+        InputError: numbers of the job that a search chooses itself, and choices that no candidate
+            has.
+    """
+    problems = [
+        f"{name}={run.numbers[name]} is not read: a search chooses it"
+        for name in ("b", "M", "v")
+        if name in run.numbers
+    ]
+    found = candidates(space, run).numbers
+    for name in Numbers._fields:
+        used = {getattr(one, name) for listed in found.values() for one in listed}
+        chosen = getattr(space, name, ()) if name in choose else ()
+        problems += [f"choose {name}={n}: no candidate has it" for n in chosen if n not in used]
+    names = {name for shape in found for name in shape.names}
+    if "context" in choose:
+        problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+
+
 def _usual(run: Job, space: Space, choose: Mapping[str, object]) -> Space:
     """Return the space with positions whole where nothing is said and the sequence is short."""
     length = max((run.value(size) for size in _lengths(run)), default=exact(LONG), key=_known)
     short = length.is_Integer is True and length < LONG
-    return replace(space, cp=(1,)) if short and not {"cp", "context"} & {*choose} else space
+    own = replace(space, cp=(1,)) if short and not {"cp", "context"} & {*choose} else space
+    _refuse_unread(run, own, choose)
+    return own
 
 
 def _lengths(run: Job) -> list[Expr]:

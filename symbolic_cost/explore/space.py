@@ -273,6 +273,12 @@ def candidates(space: Space, setup: Setup) -> Candidates:
         raise InputError(
             f"no degrees make {space.gpus} ranks: tp, pp, dp and cp must multiply to them"
         )
+    numbers = {shape: listed for shape, listed in numbers.items() if listed}
+    if not numbers:
+        raise InputError(
+            f"no candidate on {space.gpus} ranks: "
+            + ("; ".join(left_out) or "the model has fewer blocks than stages")
+        )
     structures = {shape: tuple(_structures(space, shape)) for shape in numbers}
     return Candidates(numbers, structures, +left_out)
 

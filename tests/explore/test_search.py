@@ -150,6 +150,11 @@ def test_objectives(objective):
         ("--gpus 8 --global-batch 8 --choose tp=3", "no degrees make 8 ranks"),
         ("--gpus 8 --global-batch 8 --choose tp=x --choose sp=maybe", "sp 'maybe'"),
         ("--gpus 8 --global-batch 8 --top 0", "top = 0"),
+        ("--gpus 8 --global-batch 16 --choose ep=8", "choose ep=8: no candidate has it"),
+        ("--gpus 8 --global-batch 16 --choose dp=4,5", "choose dp=5: no candidate has it"),
+        ("--gpus 8 --global-batch 16 --choose b=3", "no candidate on 8 ranks: the global batch"),
+        ("--gpus 8 --global-batch 16 --choose cp=1 --choose context=ring", "cp is 1"),
+        ("--gpus 8 --global-batch 16 --set b=4,M=2", "b=4 is not read: a search chooses it"),
     ],
 )
 def test_refusals(line, said):
