@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from sympy import Expr
 
@@ -86,6 +86,9 @@ class PartCosts:
         return {}
 
 
+Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]
+"""Rows of an op's kernels by its part, its place there, and whether it is recomputed."""
+
 Booked = tuple[tuple[Row, ...], dict[object, Any]]
 """Rows of a part, and what was made of them."""
 
@@ -101,6 +104,8 @@ class Derivation:
         conventions: answers to the counting questions.
         placement: which axes are split.
         recompute: what backward computes again.
+        kernels: rows of kernels that other derivations booked, of the same ops under the same
+            conventions; they differ in what is recomputed, or in what of the state is sharded.
 
     Raises:
         PlacementError: the placement and the model do not go together.
@@ -109,9 +114,15 @@ class Derivation:
     """
 
     def __init__(
-        self, model: Model, conventions: Conventions, placement: Placement, recompute: Recompute
+        self,
+        model: Model,
+        conventions: Conventions,
+        placement: Placement,
+        recompute: Recompute,
+        kernels: Kernels | None = None,
     ) -> None:
         self._model, self._conventions = model, conventions
+        self._kernels: Kernels = {} if kernels is None else kernels
         self._flows: dict[str, Flow] = {}
         self._rows: dict[tuple[str, tuple[str, ...]], Booked] = {}
         self._costs: dict[tuple[object, ...], PartCosts] = {}
@@ -179,17 +190,23 @@ class Derivation:
             flows = [self._flows[one] for one in beside or (path,)]
             tied = tied_weights(flows)
             for flow in flows:
-                rows = tuple(each for row in _rows(flow, tied) for each in change(row))
+                booked = _rows(flow, tied, self._kernels)
+                rows = tuple(each for row in booked for each in change(row))
                 self._rows[flow.book.part.path, beside] = rows, {}
         return self._rows[path, beside]
 
 
-def _rows(flow: Flow, tied: dict[str, Tied]) -> list[Row]:
+def _rows(flow: Flow, tied: dict[str, Tied], kernels: Kernels) -> list[Row]:
     """Return the rows of one part, those of its flow first."""
     tied = tied | shared_weights(flow)
     book = replace(flow.book, rows=list(flow.book.rows))
-    for op in flow.ops:
-        _book_kernels(book, op)
+    for place, op in enumerate(flow.ops):
+        key = (book.part.path, place, book.region(op) is not None)
+        if key not in kernels:
+            own = replace(book, rows=[])
+            _book_kernels(own, op)
+            kernels[key] = own.rows
+        book.rows += kernels[key]
         book_weights(book, op, flow, tied)
         _book_caches(book, op)
     book_saved(book, flow)

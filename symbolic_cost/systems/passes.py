@@ -19,9 +19,8 @@ from symbolic_cost.systems.times import (
     Definitions,
     OpTime,
     bundles,
-    collective_time,
-    communication,
     op_times,
+    sent_time,
 )
 from symbolic_cost.systems.together import misaligned
 
@@ -126,8 +125,8 @@ class StagePasses:
         for (meshes, kind), messages in sizes.items():
             label, group = f"{path}.{name}.{kind}", "+".join(meshes)
             size = self.to.add(f"{label}.{group}.message", add(*messages))
-            hops = self.to.hops(group, timing.hops(meshes))
-            once = self.to.add(f"{label}.{group}", communication(kind, size, hops, timing, self.to))
+            time = sent_time(kind, meshes, size, timing, self.to)
+            once = self.to.add(f"{label}.{group}", time)
             took[meshes[-1]] = took.get(meshes[-1], Integer(0)) + once
         return took
 
@@ -176,11 +175,8 @@ class StagePasses:
             move = row.collective
             if move is not None and row.phase in phases and not row.per_step:
                 timing = self.given.timing
-                if move.meshes == ("pp",):
-                    hops = self.to.hops("neighbours", timing.pair("pp"))
-                    took = communication(move.kind, move.message, hops, timing, self.to)
-                else:
-                    took = collective_time(move, timing, self.to)
+                pair = "neighbours" if move.meshes == ("pp",) else ""
+                took = sent_time(move.kind, move.meshes, move.message, timing, self.to, pair=pair)
                 times.append(row.count * took)
                 policies.append(timing.overlap(move.meshes))
         if not times:

@@ -328,13 +328,36 @@ def communication(
 
 
 def collective_time(move: Collective, timing: Timing, definitions: Definitions) -> Expr:
-    """Define one call of a collective [s]; many ops make the same."""
+    """Define one call of a collective [s]."""
+    return sent_time(move.kind, move.meshes, move.message, timing, definitions)
+
+
+def sent_time(
+    kind: CollectiveKind,
+    meshes: tuple[str, ...],
+    size: Expr,
+    timing: Timing,
+    definitions: Definitions,
+    *,
+    pair: str = "",
+) -> Expr:
+    """Define one call of a collective [s]; many ops, stages and structures make the same.
+
+    Args:
+        kind: of the collective.
+        meshes: of its group.
+        size: of its message [byte].
+        timing: how work takes time.
+        definitions: to add to.
+        pair: name of two members of the pipeline between whom it runs, in place of the group.
+    """
 
     def made() -> Expr:
-        hops = definitions.hops(move.group, timing.hops(move.meshes))
-        return communication(move.kind, move.message, hops, timing, definitions)
+        places = timing.pair("pp") if pair else timing.hops(meshes)
+        hops = definitions.hops(pair or "+".join(meshes), places)
+        return communication(kind, size, hops, timing, definitions)
 
-    what = ("collective", timing.key, move.kind, move.meshes, move.message)
+    what = ("collective", timing.key, kind, meshes, size, pair)
     return definitions.once(what, None, made)
 
 
