@@ -13,7 +13,7 @@ from symbolic_cost.conditions import check
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
-from symbolic_cost.ops.derive import Derivation, Kernels, PartCosts
+from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
@@ -58,7 +58,7 @@ def strategy_table(
 
 
 class _Split:
-    """A model with the axes of a strategy, and what its kernels cost whatever is kept in shards.
+    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share.
 
     Args:
         model: parts and sizes.
@@ -67,15 +67,15 @@ class _Split:
 
     def __init__(self, model: Model, ranks: Strategy) -> None:
         self.model, self.own = model, ranks.model(model)
-        self._kernels: list[tuple[Conventions, Kernels]] = []
+        self._bookings: list[tuple[Conventions, Bookings]] = []
 
-    def kernels(self, conventions: Conventions) -> Kernels:
-        """Return the rows of kernels that are booked under some conventions."""
-        for rules, booked in self._kernels:
+    def bookings(self, conventions: Conventions) -> Bookings:
+        """Return what is booked under some conventions."""
+        for rules, booked in self._bookings:
             if rules == conventions:
                 return booked
-        self._kernels.append((conventions, {}))
-        return self._kernels[-1][1]
+        self._bookings.append((conventions, Bookings()))
+        return self._bookings[-1][1]
 
 
 class _Placed:
@@ -104,7 +104,7 @@ class _Placed:
         for rules, policy, made in self._derivations:
             if policy == recompute and rules == conventions:
                 return made
-        booked = self.split.kernels(conventions)
+        booked = self.split.bookings(conventions)
         made = Derivation(self.own, conventions, self.placement, recompute, booked)
         self._derivations.append((conventions, recompute, made))
         return made

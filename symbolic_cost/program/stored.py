@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
+from sys import intern
 from typing import Any
 
 from symbolic_cost.cache import fingerprint, read_bytes, write_bytes
@@ -159,14 +160,16 @@ def _made(key: str, make: Callable[[], Program]) -> Program:
 
 def written_tape(tape: Tape) -> str:
     """Return a tape as JSON."""
-    plain = {name: getattr(tape, name) for name in ("inputs", "counts", "steps", "masks")}
-    constants = [_number_text(one) for one in tape.constants]
-    held = plain | {"outputs": dict(tape.outputs), "constants": constants}
+    held: dict[str, object] = {name: getattr(tape, name) for name in ("inputs", "counts", "masks")}
+    held |= {"kinds": " ".join([kind for kind, _ in tape.steps])}
+    held |= {"taken": [taken for _, taken in tape.steps], "outputs": dict(tape.outputs)}
+    held |= {"constants": [_number_text(one) for one in tape.constants]}
     return json.dumps(held, separators=(",", ":"))
 
 
 def _tape(plain: dict[str, Any]) -> Tape:
-    steps = tuple((kind, tuple(taken)) for kind, taken in plain["steps"])
+    kinds = map(intern, plain["kinds"].split())  # a dozen words, thousands of times
+    steps = tuple(zip(kinds, map(tuple, plain["taken"]), strict=True))
     constants = tuple(_number(one) for one in plain["constants"])
     rest = {name: tuple(plain[name]) for name in ("inputs", "counts", "masks")}
     return Tape(**rest, constants=constants, steps=steps, outputs=plain["outputs"])
