@@ -151,7 +151,7 @@ class Strategy(Shown):
             )
             for name, ranks in self.degrees.items()
         }
-        return replace(self, degrees=degrees)
+        return self if degrees == self.degrees else replace(self, degrees=degrees)
 
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""

@@ -134,6 +134,8 @@ def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]
     operands = [one if type(one) is np.ndarray else np.float64(one) for one in operands]
     if kind == "inv":
         return partial(np.divide, 1.0, operands[0], out)
+    if kind in _EXTREMA:  # of which NumPy takes the result by its name alone
+        return partial(_EXTREMA[kind], *operands, out=out)
     return partial(_CALLS[kind], *operands, out)
 
 
@@ -181,13 +183,12 @@ def _exp2(value: Floats, out: Floats) -> None:
 
 
 _OWN: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
+_EXTREMA = {"max": np.maximum, "min": np.minimum}
 _CALLS: dict[str, Callable[..., object]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
     "ge": np.greater_equal,
     "gt": np.greater,
     "ceil": np.ceil,
