@@ -1,10 +1,12 @@
 """Departures of a publication: named changes of derived rows, declared where their rule stands."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.ledger import Row
+from symbolic_cost.published.results import Erratum
 
 Change = Callable[[Row, Any], tuple[Row, ...]]
 """What becomes of a derived row: several rows or none may come of one."""
@@ -38,6 +40,16 @@ class Departures(list[Departure]):
             return change
 
         return declared
+
+    def errata(self, publication: str) -> list[Erratum]:
+        """Return the departures as slips: the first sentence says what, the rest why."""
+        said = [(one, inspect.cleandoc(one.meaning).partition("\n\n")) for one in self]
+        return [
+            Erratum(
+                publication, f"{one.name}, {', '.join(one.where)}", what, "", " ".join(why.split())
+            )
+            for one, (what, _, why) in said
+        ]
 
     def applied(
         self, rows: Iterable[Row], where: str, run: object, repaired: frozenset[str] = frozenset()
