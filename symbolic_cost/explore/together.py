@@ -22,7 +22,7 @@ from symbolic_cost.explore.priced import LEGAL, Costs, outputs_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import CHUNK, Flat, evaluated
-from symbolic_cost.program.stored import kept_tape
+from symbolic_cost.program.stored import kept
 from symbolic_cost.program.tape import Tape, recorded
 
 Floats = NDArray[np.float64]
@@ -182,7 +182,7 @@ def together(
     if about is None:
         return Together(structures, make())
     key = (about, tuple(structures))
-    return _TOGETHER.of(key, lambda: Together(structures, kept_tape(about, make)))  # type: ignore[return-value]  # the key has the structures
+    return _TOGETHER.of(key, lambda: Together(structures, kept(about, make)))  # type: ignore[return-value]  # the key has the structures
 
 
 def _derived(

@@ -1,11 +1,10 @@
-"""Programs as JSON, and those that are kept in the folder of `cache`."""
+"""Programs as JSON, and tapes that are kept in the folder of `cache`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
 from sys import intern
@@ -117,29 +116,18 @@ def _exponent(value: object) -> int:
 # ---------------------------------------------------------------------- the folder
 
 
-def kept(about: object, make: Callable[[], Program]) -> Program:
-    """Return the program of what is described: from the folder, else made and put there.
+def kept(about: object, make: Callable[[], Tape]) -> Tape:
+    """Return the tape of what is described: from the folder, else made and put there.
 
     Args:
-        about: everything that decides what the program is, as its JSON or repr tells it; the
+        about: everything that decides what the tape is, as its JSON or repr tells it; the
             library's own version is added.
-        make: the program.
+        make: the tape.
     """
-    key = _key(about)
-    found = read_bytes(f"{key}.json")
-    if found is not None:
-        with suppress(InputError, ValueError):
-            text, tape = found.decode().split("\n")
-            return replace(read(text), recorded_tape=_tape(json.loads(tape)))
-    return _made(key, make)
-
-
-def kept_tape(about: object, make: Callable[[], Tape]) -> Tape:
-    """Return the tape of what is described, as `kept` returns a program."""
     name = f"{_key(about)}.tape.json"
     found = read_bytes(name)
     if found is not None:
-        with suppress(ValueError):
+        with suppress(ValueError, KeyError):
             return _tape(json.loads(found))
     tape = make()
     write_bytes(name, written_tape(tape).encode())
@@ -149,13 +137,6 @@ def kept_tape(about: object, make: Callable[[], Tape]) -> Tape:
 def _key(about: object) -> str:
     text = f"{FORMAT}\n{fingerprint()}\n{about!r}"
     return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _made(key: str, make: Callable[[], Program]) -> Program:
-    program = make()
-    body = f"{written(program)}\n{written_tape(program.tape)}"
-    write_bytes(f"{key}.json", body.encode())
-    return program
 
 
 def written_tape(tape: Tape) -> str:
