@@ -112,7 +112,9 @@ class TokenTerms:
         for kind in Weights:
             if kind in sums:
                 found = tuple(dict.fromkeys(paths[kind]))
-                yield Term(kind.value, self._said(kind), Add(*sums[kind]), found)
+                flop = Add(*sums[kind])
+                said = self._said(kind) if flop else f"not counted: {MEANINGS[kind]}"
+                yield Term(kind.value, said, flop, found)
         yield from self._attention()
         yield from self._states()
 
