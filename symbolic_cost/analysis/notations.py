@@ -26,10 +26,10 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.analysis.typed import formula, own_names
 from symbolic_cost.errors import InputError, Problems, brief, looked_up, shown, unknown, visible
 from symbolic_cost.reading import package_data, read_text
 from symbolic_cost.symbols import GLOSSARY, symbol
+from symbolic_cost.typed import formula, own_names
 
 _FOLDER = Path(__file__).parent / "notations"
 _MOST_BYTES = 2**16

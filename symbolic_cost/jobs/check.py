@@ -10,7 +10,6 @@ from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.notations import Notation, notation
-from symbolic_cost.analysis.typed import formula
 from symbolic_cost.analysis.verdict import Answer, Verdict, compared, without_brackets
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import plain
@@ -21,6 +20,7 @@ from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.totals import below, number
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.symbols import symbol
+from symbolic_cost.typed import formula
 
 ZERO = Integer(0)
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
 from symbolic_cost.reading import package_data, read_text
-from symbolic_cost.scaling.formula import Formula
 from symbolic_cost.scaling.law import Constants, Law
+from symbolic_cost.typed import Formula
 
 _MOST_BYTES = 2**17
 

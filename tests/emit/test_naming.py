@@ -4,7 +4,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.analysis.notations import notation, notation_names
-from symbolic_cost.analysis.typed import formula
+from symbolic_cost.typed import formula
 from symbolic_cost.cli.options import NOTATIONS
 from symbolic_cost.emit.formulas import latex, plain, where_list, where_plain
 from symbolic_cost.emit.naming import latex_of, macro, text_of, written_in

@@ -13,9 +13,9 @@ from symbolic_cost.references import REFERENCES
 from symbolic_cost.scaling.closed import closed, numeric
 from symbolic_cost.scaling.declared import law, laws, laws_of
 from symbolic_cost.scaling.family import Family
-from symbolic_cost.scaling.formula import Formula
 from symbolic_cost.scaling.law import Constants
 from symbolic_cost.scaling.optimum import cheapest, optimum
+from symbolic_cost.typed import Formula
 
 SETS = [(name, one) for name in laws() for one in law(name).sets]
 CLOSED = ["chinchilla", "kaplan", "over-training", "moe-joint"]
@@ -232,7 +232,8 @@ def test_a_law_of_a_file(tmp_path):
     ("old", "new", "said"),
     [
         ("A/N**alpha", "A/M**alpha", "unknown name 'M'"),
-        ("A/N**alpha", "open('x')", "unknown function 'open'"),
+        ("A/N**alpha", "open(N)", "unknown function 'open'"),
+        ("A/N**alpha", "open('x')", "is no part of one"),
         ('compute = "8*N*D"', 'compute = "8*N*E"', "compute: unknown variable 'E'"),
         ("E = 1.7, ", "", "sets.first: E has no value"),
         ("A = 400", "A = nan", "sets.first.values.A is nan: a finite number is accepted"),
