@@ -38,7 +38,7 @@ def law(name: str) -> Law:
         InputError: no such law, or every problem of the file.
     """
     if not name.endswith(".toml"):
-        return looked_up("law", name, laws())
+        return looked_up("law", name, {**_by_source(), **laws()})
     place = f"law file {shown(name, 200)}"
     try:
         data = tomllib.loads(read_text(name, _MOST_BYTES, place))
@@ -48,6 +48,16 @@ def law(name: str) -> Law:
     if len(found) != 1:
         raise InputError(f"{place}: has {len(found)} laws; one is accepted")
     return next(iter(found.values()))
+
+
+@cache
+def _by_source() -> Mapping[str, Law]:
+    """Return laws by the first author of their constants, where that names one law alone."""
+    named: dict[str, list[Law]] = {}
+    for one in laws().values():
+        for author in {made.source.partition("-")[0] for made in one.sets.values()}:
+            named.setdefault(author, []).append(one)
+    return {author: found[0] for author, found in named.items() if len(found) == 1}
 
 
 _KEYS = (

@@ -257,3 +257,10 @@ def test_all_problems_of_a_file_are_told():
     with pytest.raises(InputError) as refused:
         laws_of({"a": {"meaning": 1}, "b": 3}, "file")
     assert len(refused.value.problems) == 4
+
+
+def test_a_law_has_the_name_of_who_published_it():
+    assert law("krajewski") is law("moe-granularity")
+    assert law("hoffmann") is law("chinchilla")
+    with pytest.raises(InputError, match="unknown law 'kaplann'"):
+        law("kaplann")
