@@ -11,7 +11,6 @@ head is. The presets are records of per_token.toml; a user's own TOML file has t
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -35,7 +34,7 @@ from symbolic_cost.conventions.token_questions import (
     Window,
 )
 from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
-from symbolic_cost.reading import package_data, read_text
+from symbolic_cost.reading import package_data, toml_record
 
 
 @dataclass(frozen=True)
@@ -216,11 +215,7 @@ def token_conventions(name: str) -> TokenConventions:
     """
     if not name.endswith(".toml"):
         return looked_up("conventions", name, _KNOWN)
-    place = f"conventions file {shown(name, 200)}"
-    try:
-        record = tomllib.loads(read_text(name, _MOST_BYTES, place))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
+    record, place = toml_record(name, _MOST_BYTES, "conventions")
     return _read(Path(name).stem, record, place)
 
 

@@ -12,13 +12,12 @@ One table is one law:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
-from symbolic_cost.reading import package_data, read_text
+from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.scaling.law import Constants, Law
 from symbolic_cost.typed import Formula
 
@@ -39,11 +38,7 @@ def law(name: str) -> Law:
     """
     if not name.endswith(".toml"):
         return looked_up("law", name, {**_by_source(), **laws()})
-    place = f"law file {shown(name, 200)}"
-    try:
-        data = tomllib.loads(read_text(name, _MOST_BYTES, place))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
+    data, place = toml_record(name, _MOST_BYTES, "law")
     found = laws_of(data, place)
     if len(found) != 1:
         raise InputError(f"{place}: has {len(found)} laws; one is accepted")
