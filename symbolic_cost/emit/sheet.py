@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from sympy import Basic, Expr
+from sympy import Basic, Expr, Symbol
 
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.units import Unit, human
 
 
@@ -71,6 +72,9 @@ class Column:
 class Sheet:
     """A table.
 
+    Args:
+        names: for people, of parts of its formulas, as {n_first: ceiling(n_layers/pp) - 1}.
+
     Raises:
         InputError: a row of another length than the columns, or a heading that occurs twice.
     """
@@ -79,6 +83,7 @@ class Sheet:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    names: Mapping[Symbol, Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the shape; SymPy's numbers become Python's."""
@@ -97,10 +102,18 @@ class Sheet:
 
     @property
     def visible(self) -> Sheet:
-        """The same for people: what a terminal would obey instead of showing it is escaped."""
+        """The same for people: with names in formulas, and what a terminal would obey escaped."""
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
-        rows = tuple(tuple(map(_visible, row)) for row in self.rows)
-        return Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        parts = {part: name for name, part in self.names.items()}
+        rows = tuple(tuple(_visible(cell, parts) for cell in row) for row in self.rows)
+        sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        used = set().union(*(one.free_symbols for one in formulas_of(sheet))) if parts else set()
+        meant = [
+            f"{name} = {plain(part)}, the {GLOSSARY[name.name].meaning}"
+            for name, part in self.names.items()
+            if name in used
+        ]
+        return replace(sheet, notes=(*sheet.notes, *meant))
 
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
         """Return the rows as texts for people."""
@@ -132,7 +145,8 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
         raise InputError("sheets with the same columns are needed")
     rows = tuple((name, *row) for name, sheet in sheets.items() for row in sheet.rows)
     notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
-    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes))
+    names = {name: part for sheet in sheets.values() for name, part in sheet.names.items()}
+    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes), names)
 
 
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
@@ -200,7 +214,9 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
 _FOR_PROGRAMS = ("csv", "json")
 
 
-def _visible(cell: Cell) -> Cell:
+def _visible(cell: Cell, parts: Mapping[Expr, Symbol]) -> Cell:
+    if isinstance(cell, Expr):
+        return cell.xreplace(parts) if parts else cell
     if isinstance(cell, Nested):
         return replace(cell, label=visible(cell.label))
     if isinstance(cell, tuple):

@@ -52,6 +52,11 @@ class Job(Setup):
     4
     """
 
+    def __repr__(self) -> str:
+        """Return what runs where, in a line; print shows the costs."""
+        machine = "no machine" if self.machine is None else self.machine.name
+        return f"<Job {self.model.name}, {str(self.strategy) or 'one rank'}, {machine}>"
+
     def table(self, *costs: str) -> Answer:
         """Tabulate costs per op of one rank and microbatch; the usual five unless named."""
         chosen = [named_cost(name) for name in costs or _COLUMNS]

@@ -19,7 +19,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, Problems, looked_up
 from symbolic_cost.ledger import CostTable, Origin, Phase, Quantity, Row, Units
-from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.models.quantized import held as held_as_stored
@@ -299,7 +299,7 @@ def expected(model: Model) -> Model:
 
     n tokens that choose k of E each reach E (1 - (1 - k/E)^n): 30.5 of 256 for 4 tokens with 8.
     """
-    experts, queue = model.placed(ROUTED), model.placed(At(Role.TOKEN, ("routed",)))
+    experts, queue = model.placed(ROUTED), model.placed(QUEUE)
     if not experts or not queue:
         return model
     chosen_by_one = model.size(At(Role.SLOT))
@@ -307,7 +307,8 @@ def expected(model: Model) -> Model:
     chosen = every * (1 - (1 - chosen_by_one / every) ** tokens)
     copies = tokens * chosen_by_one
     per_expert = copies / (model.size(At(Role.BATCH, ("routed",))) * chosen)
-    return replace(model, sizes={**model.sizes, experts[0].name: chosen, queue[0].name: per_expert})
+    queues = dict.fromkeys((axis.name for axis in queue), per_expert)
+    return replace(model, sizes={**model.sizes, experts[0].name: chosen, **queues})
 
 
 def _not_served(name: str, whole: Model, step: Model) -> list[str]:
