@@ -327,12 +327,19 @@ class _Reading:
         degrees["ep"] = self._experts(degrees["ep"], data, degrees["tp"])
         return {**degrees, "dp": data, "shards": shards}
 
-    def _experts(self, experts: int, data: int, tensor: int) -> int:
-        """Return the expert-parallel degree; what exceeds the data-parallel ranks lies on tp.
+    @property
+    def _sequences(self) -> bool:
+        """Whether tensor-parallel ranks split residual positions."""
+        return self.cells.get("sp", "0") not in ("0", "false", "False")
 
-        Frameworks place whole experts on tensor-parallel ranks as well, here they share an expert:
-        as much work and as many weights, other messages inside a node.
+    def _experts(self, experts: int, data: int, tensor: int) -> int:
+        """Return how many of the expert-parallel ranks are data-parallel ones.
+
+        Frameworks place whole experts on tensor-parallel ranks first; where these share an expert,
+        as without sp, that is as much work and as many weights, with other messages inside a node.
         """
+        if tensor > 1 and self._sequences and experts % tensor == 0:
+            return experts // tensor
         if experts <= data or experts % data or tensor % (experts // data):
             return experts
         self.assumed.append(
@@ -345,8 +352,8 @@ class _Reading:
         parts = [
             f"{name}={degrees[name]}" for name in ("tp", "cp", "pp", "ep") if degrees[name] > 1
         ]
-        if degrees["tp"] > 1 and self.cells.get("sp", "0") not in ("0", "false", "False"):
-            parts.insert(1, "sp")
+        if degrees["tp"] > 1 and self._sequences:
+            parts[1:1] = ("sp", "spread") if degrees["ep"] > 1 else ("sp",)
         data, shards = degrees["dp"], degrees["shards"]
         zero = self._zero(degrees)
         if zero == "3" and shards < data:

@@ -189,12 +189,14 @@ class Rates:
         compute = self.device.compute_time(Units.VECTOR, work.flop[Units.VECTOR])
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
-    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named) -> Expr:
+    def moved(
+        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr
+    ) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]
         if self.kernels.calls is None:
             return slowness[0] * COLLECTIVES["hierarchical ring"].time(kind, size, hops)
-        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness)
+        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness, copies)
 
     def update(self, work: Work) -> Expr:
         """Return the time of work on all weights together [s]: passes as additions are."""

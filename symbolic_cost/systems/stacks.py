@@ -82,6 +82,7 @@ class Stack:
         host: in which the host issues one op [s].
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
+        dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
         clock: part of the peak's clock that lasts in training, under limits of power and heat.
@@ -97,6 +98,7 @@ class Stack:
     projections: str
     host: Expr
     gathers: str
+    dispatch: str
     overlap: str
     gradients: Expr
     clock: Expr

@@ -43,6 +43,7 @@ class Timing:
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
         rates: by kind of kernel, in place of the roofline.
+        copies: of a token to its experts that go as one to those of one rank.
     """
 
     device: Device
@@ -54,6 +55,7 @@ class Timing:
     host: Link | None = None
     strides: Mapping[str, Expr] = field(default_factory=dict)
     rates: Rates | None = None
+    copies: Expr = Integer(1)
 
     @cached_property
     def key(self) -> int:
@@ -64,6 +66,7 @@ class Timing:
             self.network,
             self.host,
             self.rates,
+            self.copies,
             *self.mesh.items(),
             *self.strides.items(),
             answers,
@@ -311,7 +314,12 @@ def work_time(work: Work, timing: Timing, name: str, definitions: Definitions) -
 
 
 def communication(
-    kind: CollectiveKind, size: Expr, hops: Hops, timing: Timing, definitions: Definitions
+    kind: CollectiveKind,
+    size: Expr,
+    hops: Hops,
+    timing: Timing,
+    definitions: Definitions,
+    copies: Expr = Integer(1),  # noqa: B008 - a number of SymPy never changes
 ) -> Expr:
     """Return the time of one call of a collective [s].
 
@@ -321,9 +329,10 @@ def communication(
         hops: where its group lies.
         timing: how work takes time.
         definitions: that it may name.
+        copies: of a token that go as one, see `Timing`.
     """
     if timing.rates is not None:
-        return timing.rates.moved(kind, size, hops, definitions)
+        return timing.rates.moved(kind, size, hops, definitions, copies)
     return timing.collectives.time(kind, size, hops)
 
 
@@ -332,7 +341,8 @@ def collective_time(move: Collective, timing: Timing, definitions: Definitions) 
 
     def made() -> Expr:
         hops = definitions.hops(move.group, timing.hops(move.meshes))
-        return communication(move.kind, move.message, hops, timing, definitions)
+        copies = timing.copies if "ep" in move.meshes else Integer(1)
+        return communication(move.kind, move.message, hops, timing, definitions, copies)
 
     what = ("collective", timing.key, move.kind, move.meshes, move.message)
     return definitions.once(what, None, made)
