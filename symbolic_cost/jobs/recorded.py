@@ -17,6 +17,7 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, Problems, shown, unknown
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.recipes import settings
 from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.published_size import configured
@@ -89,6 +90,12 @@ STACKS: Mapping[str, str] = {
 """Software stacks by a word of a row's framework, the first that it has."""
 
 _NOT_SAID = re.compile(r"|recipe default|unknown|selective or none.*", re.DOTALL)
+_OFFLOADED: Mapping[str, Mapping[str, str]] = {
+    "qkv_proj_offloaded": {"recompute": "save_qkv_proj", "offload": "activations"},
+    "minimal_offloaded": {"recompute": "minimal", "offload": "activations"},
+}
+"""Recompute policies whose kept results lie in the memory of the host, inputs of blocks with them."""
+
 _DIFFERENCE = 0.02
 """By how much of each other two printed times of one step may differ: printed digits are few."""
 
@@ -262,9 +269,10 @@ class _Reading:
     """A row read: options of `job`, and what is assumed."""
 
     def __init__(self, cells: Mapping[str, str]) -> None:
-        self.cells = cells
         self.assumed: list[str] = []
         self.problems = Problems()
+        said = {name: text for name, text in cells.items() if not _NOT_SAID.fullmatch(text)}
+        self.cells = {**cells, **settings(cells), **said}
 
     def job(self) -> Job:
         """Return the job."""
@@ -287,6 +295,7 @@ class _Reading:
             for name in ("offload", "overlap", "layout")
             if name in self.cells
         }
+        options |= _OFFLOADED.get(self.cells.get("recompute", ""), {})
         options["stack"] = self._stack()
         numbers = {"b": counts["micro_batch"] or 1, "l": int(self.cells["seq"])}
         if degrees["vpp"] > 1:
@@ -417,9 +426,8 @@ class _Reading:
             self.assumed.append("nothing is recomputed, where the row does not say")
             return "none"
         if word.startswith("selective op"):
-            self.assumed.append("recomputation of single ops is taken for that of attention cores")
-            return "selective"
-        return word
+            return "selective-op"
+        return _OFFLOADED[word]["recompute"] if word in _OFFLOADED else word
 
     def _attention(self) -> str:
         words = re.split(r"[^a-z]", self.cells.get("attention", "").lower(), maxsplit=1)

@@ -56,6 +56,8 @@ class Fusion:
         way: "alone" where every op is a kernel, "merged" where those in a row are one.
         share: of the memory's bandwidth that they reach; None for that of their kind.
         times: how much more they move than declared, by kind of op, where several kernels run.
+        joined: names of ops of one scope that are one kernel, group by group.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Fusion:
     way: str
     share: Expr | None
     times: Mapping[str, Expr] = field(hash=False)
+    joined: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     @property
     def merges(self) -> bool:
@@ -195,7 +199,9 @@ def _fusion(name: str) -> Fusion:
     record = package_data("systems/stacks.toml")["fusions"][name]
     share = exact(record["share"]) if "share" in record else None
     times = {kind: exact(value) for kind, value in record.get("times", {}).items()}
-    return Fusion(name, record["meaning"], record["way"], share, times)
+    joined = tuple(map(tuple, record.get("joined", ())))
+    absorbed = tuple(record.get("absorbed", ()))
+    return Fusion(name, record["meaning"], record["way"], share, times, joined, absorbed)
 
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -16,7 +16,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import TRAFFIC
-from symbolic_cost.systems.stacks import Stack
+from symbolic_cost.systems.stacks import Fusion, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,6 @@ def around(rows: Sequence[Row], stack: Stack, odd: Mapping[str, Expr]) -> Around
     stays inside. Where a stack joins projections, those of one layer and input are one product.
     """
     together = _together(rows) if stack.projections == "joined" else {}
-    if not stack.fusion.merges:
-        return Around(odd=odd, together=together)
     inside: set[int] = set()
     followers: set[tuple[str, Phase]] = set()
     ops: dict[str, list[Row]] = {}
@@ -55,10 +53,11 @@ def around(rows: Sequence[Row], stack: Stack, odd: Mapping[str, Expr]) -> Around
     for row in rows:
         if row.quantity is Quantity.READ:
             readers.setdefault(row.tensor, set()).add(row.path)
-    for passes, group in groupby(ops.items(), key=lambda op: not any(_is_bound(r) for r in op[1])):
-        chain = dict(group)
-        if not passes or len(chain) == 1:
-            continue
+    for path, own in ops.items():
+        if path.endswith(stack.fusion.absorbed):
+            followers |= {(path, row.phase) for row in own}
+            inside |= {id(row) for row in own if row.quantity in TRAFFIC}
+    for chain in _kernels(ops, stack.fusion):
         listed = [row for own in chain.values() for row in own]
         later = tuple(chain)[1:]
         followers |= {(path, row.phase) for path in later for row in chain[path]}
@@ -66,6 +65,22 @@ def around(rows: Sequence[Row], stack: Stack, odd: Mapping[str, Expr]) -> Around
         hidden = {t for t in made if readers.get(t) and readers[t] <= chain.keys()}
         inside |= {id(row) for row in listed if row.quantity in TRAFFIC and row.tensor in hidden}
     return Around(frozenset(inside), frozenset(followers), odd, together)
+
+
+def _kernels(ops: Mapping[str, list[Row]], fusion: Fusion) -> Iterator[dict[str, list[Row]]]:
+    """Yield ops that are one kernel: passes in a row, or those of a scope that are joined."""
+    if fusion.merges:
+        for passes, group in groupby(ops.items(), key=lambda op: not any(map(_is_bound, op[1]))):
+            chain = dict(group)
+            if passes and len(chain) > 1:
+                yield chain
+    for names in fusion.joined:
+        scopes: dict[str, dict[str, list[Row]]] = {}
+        for path, own in ops.items():
+            scope, _, name = path.rpartition(".")
+            if name in names:
+                scopes.setdefault(scope, {})[path] = own
+        yield from (chain for chain in scopes.values() if len(chain) > 1)
 
 
 def _together(rows: Sequence[Row]) -> Mapping[tuple[str, Phase], Expr]:
