@@ -57,6 +57,7 @@ class MachineLink:
         latency: of one step [s].
         ranks: that it joins to one domain; None where it joins all.
         efficiency: share of the bandwidth that large messages reach.
+        dimensions: of a torus, along which rings run one after the other; one for a ring of all.
     """
 
     name: str
@@ -64,11 +65,13 @@ class MachineLink:
     latency: Figure
     ranks: Figure | None = None
     efficiency: Figure = ONE
+    dimensions: Figure = ONE
 
     @property
     def reached(self) -> Link:
         """The link at the bandwidth that is reached."""
-        return Link(self.name, self.bandwidth.value * self.efficiency.value, self.latency.value)
+        rate = self.bandwidth.value * self.efficiency.value
+        return Link(self.name, rate, self.latency.value, self.dimensions.value)
 
 
 CLUSTER = ("computing", "moving", "issuing")

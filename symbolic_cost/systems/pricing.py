@@ -18,7 +18,7 @@ from typing import Protocol
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.extrema import Max
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.systems.collectives import COLLECTIVES
@@ -148,18 +148,33 @@ class Rates:
         return self._pass(rows, work, around)
 
     def _product(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
-        wide = self.precision in _NARROW and not self._in_block(rows[0].path)
+        apart = not self._in_block(rows[0].path) or rows[0].phase.value == self.stack.wide
+        wide = self.precision in _NARROW and apart
         own = self.kernels.wide if wide else self.precision
         rate, flop = self.kernels.rate(own), work.flop[Units.MATRIX]
         written = add(*(row.expr for row in rows if row.quantity is Quantity.WRITE))
         size = self.gradient if rows[0].phase is Phase.BACKWARD_WEIGHT else self.value
         alike = around.together.get((rows[0].path, rows[0].phase), written)
-        charged = flop if written == 0 else rate.charged(flop, written / size, alike / size)
+        several = around.groups.get(rows[0].path, _ONE) if self.stack.experts == "apart" else _ONE
+        whole = alike * Min(_STREAMS / several, 1) / size
+        charged = flop if written == 0 else rate.charged(flop, written / size, whole)
         peak = self.kernels.machine.peak(own) * self.clock
         bandwidth = rate.memory * self.kernels.machine.bandwidth.value
         aligned = 1 + mul(misalignment(), around.odd.get(rows[0].path, Integer(0)))
         compute = mul(charged, aligned) / (rate.share * peak)
-        return Busy(compute, work.traffic / bandwidth, rate.call, PRODUCTS)
+        memory, call = work.traffic / bandwidth, mul(rate.call, Max(several / _STREAMS, 1))
+        if own in _NARROW:
+            call = add(call, self._cast(rows, around.casts.get(rows[0].path, frozenset())))
+        return Busy(compute, memory, call, PRODUCTS)
+
+    def _cast(self, rows: Sequence[Row], tensors: frozenset[str]) -> Expr:
+        """Return the time of casts to a narrow precision before a product [s]."""
+        reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
+        if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
+            return Integer(0)
+        share = self.stack.fusion.share or self.kernels.passes["activation"]
+        bandwidth = share * self.kernels.machine.bandwidth.value
+        return self.kernels.call + mul(self.stack.cast, add(*reads)) / bandwidth
 
     def _attention(self, rows: Sequence[Row], forward: Sequence[Row]) -> Busy:
         """Price attention; what backward computes again belongs to its kernel."""
@@ -207,6 +222,10 @@ class Rates:
     def _in_block(self, path: str) -> bool:
         return any(path.startswith(f"{block}.") for block in self.blocks)
 
+
+_ONE = Integer(1)
+_STREAMS = Integer(4)
+"""Products of experts that run at the same time where each is a kernel of its own."""
 
 _NARROW = ("fp8", "fp4", "int8")
 """Precisions of products of blocks alone: embeddings, heads and attention stay in 16 bits."""

@@ -103,6 +103,7 @@ class _Link(_Record):
     latency: _Figure
     ranks: _Positive | None = None
     efficiency: _Share | None = None
+    dimensions: _Positive | None = None
 
 
 class _Host(_Record):

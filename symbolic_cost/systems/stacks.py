@@ -83,6 +83,10 @@ class Stack:
         fusion: how passes over memory run together.
         projections: "joined" where those of one input, as of queries, keys and values, are one
             product, else "apart".
+        experts: "apart" where the product of every expert is a kernel, four at a time, else
+            "grouped".
+        wide: pass of products that stays in 16 bits where others are narrower; empty for none.
+        cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
         host: in which the host issues one op [s].
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
@@ -100,6 +104,9 @@ class Stack:
     attention: str
     fusion: Fusion
     projections: str
+    experts: str
+    wide: str
+    cast: Expr
     host: Expr
     gathers: str
     dispatch: str

@@ -228,7 +228,7 @@ def op_times(
     rows: Iterable[Row],
     timing: Timing,
     definitions: Definitions,
-    odd: Mapping[str, Expr] | None = None,
+    of_part: Around | None = None,
 ) -> list[OpTime]:
     """Define the times of every op and phase.
 
@@ -236,7 +236,7 @@ def op_times(
         rows: of one microbatch; rows of the state, of a whole step and of the pipeline are no work.
         timing: how work takes time.
         definitions: to add to.
-        odd: which products have a side that is not aligned, as of `together.misaligned`.
+        of_part: what its declaration says of its products, as of `together.shapes`.
     """
     groups: dict[tuple[str, Phase], list[Row]] = {}
     for row in rows:
@@ -244,7 +244,7 @@ def op_times(
         if is_work and not row.per_step and row.origin is Origin.OP:
             groups.setdefault((row.path, row.phase), []).append(row)
     listed = [row for group in groups.values() for row in group]
-    one = around(listed, timing.rates.stack, odd or {}) if timing.rates else Around()
+    one = around(listed, timing.rates.stack, of_part or Around()) if timing.rates else Around()
     return [
         _once_timed(group, groups.get((path, Phase.FORWARD), []), one, timing, definitions)
         for (path, _), group in groups.items()
@@ -269,6 +269,8 @@ def _once_timed(
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
     """Yield what of a part's other work tells how long an op's takes."""
     yield one.odd.get(rows[0].path)
+    yield one.groups.get(rows[0].path)
+    yield one.casts.get(rows[0].path)
     yield one.together.get((rows[0].path, rows[0].phase))
     yield from (id(row) in one.inside for row in rows)
     if rows[0].kind == "fused":
@@ -391,9 +393,11 @@ def _op_time(
         parts.append((policy, definitions.add(label, add(*terms))))
     communication = add(*(part for _, part in parts))
     # Under a stack products of the part hide it: `passes` sees to it that they last.
-    waited = exposed(parts, busy) if timing.rates is None else add(*map(_alone, parts))
-    waits = definitions.add(f"{name}.exposed", waited)
-    return OpTime(path, kind, phase, compute, memory, busy, communication, waits, moves)
+    stolen = (mul(timing.steal, t - _alone((p, t))) for p, t in parts if sums[p][0] == "ep")
+    waits = (exposed(parts, busy),) if timing.rates is None else (*map(_alone, parts), *stolen)
+    waited = add(*waits)
+    left = definitions.add(f"{name}.exposed", waited)
+    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves)
 
 
 def _alone(part: tuple[Overlap, Expr]) -> Expr:
