@@ -422,6 +422,9 @@ class _Reading:
 
     def _recompute(self) -> str:
         word = self.cells.get("recompute", "")
+        if word == "unknown":
+            self.assumed.append("blocks run again, where nobody says what does")
+            return "full"
         if _NOT_SAID.fullmatch(word):
             self.assumed.append("nothing is recomputed, where the row does not say")
             return "none"

@@ -164,11 +164,18 @@ class Rates:
         compute = mul(charged, aligned) / (rate.share * peak)
         memory, call = work.traffic / bandwidth, mul(rate.call, Max(several / _STREAMS, 1))
         if own in _NARROW:
-            call = add(call, self._cast(rows, around.casts.get(rows[0].path, frozenset())))
+            call = add(call, self._cast(rows, around))
         return Busy(compute, memory, call, PRODUCTS)
 
-    def _cast(self, rows: Sequence[Row], tensors: frozenset[str]) -> Expr:
-        """Return the time of casts to a narrow precision before a product [s]."""
+    def _cast(self, rows: Sequence[Row], around: Around) -> Expr:
+        """Return the time of casts to a narrow precision before a product [s].
+
+        Weights are cast once per step, which microbatches share, or wherever they are used.
+        """
+        path, none = rows[0].path, frozenset[str]()
+        tensors = around.casts.get(path, none)
+        if self.stack.weights == "cast each":
+            tensors |= around.weights.get(path, none)
         reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
         if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
             return Integer(0)

@@ -87,6 +87,7 @@ class Stack:
             "grouped".
         wide: pass of products that stays in 16 bits where others are narrower; empty for none.
         cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
+        weights: "cast once" per step where products are narrower, else "cast each" time.
         host: in which the host issues one op [s].
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
@@ -107,6 +108,7 @@ class Stack:
     experts: str
     wide: str
     cast: Expr
+    weights: str
     host: Expr
     gathers: str
     dispatch: str

@@ -31,6 +31,7 @@ class Around:
         together: by path and phase of a product that is one kernel with others of the same input,
             what all of these write [byte].
         casts: by path of a product, tensors that are cast for it where it is in a narrow precision.
+        weights: by path of a product, its own.
         groups: by path of a product of several experts, how many a rank has.
     """
 
@@ -39,6 +40,7 @@ class Around:
     odd: Mapping[str, Expr] = field(default_factory=dict)
     together: Mapping[tuple[str, Phase], Expr] = field(default_factory=dict)
     casts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    weights: Mapping[str, frozenset[str]] = field(default_factory=dict)
     groups: Mapping[str, Expr] = field(default_factory=dict)
 
 
@@ -123,7 +125,9 @@ def shapes(part: Part, model: Model, placement: Placement) -> Around:
         for experts in ([n for n in op.axes if n in model.axes and model.axes[n] in _ROUTED],)
         if experts and op.weights and op.units is Units.MATRIX
     }
-    return Around(odd=misaligned(part, model, placement), casts=_casts(part), groups=groups)
+    weights = {f"{part.path}.{op.path}": frozenset(w.tensor for w in op.weights) for op in part.ops}
+    odd = misaligned(part, model, placement)
+    return Around(odd=odd, casts=_casts(part), weights=weights, groups=groups)
 
 
 _ROUTED = At(Role.EXPERT, ("",))
