@@ -1,4 +1,4 @@
-"""Published recipes: what a run's table leaves to them, by framework, model, machine and release."""
+"""Published recipes: what a run's table leaves to them, by framework, model and machine."""
 
 from __future__ import annotations
 

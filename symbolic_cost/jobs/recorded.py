@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -24,6 +25,7 @@ from symbolic_cost.models.published_size import configured
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.symbols import exact
+from symbolic_cost.systems.kernels import clock, watts
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.stacks import UNKNOWN
@@ -90,11 +92,14 @@ STACKS: Mapping[str, str] = {
 """Software stacks by a word of a row's framework, the first that it has."""
 
 _NOT_SAID = re.compile(r"|recipe default|unknown|selective or none.*", re.DOTALL)
-_OFFLOADED: Mapping[str, Mapping[str, str]] = {
-    "qkv_proj_offloaded": {"recompute": "save_qkv_proj", "offload": "activations"},
-    "minimal_offloaded": {"recompute": "minimal", "offload": "activations"},
+_ASYNCHRONOUS = "tp=partial=0.75"
+"""What asynchronous tensor parallelism hides, in pieces of a product beside each other."""
+
+_OFFLOADED: Mapping[str, str] = {
+    "qkv_proj_offloaded": "save_qkv_proj",
+    "minimal_offloaded": "minimal",
 }
-"""Recompute policies whose kept results lie in the memory of the host, inputs of blocks with them."""
+"""Recompute policies whose kept results lie on the host, and those that keep the same."""
 
 _DIFFERENCE = 0.02
 """By how much of each other two printed times of one step may differ: printed digits are few."""
@@ -273,6 +278,8 @@ class _Reading:
         self.problems = Problems()
         said = {name: text for name, text in cells.items() if not _NOT_SAID.fullmatch(text)}
         self.cells = {**cells, **settings(cells), **said}
+        if "async TP" in cells.get("assumed", ""):
+            self.cells.setdefault("overlap", _ASYNCHRONOUS)
 
     def job(self) -> Job:
         """Return the job."""
@@ -295,7 +302,6 @@ class _Reading:
             for name in ("offload", "overlap", "layout")
             if name in self.cells
         }
-        options |= _OFFLOADED.get(self.cells.get("recompute", ""), {})
         options["stack"] = self._stack()
         numbers = {"b": counts["micro_batch"] or 1, "l": int(self.cells["seq"])}
         if degrees["vpp"] > 1:
@@ -397,7 +403,23 @@ class _Reading:
         if len(links) > 1 and inside is not None and _number(inside) > 1:
             ranks = Figure(exact(int(_number(inside))), "definition", "as the run says")
             links[0] = replace(links[0], ranks=ranks)
-        return replace(found, links=tuple(links))
+        return self._boxed(replace(found, links=tuple(links)))
+
+    def _boxed(self, found: Machine) -> Machine:
+        """Return a machine with the memory and the limit of power that a row notes of its box.
+
+        For example "2.4 TB/s, 500 W limit" of an H100 of 700 W: 0.85 of its clock.
+        """
+        note = self.cells.get("system_note", "")
+        memory, power = re.search(r"([\d.]+) TB/s", note), re.search(r"\b(\d+) W\b", note)
+        if memory is not None and _number(memory[1]) > 0:
+            rate = Figure(exact(Decimal(memory[1])) * 10**12, "definition", "as the run says")
+            found = replace(found, bandwidth=rate)
+        usual = watts(found.name)
+        if power is not None and usual and 0 < int(power[1]) < usual:
+            share = Figure(clock(int(power[1]) / usual), "definition", "as the run says")
+            found = replace(found, efficiencies=replace(found.efficiencies, clock=share))
+        return found
 
     def _stack(self) -> str:
         """Return the stack that the row names, or the one of its framework."""
@@ -430,7 +452,9 @@ class _Reading:
             return "none"
         if word.startswith("selective op"):
             return "selective-op"
-        return _OFFLOADED[word]["recompute"] if word in _OFFLOADED else word
+        if word in _OFFLOADED:
+            self.assumed.append("copies of what is kept on the host are hidden, and kept here")
+        return _OFFLOADED.get(word, word)
 
     def _attention(self) -> str:
         words = re.split(r"[^a-z]", self.cells.get("attention", "").lower(), maxsplit=1)

@@ -137,7 +137,9 @@ class Recompute:
 
     def _again(self, part: Part) -> Mapping[str, str]:
         """Return the region of every op of a part that runs again."""
-        made = _AGAIN.of((self.name, id(part.ops), part.path), lambda: (part.ops, self._found(part)))
+        made = _AGAIN.of(
+            (self.name, id(part.ops), part.path), lambda: (part.ops, self._found(part))
+        )
         return made[1] if made[0] is part.ops else self._found(part)
 
     def _found(self, part: Part) -> Mapping[str, str]:
@@ -189,9 +191,7 @@ KEEP_ALL = Recompute("none", "every activation that backward needs is kept")
 SELECTIVE = Recompute(
     "selective", "attention cores run again in backward", "attention core", (MODULES["core_attn"],)
 )
-FULL = Recompute(
-    "full", "whole blocks run again; full/N keeps every N-th input", "block", kept=()
-)
+FULL = Recompute("full", "whole blocks run again; full/N keeps every N-th input", "block", kept=())
 
 POLICIES = {policy.name: policy for policy in (KEEP_ALL, SELECTIVE, FULL)} | {
     name: Recompute(

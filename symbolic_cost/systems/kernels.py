@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import TypeVar
 
 from sympy import Expr, Integer
@@ -409,18 +410,29 @@ def _recorded(machine: Machine) -> Kernels:
 
 _DATA = package_data("systems/kernels.toml")
 
+
 def _powered(machine: Machine, origin: str) -> Expr:
     """Return how much faster than its peak says a machine is, of that of the same chip.
 
-    Large products run at the clock that the limit of power leaves, and the power of a clock grows
-    with about its square: 1400 W in place of 1200 W for one peak are 8 % more.
+    Large products run at the clock that the limit of power leaves, whose power grows with about its
+    square (assumed): 1400 W in place of 1200 W for one peak are 8 % more.
     """
-    if machine.name not in _DATA["chips"].get(origin, ()):
+    own, near = watts(machine.name), watts(origin)
+    if machine.name not in _DATA["chips"].get(origin, ()) or not own or not near:
         return exact(1)
-    power = package_data("systems/prices.toml")["machines"]
-    watts = power[machine.name]["power"]["value"] / power[origin]["power"]["value"]
     peaks = named_machine(origin).matrix["bf16"].value / machine.matrix["bf16"].value
-    return exact(round(math.sqrt(watts * float(peaks)), 3))
+    return clock(own / near * float(peaks))
+
+
+def watts(name: str) -> float | None:
+    """Return the limit of power of a machine's datasheet [W]; None where none is on record."""
+    record = package_data("systems/prices.toml")["machines"].get(name, {}).get("power")
+    return None if record is None else float(record["value"])
+
+
+def clock(power: float) -> Expr:
+    """Return the clock that lasts under a part of the power, as a part; three digits of it."""
+    return exact(Decimal(f"{math.sqrt(power):.3f}"))
 
 
 _LIKE: Mapping[str, str] = {

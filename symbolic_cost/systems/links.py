@@ -63,7 +63,9 @@ class Measured:
         several = 1 - mul(*(1 - Active(hop.ranks) for hop in hops))
         own = self.calls.reducing if kind in REDUCING else self.calls.gathering
         sending, waiting = [], []
-        for place, (hop, sent) in enumerate(zip(hops, _sent(kind, size, hops, copies), strict=True)):
+        for place, (hop, sent) in enumerate(
+            zip(hops, _sent(kind, size, hops, copies), strict=True)
+        ):
             share = own / inner if place == 0 else self.outer / outer
             sending.append(sent / (share * hop.link.bandwidth))
             step = self.calls.hop if place == 0 else self.hop

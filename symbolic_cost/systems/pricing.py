@@ -211,9 +211,7 @@ class Rates:
         compute = self.device.compute_time(Units.VECTOR, work.flop[Units.VECTOR])
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
-    def moved(
-        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr
-    ) -> Expr:
+    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]
         if self.kernels.calls is None:
