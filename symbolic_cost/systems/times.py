@@ -22,6 +22,7 @@ from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
+_ONE = Integer(1)
 
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
@@ -321,7 +322,8 @@ def communication(
     hops: Hops,
     timing: Timing,
     definitions: Definitions,
-    copies: Expr = Integer(1),  # noqa: B008 - a number of SymPy never changes
+    *,
+    copies: Expr = _ONE,
 ) -> Expr:
     """Return the time of one call of a collective [s].
 
@@ -344,7 +346,7 @@ def collective_time(move: Collective, timing: Timing, definitions: Definitions) 
     def made() -> Expr:
         hops = definitions.hops(move.group, timing.hops(move.meshes))
         copies = timing.copies if "ep" in move.meshes else Integer(1)
-        return communication(move.kind, move.message, hops, timing, definitions, copies)
+        return communication(move.kind, move.message, hops, timing, definitions, copies=copies)
 
     what = ("collective", timing.key, move.kind, move.meshes, move.message)
     return definitions.once(what, None, made)
