@@ -41,9 +41,9 @@ KINDS = (PRODUCTS, ATTENTION, PASSING, INSIDE, OUTSIDE, HOST)
 
 
 OF_CLUSTER: Mapping[str, tuple[str, ...]] = {
-    "computing": (PRODUCTS, ATTENTION, PASSING),
+    "computing": (PRODUCTS,),
+    "streaming": (ATTENTION, PASSING),
     "moving": (INSIDE, OUTSIDE),
-    "issuing": (HOST,),
 }
 """Kinds of work by the efficiency of a cluster that they share."""
 
@@ -126,9 +126,13 @@ class Rates:
     def define(self, to: Named) -> None:
         """Define the slowness of every kind: one, or as the cluster's record has it."""
         own = self.kernels.machine.efficiencies
-        for figure, kinds in OF_CLUSTER.items():
-            for kind in kinds:
-                to.keep(f"{SLOWNESS}.{kind}", getattr(own, figure).value)
+        fitted = {
+            kind: getattr(own, figure).value
+            for figure, kinds in OF_CLUSTER.items()
+            for kind in kinds
+        }
+        for kind in KINDS:
+            to.keep(f"{SLOWNESS}.{kind}", fitted.get(kind, _ONE))
 
     def op(self, rows: Sequence[Row], forward: Sequence[Row], around: Around) -> Busy | None:
         """Return what an op takes in a phase; none where it does no work.

@@ -128,7 +128,7 @@ class _Efficiencies(_Record):
     host: _Figure | None = None
     computing: _Positive | None = None
     moving: _Positive | None = None
-    issuing: _Positive | None = None
+    streaming: _Positive | None = None
     products: list[_Product] = Field(default_factory=list)
 
 
