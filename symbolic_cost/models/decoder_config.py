@@ -153,6 +153,11 @@ def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
     """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
     decoder = _decoder(fields)
     widening = fields.size("intermediate_multiple_size", 4)
+    fields.require(
+        holds=not fields.given("intermediate_size"),
+        problem="intermediate_multiple_size says it",
+        name="n_inner",
+    )
     reads = replace(decoder.reads, widening=widening, kinds=_last_is_biased)
     return declared(fields, shape, replace(decoder, reads=reads))
 

@@ -49,7 +49,11 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {
         "apertus": Decoder(NORMED, MLP("xielu", Bias.NONE), reads=Reads(BIAS)),
         "arcee": Decoder(perceptron=MLP("relu2", Bias.NONE), reads=Reads(BIASES)),
-        "baichuan": Decoder(sizes=ONE_EACH),
+        **dict.fromkeys(("baichuan", "xverse"), Decoder(sizes=ONE_EACH)),
+        **dict.fromkeys(("Yi", "aquila"), Decoder()),
+        "internlm": Decoder(reads=Reads({"bias": attention_bias}), sizes=ONE_EACH),
+        "minicpm": Decoder(tokens=Tokens(steps=Entry.SCALE), head=TIED),
+        "orion": Decoder(branch=LAYER, reads=Reads(BIAS)),
         "biogpt": replace(
             _PLAIN,
             tokens=Tokens(steps=Entry.POSITION | Entry.COUNTED | Entry.SCALE | Entry.DROP),
@@ -215,12 +219,15 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             ),
         ),
         "smollm3": Decoder(head=TIED, reads=Reads(BIASES)),
-        "stablelm": Decoder(
-            replace(PARTLY, norm=Norm.LAYER_SCALE),
-            branch=LAYER,
-            reads=Reads(
-                {"use_qkv_bias": input_bias, "qk_layernorm": separate_norms},
-                share=Share(PART, Fraction(1, 4)),
+        **dict.fromkeys(
+            ("stablelm", "stablelm_epoch"),
+            Decoder(
+                replace(PARTLY, norm=Norm.LAYER_SCALE),
+                branch=LAYER,
+                reads=Reads(
+                    {"use_qkv_bias": input_bias, "qk_layernorm": separate_norms},
+                    share=Share(PART, Fraction(1, 4)),
+                ),
             ),
         ),
         "vaultgemma": Decoder(

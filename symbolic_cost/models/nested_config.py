@@ -71,11 +71,12 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     Raises:
         InputError: the section is no object, or of no family that is known.
     """
-    values = fields.source.values.get(key, {})
+    values = fields.source.values.get(key)
     fields.ignore(key)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
     name = values.get("model_type") or kind
+    name = kind if name == fields.family else name  # a section that is named like the whole
     if name not in FAMILIES:
         raise InputError(
             f"{fields.source.where(key)}: {name!r} is no family of towers that is declared"
