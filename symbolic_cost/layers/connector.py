@@ -48,6 +48,8 @@ class Trait(Flag):
     """Joined patches are projected to the width of one first, without a bias."""
     ADAPT = auto()
     """Joined patches go through two products with activations first, without biases."""
+    GATED = auto()
+    """Another product, of the same width, multiplies what the hidden layer activates."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,17 @@ class Connector:
         if self.hidden is Wide.NONE:
             return (einsum("linear", f"{x}[b n_i {wide}], *w[{wide} e]{out} -> image[b n_i e]"),)
         bias = " + *bias[w_i]" if Trait.BIAS in self.traits else ""
+        inner = "[b n_i w_i]"
+        first = einsum("linear_1", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> u{inner}")
+        last = einsum("linear_2", f"a{inner}, *w[w_i e]{out} -> image[b n_i e]")
+        if Trait.GATED not in self.traits:
+            return (first, pointwise("act", f"u{inner} -> a{inner}", self.function), last)
         return (
-            einsum("linear_1", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> u[b n_i w_i]"),
-            pointwise("act", "u[b n_i w_i] -> a[b n_i w_i]", self.function),
-            einsum("linear_2", f"a[b n_i w_i], *w[w_i e]{out} -> image[b n_i e]"),
+            first,
+            einsum("gate", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> gated{inner}"),
+            pointwise("act", f"gated{inner} -> opened{inner}", self.function),
+            pointwise("mul", f"u{inner}, opened{inner} -> a{inner}", "mul"),
+            last,
         )
 
 

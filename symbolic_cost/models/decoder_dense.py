@@ -43,6 +43,7 @@ _PLAIN = Decoder(
 )
 _HALF = Share(PART, Fraction(1, 2))
 _OLMO = replace(ATTENTION, head_norm=HeadNorm.WIDTH, norm=Norm.RMS_WIDE)
+_SCALED = Branch(Norm.LAYER_SCALE)
 _SHIFTED = Branch(Norm.RMS_SHIFTED)
 
 DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
@@ -52,6 +53,7 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         **dict.fromkeys(("baichuan", "xverse"), Decoder(sizes=ONE_EACH)),
         **dict.fromkeys(("Yi", "aquila"), Decoder()),
         "internlm": Decoder(reads=Reads({"bias": attention_bias}), sizes=ONE_EACH),
+        "mimo": Decoder(replace(ATTENTION, bias=Bias.INNER), reads=Reads(INPUT_BIAS)),
         "minicpm": Decoder(tokens=Tokens(steps=Entry.SCALE), head=TIED),
         "orion": Decoder(branch=LAYER, reads=Reads(BIAS)),
         "biogpt": replace(
@@ -168,6 +170,15 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ),
         "ministral": Decoder(windows=Windows(0, 4096)),
         "ministral3": Decoder(windows=Windows(0)),
+        "modernbert-decoder": Decoder(
+            perceptron=GatedMLP("gelu"),
+            tokens=Tokens(norm=Norm.LAYER_SCALE),
+            head=Logits(steps=Exit.BIAS | Exit.LOSS),
+            branch=_SCALED,
+            reads=Reads(BIASES),
+            sizes=ONE_EACH,
+            branches={"first": (replace(_SCALED, placing=Placing.NONE), _SCALED)},
+        ),
         "nanochat": Decoder(
             replace(NORMED, norm=Norm.RMS_BARE),
             MLP("relu2", Bias.NONE),

@@ -3,7 +3,6 @@
 Layers that attend to an image are left out where there is none, as Transformers does.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from sympy import Integer
@@ -22,8 +21,7 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.towers import tower
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.unread import kept, stored
 
 _NEW_ROWS = 8
 """Rows that the token table has more than the head: tokens of images."""
@@ -85,12 +83,6 @@ def build(fields: Fields, shape: Shape) -> Model:
     own = {"w_image": Integer(width), "rows": Integer(_NEW_ROWS)}
     known = glossary(model.axes, seen.axes, axes("w_image hidden, rows whole, two whole"))
     return replace(model, parts=parts, sizes={**model.sizes, **seen.sizes, **own}, axes=known)
-
-
-def kept(ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Return the weights of a layer that does not run."""
-    weights = ((op.path, weight) for op in ops for weight in op.weights)
-    return tuple(stored(f"{path}{i}", w=" ".join(w.axes)) for i, (path, w) in enumerate(weights))
 
 
 def _text(text: Fields, shape: Shape) -> tuple[Model, int]:

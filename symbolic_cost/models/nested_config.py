@@ -207,11 +207,16 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     merge, unread, extra = _side(fields, inner, family) ** 2, 0, 0
     if "vision_feature_layer" in fields.source.values:
         unread = _unread(fields)
-    if fields.text("vision_feature_select_strategy", "default", ("default", "full")) == "full":
+    usual = "full" if family.inner else "default"
+    if fields.text("vision_feature_select_strategy", usual, ("default", "full")) == "full":
         extra = 1
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
     widths = _adapter(inner, family, numbers["e"] * merge)
+    if family.inner:
+        halved = fields.size(family.inner, int(text.sizes["e"]))
+        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
+        widths = halved // 2, numbers["e"]
     if family.kept and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "

@@ -26,6 +26,7 @@ class Nested:
         biased: field that says whether its products have biases.
         tied: whether the output head is the token table unless the whole says.
         adapter: fields of the tower's section that give the widths of an adapter, all alike.
+        inner: field of the width of the hidden layer, which is cut in two halves.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
     """
@@ -41,6 +42,7 @@ class Nested:
     biased: str = ""
     tied: bool = False
     adapter: tuple[str, ...] = ()
+    inner: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -108,6 +110,16 @@ _LLAVA = Nested(
     biased="multimodal_projector_bias",
 )
 _NEWLINE = {"newline": "e"}
+_COHERE = Nested(
+    "siglip_vision_model",
+    "cohere2",
+    Connector(
+        Join.SIDE_BY_SIDE, Norm.LAYER, function="silu", traits=Trait.BIAS | Trait.LATE | Trait.GATED
+    ),
+    merge="downsample_factor",
+    inner="alignment_intermediate_size",
+    tied=True,
+)
 _QWEN = Nested(
     "qwen3_vl_vision",
     "qwen3",
@@ -120,6 +132,9 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
     {
         "llava": _LLAVA,
         "llava_next": replace(_LLAVA, kept=_NEWLINE),
+        "llava_next_video": replace(_LLAVA, kept=_NEWLINE),
+        "aya_vision": _COHERE,
+        "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
         "llava_onevision": replace(
             _LLAVA, vision="siglip_vision_model", text="qwen2", kept=_NEWLINE
         ),

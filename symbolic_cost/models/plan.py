@@ -49,7 +49,7 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
             holds=chunk != {"W": 1}, problem="1 is no chunk", name="attention_chunk_size"
         )
         if SLIDES in mixers:
-            chunk["W"] = fields.size("sliding_window")
+            chunk["W"] = fields.size("sliding_window", *filter(None, (decoder.windows.width,)))
         return Plan(kinds, numbers | chunk)
     windows = decoder.windows
     window = None if windows == NEVER else _window(fields, windows.width)
