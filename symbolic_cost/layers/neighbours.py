@@ -45,7 +45,8 @@ class Neighbours(Attention):
         band, piece = "[b l h n_b]", "[b s_n x_n h d]"
         dropped = Step.DROP in self.core.steps
         last = "dropped" if dropped else "p"
-        near = "q_near[b c_n i_n h d], k_near[b c_n j_n h d] -> squares[b c_n h i_n j_n]"
+        square = "squares[b c_n h i_n j_n]"
+        near = f"q_near[b c_n i_n h d], k_near[b c_n j_n h d] -> {square}"
         read = f"bands[b s_n h x_n y_n], v_near[b s_n y_n h d] -> pieces{piece}"
         return (
             einsum("scores", near),

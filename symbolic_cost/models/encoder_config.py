@@ -94,7 +94,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
     made = family.declare(fields.family, shape, sizes, head, groups=groups)
-    made = _unpadded(made, whole) if near and whole.l != shape.l else made
+    made = _unpadded(made) if near and whole.l != shape.l else made
     return replace(made, bindings=numbers)
 
 
@@ -120,7 +120,7 @@ def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables
     return replace(shape, l=padded), tables | own
 
 
-def _unpadded(model: Model, shape: Shape) -> Model:
+def _unpadded(model: Model) -> Model:
     """Return a model whose head sees no padding."""
     *trunk, head = model.parts
     cut = pointwise("unpad", "x[b r e] -> unpadded[b r_u e]", "copy", laid="r")

@@ -49,6 +49,7 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
             holds=chunk != {"W": 1}, problem="1 is no chunk", name="attention_chunk_size"
         )
         if SLIDES in mixers:
+            _window(fields, None)
             chunk["W"] = fields.size("sliding_window", *filter(None, (decoder.windows.width,)))
         return Plan(kinds, numbers | chunk)
     windows = decoder.windows
