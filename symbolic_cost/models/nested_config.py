@@ -104,7 +104,7 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
     if name not in FAMILIES:
         raise InputError(f"{fields.source.where(key)}: {given!r} is no declared language model")
     heads = FAMILIES[name].heads
-    bare = fields.head.endswith("Model")
+    bare = fields.head.endswith("Model") and fields.head not in fields.record.headed
     head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
     tied = _tied(fields, family, values)
     width = values.get("head_dim")

@@ -110,6 +110,14 @@ _LLAVA = Nested(
     biased="multimodal_projector_bias",
 )
 _NEWLINE = {"newline": "e"}
+_INTERN = Nested(
+    "internvl_vision",
+    "qwen2",
+    Connector(Join.SIDE_BY_SIDE, Norm.LAYER, traits=Trait.BIAS | Trait.LATE),
+    merge="downsample_ratio",
+    function="projector_hidden_act",
+    tied=True,
+)
 _COHERE = Nested(
     "siglip_vision_model",
     "cohere2",
@@ -155,13 +163,13 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         ),
         "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
-        "internvl": Nested(
-            "internvl_vision",
-            "qwen2",
-            Connector(Join.SIDE_BY_SIDE, Norm.LAYER, traits=Trait.BIAS | Trait.LATE),
-            merge="downsample_ratio",
-            function="projector_hidden_act",
-            tied=True,
+        "internvl": _INTERN,
+        "internvl_chat": replace(
+            _INTERN,
+            vision="intern_vit_6b",
+            sections=("vision_config", "llm_config"),
+            function="",
+            tied=False,
         ),
         "mistral3": Nested(
             "pixtral",

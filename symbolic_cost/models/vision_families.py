@@ -83,7 +83,10 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
         ),
         "siglip_vision_model": _SIGLIP,
         **dict.fromkeys(("idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)),
-        "internvl_vision": replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
+        **dict.fromkeys(
+            ("internvl_vision", "intern_vit_6b"),
+            replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
+        ),
         "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, kept={}).attended(
             rotated=Rotated.WHOLE
         ),
