@@ -128,9 +128,11 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             renamed={FULL: UNTURNED},
         ),
         "glm": Decoder(reads=Reads(INPUT_BIAS, share=_HALF)),
-        "glm4": Decoder(
-            branch=Branch(Norm.RMS, Placing.SANDWICH),
-            reads=Reads(INPUT_BIAS, share=_HALF),
+        **dict.fromkeys(
+            ("glm4", "glm4v_text"),
+            Decoder(
+                branch=Branch(Norm.RMS, Placing.SANDWICH), reads=Reads(INPUT_BIAS, share=_HALF)
+            ),
         ),
         "gpt_bigcode": Decoder(
             STILL,

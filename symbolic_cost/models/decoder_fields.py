@@ -81,6 +81,7 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
             other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
+    fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
     return {"k": k, "q": width, **_rotated(fields, decoder, width)}
 
 

@@ -24,7 +24,7 @@ from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.encoder import Encoder
 from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested_families import FREE, NESTED, TEXTS, Nested
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
@@ -51,7 +51,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     """
     family = NESTED[fields.family]
     text = _text(fields, family, shape)
-    if fields.head.endswith(_TEXT_ALONE):
+    if fields.head.endswith(_TEXT_ALONE) and fields.head not in fields.record.headed:
         fields.ignore(family.sections[0], *filter(None, (family.merge, family.tokens)))
         fields.refuse()
         return text
@@ -86,8 +86,44 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     if "embed_dim" in values:  # beside it, hidden_size is the width of the language model
         values[_BESIDE] = values.get("hidden_size")
         values["hidden_size"] = values.pop("embed_dim")
+    if name in _NAMED_OTHERWISE:
+        values = _glm(values)
+    if fields.family == "phi3_v":
+        values = _large(fields, values)
     own = replace(fields.source, values=values)
     return Fields(own, name, record, record.heads[0])
+
+
+_NAMED_OTHERWISE = ("glm4v_vision", "glm4v_moe_vision")
+
+
+def _glm(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tower's fields whose `intermediate_size` is that of the connector.
+
+    Its own perceptron is as wide as what it gives; its table has a row for every patch.
+    """
+    own = dict(values)
+    image, side = own.pop("image_size", None), own.get("patch_size")
+    if is_size(image) and is_size(side):
+        own["num_position_embeddings"] = (image // side) ** 2
+    own[_MERGER] = own.get("intermediate_size")
+    return own | {"intermediate_size": own.get("out_hidden_size")}
+
+
+def _large(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the tower that a Phi-3 names: the large CLIP."""
+    fields.require(
+        holds=str(values.get("model_name", _LARGE)).endswith(_LARGE)
+        and values.get("name") == "clip_vision_model",
+        problem=f"only {_LARGE} is declared",
+        name="img_processor",
+    )
+    sizes = {"hidden_size": 1024, "intermediate_size": 4096, "image_size": 336, "patch_size": 14}
+    return sizes | {"num_hidden_layers": 24, "num_attention_heads": 16, "hidden_act": "quick_gelu"}
+
+
+_LARGE = "clip-vit-large-patch14-336"
+_MERGER = "intermediate_size of the connector"
 
 
 def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
@@ -213,6 +249,8 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
     widths = _adapter(inner, family, numbers["e"] * merge)
+    if Trait.DEEP in family.connector.traits:
+        widths = inner.size(_MERGER), int(text.sizes["e"])
     if family.inner:
         halved = fields.size(family.inner, int(text.sizes["e"]))
         fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
@@ -329,7 +367,7 @@ def _joined(name: str, text: Model, own: _Joining) -> Model:
         )
         for i in range(own.stages)
     ]
-    ops = (*own.kept, *retitled(own.connector.ops(), names))
+    ops = retitled((*own.kept, *own.connector.ops()), names)
     joining = Part(TOWER_PORT, ops, takes={"x": source}, joins=text.parts[0].path)
     wide = text.sizes["e"] if own.connector.hidden is Wide.TEXT else Integer(own.merge * own.width)
     first, second = own.widths or (wide, own.width)

@@ -85,7 +85,7 @@ CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
 
 FREE = (
     *("pixtral", "qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
-    *("qwen3_5_vision", "qwen3_5_moe_vision"),
+    *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
 )
 """Towers whose images have any size, so that their number of tokens is given."""
 
@@ -93,6 +93,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "qwen2_vl_text": "qwen2",
         "qwen2_5_vl_text": "qwen2",
+        "glm4v_moe_text": "glm4_moe",
         "qwen3_vl_text": "qwen3",
         "qwen3_vl_moe_text": "qwen3_moe",
     }
@@ -117,6 +118,12 @@ _INTERN = Nested(
     merge="downsample_ratio",
     function="projector_hidden_act",
     tied=True,
+)
+_GLM = Nested(
+    "glm4v_vision",
+    "glm4v_text",
+    Connector(Join.SIDE_BY_SIDE, function="silu", traits=Trait.DEEP),
+    merge="spatial_merge_size",
 )
 _COHERE = Nested(
     "siglip_vision_model",
@@ -161,6 +168,8 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             tokens="mm_tokens_per_image",
             tied=True,
         ),
+        "glm4v": _GLM,
+        "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
         "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "internvl": _INTERN,
@@ -179,6 +188,14 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             function="projector_hidden_act",
             biased="multimodal_projector_bias",
             tied=True,
+        ),
+        "phi3_v": Nested(
+            "clip_vision_model",
+            "phi3",
+            Connector(Join.SIDE_BY_SIDE),
+            ("img_processor", "text_config"),
+            merge="patches_of_a_side",
+            kept={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
         ),
         "qwen2_vl": Nested("qwen2_vl_vision", "qwen2", _JOINED, merge="spatial_merge_size"),
         "qwen2_5_vl": Nested(

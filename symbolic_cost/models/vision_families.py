@@ -101,6 +101,16 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             _FREE, perceptron=GatedMLP(bias=Bias.BOTH), branch=Branch(Norm.RMS)
         ),
         **dict.fromkeys(
+            ("glm4v_vision", "glm4v_moe_vision"),
+            replace(
+                _FREE,
+                words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME, Norm.RMS),
+                perceptron=GatedMLP(),
+                branch=Branch(Norm.RMS),
+                last=Norm.RMS,
+            ).attended(bias=Bias.NONE),
+        ),
+        **dict.fromkeys(
             ("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision", "qwen3_5_moe_vision"),
             replace(_FREE, words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME)),
         ),
