@@ -203,6 +203,20 @@ def modernbert(fields: Fields, shape: Shape) -> Model:
     return declared(fields, shape, replace(decoder, reads=reads, head=replace(head, steps=steps)))
 
 
+def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
+    """Declare an OLMo whose layers are linear, but every fourth."""
+    for part in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"):
+        name = f"linear_{part}"
+        fields.require(holds=fields.given(name), problem="a size is needed", name=name)
+    rope = fields.source.values.get("rope_parameters") or {}
+    fields.require(
+        holds=bool(rope.get("rope_theta") or fields.given("rope_theta")),
+        problem="layers without rotation are not declared",
+        name="rope_parameters",
+    )
+    return build(fields, shape)
+
+
 def smollm3(fields: Fields, shape: Shape) -> Model:
     """Declare a SmolLM3: every fourth layer is not rotated."""
     decoder = _decoder(fields)

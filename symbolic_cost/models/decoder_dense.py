@@ -27,6 +27,7 @@ from symbolic_cost.models.decoder_switches import (
     PARTLY,
     STILL,
     TIED,
+    after_norm,
     attention_bias,
     every_bias,
     head_norm,
@@ -161,6 +162,11 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "helium": Decoder(reads=Reads(BIASES)),
         "hunyuan_v1_dense": Decoder(NORMED, reads=Reads(BIAS)),
         "internlm2": Decoder(reads=Reads({"bias": attention_bias})),
+        "hyperclovax": Decoder(
+            tokens=Tokens(steps=Entry.SCALE),
+            branch=Branch(Norm.RMS, Placing.SANDWICH),
+            reads=Reads({**BIASES, "use_post_norm": after_norm}),
+        ),
         "iquestcoder": Decoder(reads=Reads(BIASES)),
         "jais2": Decoder(BIASED, MLP("relu2"), branch=LAYER, reads=Reads(BIASES)),
         "minicpm3": Decoder(

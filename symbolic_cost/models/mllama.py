@@ -76,12 +76,12 @@ def build(fields: Fields, shape: Shape) -> Model:
     linear = stored("linear", w="w_image e", bias="e")
     parts = (
         *seen.parts,
-        Part("projector", (linear, stored("new_rows", w="rows e"))),
+        Part("projector", (linear, stored("new_rows", w="n_new e"))),
         *model.parts,
         Part("cross.block", (*kept(_CROSS), stored("gates", w="two")), Integer(crossed)),
     )
-    own = {"w_image": Integer(width), "rows": Integer(_NEW_ROWS)}
-    known = glossary(model.axes, seen.axes, axes("w_image hidden, rows whole, two whole"))
+    own = {"w_image": Integer(width), "n_new": Integer(_NEW_ROWS)}
+    known = glossary(model.axes, seen.axes, axes("w_image hidden, n_new whole, two whole"))
     return replace(model, parts=parts, sizes={**model.sizes, **seen.sizes, **own}, axes=known)
 
 
