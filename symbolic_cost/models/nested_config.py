@@ -7,12 +7,13 @@ weights and does no work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
@@ -24,8 +25,9 @@ from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.encoder import Encoder
 from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.nested_families import FREE, NESTED, TEXTS, Nested
+from symbolic_cost.models.nested_sections import GLM_TOWERS, MERGER, glm, large, resampler
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.towers import tower
@@ -86,44 +88,12 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     if "embed_dim" in values:  # beside it, hidden_size is the width of the language model
         values[_BESIDE] = values.get("hidden_size")
         values["hidden_size"] = values.pop("embed_dim")
-    if name in _NAMED_OTHERWISE:
-        values = _glm(values)
+    if name in GLM_TOWERS:
+        values = glm(values)
     if fields.family == "phi3_v":
-        values = _large(fields, values)
+        values = large(fields, values)
     own = replace(fields.source, values=values)
     return Fields(own, name, record, record.heads[0])
-
-
-_NAMED_OTHERWISE = ("glm4v_vision", "glm4v_moe_vision")
-
-
-def _glm(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tower's fields whose `intermediate_size` is that of the connector.
-
-    Its own perceptron is as wide as what it gives; its table has a row for every patch.
-    """
-    own = dict(values)
-    image, side = own.pop("image_size", None), own.get("patch_size")
-    if is_size(image) and is_size(side):
-        own["num_position_embeddings"] = (image // side) ** 2
-    own[_MERGER] = own.get("intermediate_size")
-    return own | {"intermediate_size": own.get("out_hidden_size")}
-
-
-def _large(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the tower that a Phi-3 names: the large CLIP."""
-    fields.require(
-        holds=str(values.get("model_name", _LARGE)).endswith(_LARGE)
-        and values.get("name") == "clip_vision_model",
-        problem=f"only {_LARGE} is declared",
-        name="img_processor",
-    )
-    sizes = {"hidden_size": 1024, "intermediate_size": 4096, "image_size": 336, "patch_size": 14}
-    return sizes | {"num_hidden_layers": 24, "num_attention_heads": 16, "hidden_act": "quick_gelu"}
-
-
-_LARGE = "clip-vit-large-patch14-336"
-_MERGER = "intermediate_size of the connector"
 
 
 def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
@@ -233,6 +203,7 @@ class _Joining:
     stages: int
     widths: tuple[int, ...] = ()
     kept: tuple[Op, ...] = ()
+    further: Mapping[str, Expr] = field(default_factory=dict)
 
 
 def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Joining:
@@ -249,13 +220,17 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
     widths = _adapter(inner, family, numbers["e"] * merge)
+    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
+    if family.resampled:
+        widths = int(text.sizes["f"]), numbers["e"]
+        further = resampler(fields, family.resampled)
     if Trait.DEEP in family.connector.traits:
-        widths = inner.size(_MERGER), int(text.sizes["e"])
+        widths = inner.size(MERGER), int(text.sizes["e"])
     if family.inner:
         halved = fields.size(family.inner, int(text.sizes["e"]))
         fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
         widths = halved // 2, numbers["e"]
-    if family.kept and shape.i != 0:
+    if (family.kept or family.resampled) and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "
             "image_tokens = 0 is accepted, which counts the text"
@@ -291,7 +266,8 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         unread,
         stages,
         widths,
-        tuple(stored(name, w=axes) for name, axes in family.kept.items()),
+        (*(stored(name, w=axes) for name, axes in family.kept.items()), *further[0]),
+        further[1],
     )
 
 
@@ -376,8 +352,11 @@ def _joined(name: str, text: Model, own: _Joining) -> Model:
         "m_i": Integer(own.merge),
         "w_i": exact(first),
         "w_j": exact(second),
+        **own.further,
     }
-    known = {axis: entry for axis, entry in connectors.AXES.items() if axis in sizes}
+    known = {axis: Axis(axis, Role.WHOLE) for axis in own.further} | {
+        axis: entry for axis, entry in connectors.AXES.items() if axis in sizes
+    }
     return replace(
         text,
         name=name,

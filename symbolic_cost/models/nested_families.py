@@ -27,6 +27,7 @@ class Nested:
         tied: whether the output head is the token table unless the whole says.
         adapter: fields of the tower's section that give the widths of an adapter, all alike.
         inner: field of the width of the hidden layer, which is cut in two halves.
+        resampled: key of the section of a resampler, whose weights are counted.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
     """
@@ -43,6 +44,7 @@ class Nested:
     tied: bool = False
     adapter: tuple[str, ...] = ()
     inner: str = ""
+    resampled: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -170,6 +172,12 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         ),
         "glm4v": _GLM,
         "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
+        "idefics2": Nested(
+            "idefics2_vision",
+            "mistral",
+            Connector(function="silu", traits=Trait.GATED),
+            resampled="perceiver_config",
+        ),
         "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "internvl": _INTERN,

@@ -82,7 +82,9 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"), _CLIP
         ),
         "siglip_vision_model": _SIGLIP,
-        **dict.fromkeys(("idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)),
+        **dict.fromkeys(
+            ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
+        ),
         **dict.fromkeys(
             ("internvl_vision", "intern_vit_6b"),
             replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
