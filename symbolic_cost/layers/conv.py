@@ -4,12 +4,13 @@ A layer says what it does to the tensor at hand; the trail makes its axes. Every
 new axes: c channels, y and x positions, s and t the kernel, g groups, each with a number.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from symbolic_cost.axes import Axis, Glossary, Role
 from symbolic_cost.errors import InputError
@@ -18,12 +19,14 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.symbols import exact
 
 
 class Pad(Enum):
     """Padding that is no number of positions."""
 
     SAME = "so that only the stride shrinks maps"
+    END = "one position behind the last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,33 @@ class Maps:
 
 @dataclass
 class Trail:
-    """Ops declared so far, the sizes of their axes, the tensor at hand, and others kept."""
+    """Ops declared so far, the axes and sizes of these, the tensor at hand, and others.
+
+    Args:
+        kept: tensors that later layers take, the last one first.
+        aside: tensors that many layers take, by name: a time step, a prompt.
+        roles: of the axes that it made.
+    """
 
     at: Maps
     sizes: dict[str, Expr]
     ops: list[Op] = field(default_factory=list)
     kept: list[Maps] = field(default_factory=list)
+    aside: dict[str, Maps] = field(default_factory=dict)
+    roles: dict[str, Axis] = field(default_factory=dict)
+    _numbers: Counter[str] = field(default_factory=Counter)
 
-    def new_axis(self, letter: str, size: int) -> str:
-        """Return a new axis of a size."""
-        name = f"{letter}{sum(axis.startswith(letter) for axis in self.sizes)}"
-        self.sizes[name] = Integer(size)
+    def __post_init__(self) -> None:
+        """Count the axes that are there."""
+        self._numbers.update(axis[0] for axis in self.sizes)
+
+    def new_axis(self, letter: str, size: int | Expr, role: Role = Role.WHOLE) -> str:
+        """Return a new axis of a size; those of positions are called y and x."""
+        name = f"{letter}{self._numbers[letter]}"
+        self._numbers[letter] += 1
+        self.sizes[name] = exact(size)
+        places = letter in _POSITIONS
+        self.roles[name] = Axis(name, Role.TOKEN, "patch") if places else Axis(name, role)
         return name
 
     def copy(self, axis: str) -> str:
@@ -65,9 +84,10 @@ class Trail:
 
     @property
     def glossary(self) -> Glossary:
-        """Roles of its axes: samples may be split, channels and pixels stay whole."""
+        """Roles of its axes: samples, heads and inner widths may be split."""
+        whole = {axis: Axis(axis, Role.WHOLE) for axis in self.sizes}
         batch = self.at.axes[0]
-        return {a: Axis(a, Role.BATCH if a == batch else Role.WHOLE) for a in self.sizes}
+        return {**whole, **self.roles, batch: Axis(batch, Role.BATCH)}
 
     def length(self, axis: str) -> int:
         """Return the size of an axis."""
@@ -85,7 +105,9 @@ class Trail:
         """
         lengths = [self.length(axis) for axis in self.at.axes[2:]]
         places = [
-            length - 1 if padding is Pad.SAME else length + 2 * padding - kernel
+            length - 1
+            if padding is Pad.SAME
+            else length + (1 if padding is Pad.END else 2 * padding) - kernel
             for length in lengths
         ]
         if min(places) < 0:
@@ -103,6 +125,9 @@ class Trail:
         """Declare an op; its result is the tensor at hand."""
         self.ops.append(op)
         self.at = result
+
+
+_POSITIONS = ("y", "x")
 
 
 class Layer(Protocol):
@@ -211,7 +236,7 @@ class Linear:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, *features = trail.at.axes
-        made = trail.new_axis("c", self.features)
+        made = trail.new_axis("c", self.features, Role.HIDDEN)
         bias = f" + *bias[{made}]" if self.bias else ""
         result = Maps(name, (batch, made))
         weight = f"*w[{' '.join(features)} {made}]"

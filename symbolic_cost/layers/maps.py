@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
@@ -20,15 +21,17 @@ class Mix:
 
     Args:
         bias: whether one is added.
+        role: of the channels that it makes.
     """
 
     channels: int
     bias: bool = True
+    role: Role = Role.WHOLE
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, old, *rest = trail.at.axes
-        new = trail.new_axis("c", self.channels)
+        new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
         bias = f" + *bias[{new}]" if self.bias else ""
         trail.add(einsum(name, f"{trail.at}, *w[{old} {new}]{bias} -> {result}"), result)
@@ -280,12 +283,14 @@ class Joined:
 
 
 def _head_axes(trail: Trail, channel: str, heads: int) -> tuple[str, str]:
-    return trail.new_axis("h", heads), trail.new_axis("d", trail.length(channel) // heads)
+    return trail.new_axis("h", heads, Role.HEAD), trail.new_axis(
+        "d", trail.length(channel) // heads
+    )
 
 
 def perceptron(width: int, channels: int, function: str, deep: Layer | None = None) -> Chain:
     """Return two linear layers of channels, perhaps with a convolution between them."""
-    layers: dict[str, Layer] = {"fc1": Mix(width)}
+    layers: dict[str, Layer] = {"fc1": Mix(width, role=Role.INNER)}
     layers |= {"deep": deep} if deep else {}
     return Chain(layers | {"act": Activation(function), "fc2": Mix(channels)})
 

@@ -1,7 +1,7 @@
 """Diffusion transformers by `_class_name`: DiT, PixArt, Stable Diffusion 3, Flux.
 
 A sample is a square of latents, `sample_size` a side; the sequence is that of the prompt. Axes: as
-in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time step, pooled width of
+in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time step, e_pool width of
 the prompt's one vector, n_l rows of the table of classes, pixels those of a patch.
 """
 
@@ -62,7 +62,7 @@ AXES = glossary(
     relative.AXES,
     {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
     axes(
-        "x whole, e_x hidden, n_f whole, pooled whole, n_l whole, e_q hidden, e_q_ hidden, "
+        "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
         "pixels whole"
     ),
 )
@@ -143,7 +143,7 @@ def _declared(
 
 
 TIME = Embedded("time", "n_f")
-POOLED = Embedded("pooled", "pooled")
+POOLED = Embedded("pooled", "e_pool")
 GUIDANCE = Embedded("guidance", "n_f")
 
 
@@ -172,7 +172,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     )
     fields.require(holds=fine, problem=problem, name="axes_dims_rope")
     own = {"e_x": fields.size("joint_attention_dim", 4096)}
-    own |= {"pooled": fields.size("pooled_projection_dim", 768), "pixels": out}
+    own |= {"e_pool": fields.size("pooled_projection_dim", 768), "pixels": out}
     fields.refuse()
     attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
     single = replace(attention, streams=(JOINED,), results=())
@@ -221,7 +221,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         name="pos_embed_max_size",
     )
     own = {"e_x": fields.size("joint_attention_dim", 4096)}
-    own |= {"pooled": fields.size("pooled_projection_dim", 2048)}
+    own |= {"e_pool": fields.size("pooled_projection_dim", 2048)}
     own["pixels"] = fields.size("out_channels", channels if _null(fields) else 16) * patch**2
     width = fields.size("caption_projection_dim", 1152)
     problem = f"{width} is not the width {numbers['e']} of the heads together"
