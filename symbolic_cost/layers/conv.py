@@ -26,7 +26,10 @@ class Pad(Enum):
     """Padding that is no number of positions."""
 
     SAME = "so that only the stride shrinks maps"
-    END = "one position behind the last"
+
+
+Padding = int | Pad | tuple[int, int]
+"""Positions added on either side, or before the first and behind the last, or how many follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Trail:
         return int(self.sizes[axis])
 
     def windows(
-        self, name: str, kernel: int, stride: int, padding: int | Pad
+        self, name: str, kernel: int, stride: int, padding: Padding
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return new axes of the positions and the kernel of windows over the maps at hand.
 
@@ -105,9 +108,7 @@ class Trail:
         """
         lengths = [self.length(axis) for axis in self.at.axes[2:]]
         places = [
-            length - 1
-            if padding is Pad.SAME
-            else length + (1 if padding is Pad.END else 2 * padding) - kernel
+            length - 1 if isinstance(padding, Pad) else length + _added(padding) - kernel
             for length in lengths
         ]
         if min(places) < 0:
@@ -130,6 +131,11 @@ class Trail:
 _POSITIONS = ("y", "x")
 
 
+def _added(padding: int | tuple[int, int]) -> int:
+    """Return how many positions are added."""
+    return 2 * padding if isinstance(padding, int) else sum(padding)
+
+
 class Layer(Protocol):
     """What a trail is made of."""
 
@@ -143,14 +149,14 @@ class Conv:
 
     Args:
         stride: step between positions.
-        padding: positions added on either side, or how many follows.
+        padding: positions added.
         bias: whether one is added.
     """
 
     channels: int
     kernel: int
     stride: int = 1
-    padding: int | Pad = 0
+    padding: Padding = 0
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
@@ -165,13 +171,13 @@ class Depthwise:
 
     Args:
         stride: step between positions.
-        padding: positions added on either side, or how many follows.
+        padding: positions added.
         bias: whether one is added.
     """
 
     kernel: int
     stride: int = 1
-    padding: int | Pad = 0
+    padding: Padding = 0
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from sympy import Integer
 
 from symbolic_cost.axes import Axis, Role
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Pad, Trail
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padding, Trail
 from symbolic_cost.layers.maps import Kept
 from symbolic_cost.layers.unet import (
     GROUPS,
@@ -51,7 +51,7 @@ class Net:
     depths: tuple[int, ...]
     beside: tuple[tuple[Beside, ...], Beside, tuple[Beside, ...]]
     function: str
-    padding: int | Pad
+    padding: Padding
 
     def layers(self, start: int, end: int, channels: int) -> dict[str, Layer]:
         """Return the layers, with kernels of so many positions at the start and at the end."""
@@ -135,7 +135,7 @@ def unet(fields: Fields, shape: Shape) -> Model:
     padding = fields.source.values.get("downsample_padding", 1)
     fields.ignore("downsample_padding")
     fields.require(holds=padding in (0, 1), problem="0 or 1 is accepted", name="downsample_padding")
-    net = Net(widths, depths, beside, _function(fields), 1 if padding else Pad.END)
+    net = Net(widths, depths, beside, _function(fields), 1 if padding else (0, 1))
     kernels = (fields.size("conv_in_kernel", 3), fields.size("conv_out_kernel", 3))
     time, vectors = _time(fields, widths[0])
     out = fields.size("out_channels", 4)
@@ -365,7 +365,7 @@ def _encoder(widths: tuple[int, ...], depth: int, function: str) -> Iterator[tup
             yield f"down{i}.{j}", block(width, inside, function, timed=False)
             inside = width
         if i < len(widths) - 1:
-            yield f"down{i}.shrink", Conv(width, 3, 2, Pad.END)
+            yield f"down{i}.shrink", Conv(width, 3, 2, (0, 1))
 
 
 def _decoder(widths: tuple[int, ...], depth: int, function: str) -> Iterator[tuple[str, Layer]]:
