@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Maps, Padding, Trail
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Padding, Trail
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
@@ -60,7 +60,11 @@ class Squeeze:
         """Declare the layer."""
         start = trail.at
         channel = start.axes[1]
-        layers = {"mean": Mean(), "reduce": Mix(self.channels), "act": Activation(self.function)}
+        layers: dict[str, Layer] = {
+            "mean": Mean(),
+            "reduce": Mix(self.channels),
+            "act": Activation(self.function),
+        }
         Chain(layers).declare(name, trail)
         batch, narrow = trail.at.axes
         wide, opened = (Maps(f"{name}.{part}", (batch, channel)) for part in ("wide", "opened"))

@@ -197,7 +197,7 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
 
 
 def levit(fields: Fields) -> dict[str, Layer]:
-    """Return a LeViT: convolutions, then attention with batch norms on fewer and fewer positions."""
+    """Return a LeViT: convolutions, then attention with batch norms on ever fewer positions."""
     names = ("depths", "hidden_sizes", "num_attention_heads", "key_dim", "attention_ratio")
     stages = lists(fields, *names, "mlp_ratio")
     kernel, stride = fields.size("kernel_size", 3), fields.size("stride", 2)

@@ -136,7 +136,7 @@ def unet(fields: Fields, shape: Shape) -> Model:
     fields.ignore("downsample_padding")
     fields.require(holds=padding in (0, 1), problem="0 or 1 is accepted", name="downsample_padding")
     net = Net(widths, depths, beside, _function(fields), 1 if padding else (0, 1))
-    kernels = (fields.size("conv_in_kernel", 3), fields.size("conv_out_kernel", 3))
+    kernels = _odd(fields, "conv_in_kernel"), _odd(fields, "conv_out_kernel")
     time, vectors = _time(fields, widths[0])
     out = fields.size("out_channels", 4)
     text = _text(fields, prompt[0])
@@ -193,6 +193,13 @@ def _kinds(fields: Fields, name: str, stages: int, known: Mapping[str, bool]) ->
     problem = f"{stages} of {' or '.join(known)} are accepted"
     fields.require(holds=fine, problem=problem, name=name)
     return tuple(known[kind] for kind in given) if fine else (False,) * stages
+
+
+def _odd(fields: Fields, name: str) -> int:
+    """Read a kernel that keeps the sides of maps."""
+    kernel = fields.size(name, 3)
+    fields.require(holds=kernel % 2 == 1, problem="an odd kernel is accepted", name=name)
+    return kernel
 
 
 def _function(fields: Fields) -> str:
