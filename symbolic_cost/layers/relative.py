@@ -18,7 +18,8 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 AXES = axes(
-    "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, four whole"
+    "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, "
+    "four whole"
 )
 
 
