@@ -1,4 +1,4 @@
-"""Sheets as standalone HTML pages with formulas as MathML; light and dark, no script, no request."""
+"""Sheets as HTML pages with formulas as MathML: light and dark, no script, no request."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,9 @@ from symbolic_cost.reading import package_data
 
 _LONG = 48
 """Letters of the longest formula that stands in one piece."""
+
+_LONGEST = 400
+"""Letters of the longest formula that is MathML; a longer one is read as text if at all."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -121,8 +124,11 @@ def mathml(expr: Basic) -> str:
     Raises:
         InputError: latex2mathml is not installed.
     """
-    if not isinstance(expr, Expr) or len(plain(expr)) <= _LONG:
+    text = plain(expr) if isinstance(expr, Expr) else ""
+    if len(text) <= _LONG:
         return _converted(latex(expr))
+    if len(text) > _LONGEST:
+        return f"<code>{escaped(text)}</code>"
     return " ".join(map(_converted, _pieces(latex(expr, breakable=True))))
 
 
@@ -154,7 +160,21 @@ def _short(text: str) -> str:
     """Return MathML without what HTML knows; fractions are as large as those of a display."""
     inside = text[text.index(">") + 1 : text.rindex("</math>")]
     inside = re.sub(r"&#x([0-9A-F]{5});", lambda code: escape(chr(int(code[1], 16))), inside)
+    inside = _WORD.sub(_joined, inside)
+    inside = re.sub(r"<mrow><mrow>((?:(?!</?mrow>).)*)</mrow></mrow>", r"<mrow>\1</mrow>", inside)
+    inside = re.sub(r"<mrow>(<m[in][^>]*>[^<]*</m[in]>)</mrow>", r"\1", inside)
     if inside.startswith("<mrow>") and inside.count("<mrow>") == 1:
         inside = inside.removeprefix("<mrow>").removesuffix("</mrow>")
     head = '<math displaystyle="true">' if "<mfrac>" in inside else "<math>"
     return f"{head}{inside}</math>"
+
+
+_LETTER = r'<m(?:i|o|text) mathvariant="(normal|italic)">[^<]*</m(?:i|o|text)>'
+_WORD = re.compile(f"(?:{_LETTER}){{2,}}")
+
+
+def _joined(letters: re.Match[str]) -> str:
+    """Return a word whose letters stood one by one; a word is upright unless its class says."""
+    word = "".join(re.findall(r">([^<>]*)</m", letters[0]))
+    word = word.replace("\N{MINUS SIGN}", "-")
+    return f'<mi class="word">{word}</mi>' if letters[1] == "italic" else f"<mi>{word}</mi>"

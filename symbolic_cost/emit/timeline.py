@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLOURS = {
-    Pass.FORWARD: "#6DB9E8",
-    Pass.BACKWARD: "#B5609A",
+    Pass.FORWARD: "#8CCBF2",
+    Pass.BACKWARD: "#A8508C",
     Pass.BACKWARD_INPUT: "#007A5C",
-    Pass.BACKWARD_WEIGHT: "#F7EE7F",
+    Pass.BACKWARD_WEIGHT: "#FFF7B8",
 }
 """Colours that stay apart for colour-blind readers and, being light and dark, in grey."""
 
@@ -35,7 +35,6 @@ _LABELS = {
 }
 _HEIGHT = 0.9
 _ROW = 0.32  # inches of a stage
-_BESIDE = 1.0  # inches of names and margins beside the passes
 _LARGEST, _SMALLEST = 7.0, 3.5
 """Letters of numbers inside of passes [pt]; smaller ones are left out."""
 
@@ -55,14 +54,14 @@ def draw(figure: Figure, events: Sequence[Event], title: str) -> None:
     figure.set_figheight(1.1 + _ROW * stages)
     axes = figure.add_subplot()
     together = Counter((event.stage, event.start) for event in events)
+    size = _letters(events, figure.get_figwidth() / length, max(together.values()))
     placed: Counter[tuple[int, Fraction]] = Counter()
     for event in events:
         slot = (event.stage, event.start)
         height = _HEIGHT / together[slot]
         middle = event.stage - _HEIGHT / 2 + height * (placed[slot] + 0.5)
         placed[slot] += 1
-        room = 72 * (figure.get_figwidth() - _BESIDE) * float(event.end - event.start) / length
-        _draw_event(axes, event, middle, height, room)
+        _draw_event(axes, event, middle, height, size)
     axes.set_yticks(range(stages), [f"stage {number + 1}" for number in range(stages)])
     axes.invert_yaxis()
     axes.set_xlim(0, length)
@@ -75,13 +74,28 @@ def draw(figure: Figure, events: Sequence[Event], title: str) -> None:
         Patch(facecolor=_COLOURS[work], label=_LABELS[work]) for work in Pass if work in shown
     ]
     if any(event.task.chunk for event in events):
-        look = {"facecolor": "white", "edgecolor": "black", "hatch": _CHUNK, "linewidth": 0.5}
-        legend.append(Patch(**look, label="further chunks of a stage"))
+        further = Patch(facecolor="white", edgecolor="black", label="further chunks of a stage")
+        further.set_hatch(_CHUNK)
+        legend.append(further)
     figure.legend(handles=legend, loc="outside lower center", ncols=2, frameon=False)
 
 
-def _draw_event(axes: Axes, event: Event, middle: float, height: float, room: float) -> None:
-    """Draw a pass, with the number of its microbatch where its width has room [pt]."""
+def _letters(events: Sequence[Event], scale: float, lines: int) -> float:
+    """Return the size of letters with which every number fits its pass [pt].
+
+    Args:
+        events: whose numbers are written.
+        scale: of the time [inch].
+        lines: passes above each other on one stage.
+    """
+    digits = len(str(1 + max(event.task.microbatch for event in events)))
+    shortest = min(float(event.end - event.start) for event in events)
+    wide = 72 * shortest * scale * 0.8 / (0.66 * digits + 0.2)
+    return min(_LARGEST, 50 * _ROW * _HEIGHT / lines, wide)
+
+
+def _draw_event(axes: Axes, event: Event, middle: float, height: float, size: float) -> None:
+    """Draw a pass, with the number of its microbatch in letters of a size unless that is small."""
     start, end = float(event.start), float(event.end)
     axes.barh(
         middle,
@@ -94,7 +108,6 @@ def _draw_event(axes: Axes, event: Event, middle: float, height: float, room: fl
         linewidth=0.5,
     )
     label = str(event.task.microbatch + 1)
-    size = min(_LARGEST, 72 * _ROW * height * 0.7, room / (0.66 * len(label) + 0.2))
     if size >= _SMALLEST:
         colour = "#fefefe" if event.task.work in _ON_DARK else "#111111"
         box = {"facecolor": _COLOURS[event.task.work], "edgecolor": "none", "pad": 0.3}

@@ -10,7 +10,7 @@ from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.fits import MORE
-from symbolic_cost.explore.solve import solve
+from symbolic_cost.explore.solve import Solved, solve
 from symbolic_cost.explore.told import search_sheet
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.job import Job
@@ -48,11 +48,11 @@ def more_memory(run: Job) -> Change:
     rows: list[tuple[Cell, ...]] = []
     for name in _SIZES:
         try:
-            now, then = (solve(f"memory <= {size} B", own, name) for size in (room, room + MORE))
+            now, then = (_largest(own, name, size) for size in (room, room + MORE))
         except InputError:  # not a size of the model, or one that nothing held depends on
             continue
-        each = None if now.slope is None else now.slope
-        rows.append((name, run.values.get(name), now.legal, then.legal, each, now.binds))
+        cells = (now.legal, then.legal, now.slope, now.of.run.stage.value, now.binds)
+        rows.append((name, run.values.get(name), *cells))
     if not rows:
         return Change("No size of the model changes what a rank holds.")
     columns = (
@@ -61,11 +61,25 @@ def more_memory(run: Job) -> Change:
         Column("largest that fits", "right"),
         Column("with 10 GiB more", "right"),
         Column("one more takes", "right", Unit.BYTE),
+        Column("stage that binds"),
         Column("what binds there"),
     )
     said = "; ".join(f"{row[0]} up to {row[2] or 'none'}, then {row[3] or 'none'}" for row in rows)
     sheet = Sheet("Largest sizes of this job, all else as it is", columns, tuple(rows))
     return Change(f"10 GiB more on every rank: {said}.", sheet)
+
+
+def _largest(run: Job, name: str, room: int) -> Solved:
+    """Return the largest size with which every stage fits: that of the stage that fits least.
+
+    Raises:
+        InputError: no stage's memory depends on it.
+    """
+    answers = [
+        solve(f"memory <= {room} B", replace(run, stage=stage), name)
+        for stage in run.structure.stages
+    ]
+    return min(answers, key=lambda one: one.legal or 0)
 
 
 def other_strategies(run: Job, timed: Timed) -> Change:

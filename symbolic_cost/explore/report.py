@@ -123,7 +123,7 @@ def report(job: Job) -> Report:
         _sources(own, timed),
     )
     machine = "" if own.machine is None else f" on {own.machine.name}"
-    title = f"{own.model.name}{machine}, strategy {own.strategy or 'one rank'}"
+    title = f"{own.model.name}{machine}, strategy {str(own.strategy) or 'one rank'}"
     cited = tuple(dict.fromkeys(citations(own)))
     return Report(
         Written(title, _verdict(timed, waits[0]), tuple(_figures(timed)), chapters, cited)
@@ -219,7 +219,7 @@ def _schedule(own: Job) -> Iterator[Picture]:
     trained = own.trained
     plan = SCHEDULES.get(trained.schedule, None)
     chunks = int(trained.chunks) if trained.chunks.is_Integer else 1
-    drawn = min(int(count), max(2 * int(stages), int(stages)))
+    drawn = min(int(count), 2 * int(stages))
     if plan is None or drawn > 2 * _DRAWN:
         return
     try:
@@ -364,8 +364,8 @@ def _changes(own: Job, timed: Timed) -> Chapter:
 def _sources(own: Job, timed: Timed) -> Chapter:
     lines = (
         (
-            "Derived: from the declarations of the model's ops, by the formula beside the number. "
-            "Datasheet or published: a figure of the machine that its record cites. Calibrated: fitted "
+            "Derived: from the declarations of the ops, by the formula beside the number. "
+            "Datasheet or published: a figure that the machine's record cites. Calibrated: fitted "
             "to measured runs. Assumed: a guess, named as such. Given: by the job."
         ),
     )
