@@ -1,6 +1,7 @@
 """Runs every command once and prints a digest of what it wrote, for `test_same_bytes`."""
 
 import hashlib
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -84,17 +85,11 @@ HEAVY = (
 )
 
 
-def split(line):
-    from shlex import split as words
-
-    return words(line)
-
-
 def ran(line, folder):
     """The digest of what a line prints and of every file it leaves."""
     for file in folder.iterdir():
         file.unlink()
-    done = CliRunner().invoke(main, split(line))
+    done = CliRunner().invoke(main, shlex.split(line))
     whole = hashlib.sha256(done.stdout.encode())
     for file in sorted(folder.iterdir()):
         whole.update(file.read_bytes())
@@ -106,8 +101,6 @@ if __name__ == "__main__":
     for one in chosen:
         start = time.process_time()
         told, done = ran(one, Path.cwd())
-        print(told, one, flush=True)
-        if "-v" in sys.argv:
-            print(
-                f"   {time.process_time() - start:.1f}", done.output[:200] if done.exit_code else ""
-            )
+        why = done.output[:200] if done.exit_code else ""
+        more = f"\n   {time.process_time() - start:.1f} {why}" if "-v" in sys.argv else ""
+        sys.stdout.write(f"{told} {one}{more}\n")
