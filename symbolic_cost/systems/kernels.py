@@ -266,17 +266,23 @@ class Kernels:
             self.machine.bandwidth.value,
         )
 
-    def attended(self, rows: Iterable[Row], tokens: Expr, value: Expr) -> Expr:
+    def attended(
+        self, rows: Iterable[Row], tokens: Expr, value: Expr, cache: Expr = Integer(0)
+    ) -> Expr:
         """Return the time of attention over a prompt from its rows [s].
 
         Args:
             rows: of the kernel.
             tokens: of one prompt.
             value: bytes of an element of its result.
+            cache: bytes of keys and values of earlier tokens and these, where some are cached.
         """
         listed = tuple(rows)
         flop, wide = _sum(_products(listed), Quantity.FLOP), head_width(listed, value)
-        return self.attention.prefill(flop, tokens, wide, self.machine.peak("bf16"))
+        took = self.attention.prefill(flop, tokens, wide, self.machine.peak("bf16"))
+        if cache == 0:
+            return took
+        return Max(took, cache / (self.attention.memory * self.machine.bandwidth.value))
 
     def stepped(self, rows: Iterable[Row], cache: Expr) -> Expr:
         """Return the time of attention of a decode step from its rows and its cache [s]."""
@@ -300,14 +306,27 @@ class Kernels:
             terms.append(COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer)))
         return mul(move.calls, add(*terms))
 
-    def passed(self, moved: Iterable[tuple[str, Expr]]) -> Expr:
+    def passed(self, moved: Iterable[tuple[str, Expr]], inside: Iterable[Row] = ()) -> Expr:
         """Return the time of a pass over memory [s].
 
         Args:
             moved: what it reads and writes [byte], with the kind of op that does.
+            inside: rows of products of activations that it computes on its way.
         """
         terms = (size / self.passes[PASSES.get(kind, "activation")] for kind, size in moved)
-        return self.call + add(*terms) / self.machine.bandwidth.value
+        took = add(*terms) / self.machine.bandwidth.value
+        flop = _sum(tuple(inside), Quantity.FLOP)
+        if flop == 0:
+            return self.call + took
+        return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
+
+    def carried(self, size: Expr) -> Expr:
+        """Return the time in which a pass reads or writes a state [s], beside what else it does.
+
+        Args:
+            size: bytes that are read and written.
+        """
+        return size / (self.passes["activation"] * self.machine.bandwidth.value)
 
 
 def kernels(machine: Machine) -> Kernels:
