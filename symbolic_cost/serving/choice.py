@@ -190,7 +190,7 @@ class Choice:
         points = {n: at(n) for n in numbers(most)}
         meeting = [n for n, one in points.items() if self._excess(one) <= 1]
         if not meeting:
-            raise Missed(self._miss(min(points.values(), key=self._excess)))
+            raise Missed(self._miss(sized, min(points.values(), key=self._excess)))
         largest = self._largest(max(meeting), at, most)
         for n in sorted({*meeting, largest}):
             yield Plan(sized, engines, points.get(n) or at(n), self._binds(n, at, most))
@@ -218,11 +218,22 @@ class Choice:
         first = one.first_token
         return first if first == float("inf") else self.targets.excess(first, one.between)
 
-    def _miss(self, one: Steady) -> Miss:
-        missed = self.targets.missed(one.first_token, one.between)
+    def _miss(self, sized: Sized, one: Steady) -> Miss:
+        """Say what an engine misses, and which kind of kernels takes most of that time."""
+        first, between, load = one.first_token, one.between, self.load
+        missed = self.targets.missed(first, between)
         way = "whole prompts" if one.chunk is None else f"chunks of {one.chunk}"
-        excess = self._excess(one)
-        return Miss(excess, f"misses {missed} with {one.sequences:.0f} sequences and {way}")
+        of_prompt = self.targets.excess(first, 0.0) > self.targets.excess(0.0, between)
+        times = (
+            sized.prefilled(1, load.own, load.shared)
+            if of_prompt
+            else sized.stepped(one.sequences, load.context)
+        )
+        kind = max(times, key=lambda name: times[name])
+        told = f"a {'prefill' if of_prompt else 'step'} of {sum(times.values()) * 1000:.4g} ms"
+        count = f"{one.sequences:.0f} sequence{'s' if one.sequences > 1 else ''}"
+        words = f"misses {missed} with {count} and {way}; {told} is {kind} most of all"
+        return Miss(self._excess(one), words)
 
     def _at_rate(
         self, sized: Sized, engines: int, at: Callable[[float], Steady], most: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from sympy import Expr, Integer
 
@@ -45,6 +46,7 @@ class Engine:
         drafted: tokens that every step checks besides its own.
         shared: tokens at the start of every prompt that all have in common.
         reading: how their cache is read.
+        known: what is derived; engines on other ranks that are replaced from this one share it.
 
     Raises:
         InputError: every name that is unknown, and what of the strategy does not serve.
@@ -60,6 +62,7 @@ class Engine:
     drafted: int = 0
     shared: int = 0
     reading: Reading = Reading.EACH
+    known: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check names, and that the model is one that generates from a cache."""

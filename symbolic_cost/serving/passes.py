@@ -11,23 +11,28 @@ product with 512 rows. Attention and recurrences stay apart, each over its own c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sympy import Add, Expr, Integer
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.ledger import Quantity, Row
+from symbolic_cost.conditions import check
+from symbolic_cost.ledger import Condition, Quantity, Row
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.quantized import held as held_as_stored
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
+from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE
 from symbolic_cost.serving.pricing import KINDS, Priced, Share, is_state
 from symbolic_cost.systems.chain import Chain
@@ -35,6 +40,8 @@ from symbolic_cost.systems.times import Definitions
 
 if TYPE_CHECKING:
     from symbolic_cost.serving.engine import Engine
+
+ResultT = TypeVar("ResultT")
 
 PASS = "pass"  # noqa: S105 - a pass of a model
 """The definition of the whole pass."""
@@ -79,31 +86,66 @@ class Pass:
     engine: Engine
     shapes: tuple[Shape, ...]
 
-    @cached_property
+    @property
     def chain(self) -> Chain:
         """The pass as definitions in symbols of its shapes: times by kind, and `PASS` [s]."""
-        to = Definitions()
-        terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
-        first = self._runs[0].divided.structure
-        for stage in first.stages:
-            shares = [run.at(stage) for run in self._runs]
-            for kind, took in Priced(self.engine, shares, to).stage(stage).items():
-                terms[kind].append(first.alike(stage) * took)
-        to.keep(PASS, Add(*(to.keep(kind, Add(*took)) for kind, took in terms.items())))
-        return Chain(to.made).bound(self.bindings)
+        return self.general.bound(self.numbers)
+
+    @property
+    def general(self) -> Chain:
+        """The same with symbols for sizes and degrees as well; engines of a structure share it."""
+        return self._once("pass", self._derived)
 
     @cached_property
-    def bindings(self) -> Mapping[str, int]:
-        """Numbers of the model; those of the shapes stay symbols."""
-        known = self.engine.declare(self.shapes[0]).bindings
+    def seconds(self) -> Evaluator:
+        """The times by kind [s], of numbers of the shapes.
+
+        Raises:
+            InputError: everything of the model that the degrees do not divide.
+        """
+        general = self.general
+        check(general.conditions, check_values(self.numbers))
+        program = self._once("program", lambda: general.compiled(*KINDS).program)
+        return Evaluator(program.bound(self.numbers))
+
+    def _derived(self) -> Chain:
+        to = Definitions()
+        terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
+        structure = self.runs[0].divided.structure
+        for stage in structure.stages:
+            shares = [run.at(stage) for run in self.runs]
+            for kind, took in Priced(self.engine, shares, to).stage(stage).items():
+                terms[kind].append(structure.alike(stage) * took)
+        to.keep(PASS, Add(*(to.keep(kind, Add(*took)) for kind, took in terms.items())))
+        return Chain(to.made, tuple(self._conditions()))
+
+    def _conditions(self) -> Iterator[Condition]:
+        """Yield what the numbers of the model and of the degrees must meet."""
+        for run in self.runs:
+            for stage in run.divided.structure.stages:
+                yield from run.divided.costs(stage).conditions
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Numbers of the model and of the degrees; those of the shapes stay symbols."""
+        known = {**self.engine.declare(self.shapes[0]).bindings, **self.engine.strategy.bindings()}
         return {name: number for name, number in known.items() if name not in _OPEN}
+
+    @cached_property
+    def _strategy(self) -> Strategy:
+        """The strategy with a symbol for every degree of which only the class matters."""
+        return Structure(self.engine.strategy).symbolic
 
     @cached_property
     def weight_bytes(self) -> Expr:
         """Weights of the fullest rank [byte]."""
-        held = self._divided(self.shapes[0])
-        tables = map(held.table, held.structure.stages)
-        return max((self._bound(t.total(Quantity.WEIGHT)) for t in tables), key=float)
+
+        def totals() -> list[Expr]:
+            held = self._divided(self.shapes[0])
+            tables = map(held.table, held.structure.stages)
+            return [table.total(Quantity.WEIGHT) for table in tables]
+
+        return max(map(self._bound, self._once("weights", totals)), key=float)
 
     @cached_property
     def cache_bytes(self) -> Expr:
@@ -112,16 +154,25 @@ class Pass:
         A formula of b and l or c; that of the fullest stage where stages differ.
         """
         size = CACHES[self.engine.cache] / VALUE
-        (run,) = self._runs
-        totals = []
-        for stage in run.divided.structure.stages:
-            rows = [r for r in run.at(stage).rows if r.quantity is Quantity.CACHE]
-            terms = (r.total * (Integer(1) if is_state(r) else size) for r in rows)
-            totals.append(self._bound(Add(*terms)))
-        return max(totals, key=_at_a_thousand)
+
+        def totals() -> list[Expr]:
+            (run,) = self.runs
+            shares = map(run.at, run.divided.structure.stages)
+            rows = ([r for r in s.rows if r.quantity is Quantity.CACHE] for s in shares)
+            return [Add(*(r.total * (1 if is_state(r) else size) for r in own)) for own in rows]
+
+        return max(map(self._bound, self._once("cache", totals)), key=_at_a_thousand)
+
+    def _once(self, what: str, make: Callable[[], ResultT]) -> ResultT:
+        """Return what is derived once for all engines of a structure."""
+        known, key = self.engine.known, (what, str(self._strategy), self.shapes)
+        if key not in known:
+            known[key] = make()
+        result: ResultT = known[key]
+        return result
 
     @cached_property
-    def _runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[Run, ...]:
         """Every shape on the ranks, each beside the tokens of all."""
         tokens = Add(*(self._kernels(shape).model.work[1] for shape in self.shapes))
         return tuple(
@@ -137,23 +188,28 @@ class Pass:
     def _kernels(self, shape: Shape) -> Running:
         """Return the model on a shape as its kernels run it, on every rank."""
         engine = self.engine
-        model = (engine.latent if engine.latent and shape.by_steps else engine.declare)(shape)
-        stored = held_as_stored(model) if engine.weights == STORED else model
-        own = running(stored, Attention.FLASH)
-        return replace(own, model=on_every_rank(own.model, engine.strategy))
+
+        def declared() -> Running:
+            latent = engine.latent if shape.by_steps else None
+            model = (latent or engine.declare)(shape)
+            stored = held_as_stored(model) if engine.weights == STORED else model
+            own = running(stored, Attention.FLASH)
+            return replace(own, model=on_every_rank(own.model, self._strategy))
+
+        return self._once(f"model {shape}", declared)
 
     def _divided(self, shape: Shape, tokens: Expr | None = None) -> Divided:
         """Return the model on the ranks, with the experts that some tokens reach, or with all."""
         own = self._kernels(shape)
         model = own.model if tokens is None else expected(own.model, tokens)
-        return Divided(model, self.engine.strategy, own.executed(self.engine.conventions))
+        return Divided(model, self._strategy, own.executed(self.engine.conventions))
 
     def _bound(self, expr: Expr) -> Expr:
         return expr.xreplace(
             {
-                s: Integer(self.bindings[s.name])
+                s: Integer(self.numbers[s.name])
                 for s in expr.free_symbols
-                if s.name in self.bindings
+                if s.name in self.numbers
             }
         )
 

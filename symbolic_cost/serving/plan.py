@@ -233,6 +233,8 @@ def _best(
         except Missed as missed:
             misses[name] = missed.nearest
             refused[name] = str(missed)
+        except InputError as error:
+            refused[name] = "; ".join(error.problems)
         except SymbolicCostError as error:
             refused[name] = str(error)
     if not plans:

@@ -42,15 +42,15 @@ class Sized:
 
     @cached_property
     def _prefilled(self) -> Evaluator:
-        return self.engine.chunk().chain.compiled(*KINDS)
+        return self.engine.chunk().seconds
 
     @cached_property
     def _stepped(self) -> Evaluator:
-        return self.step.chain.compiled(*KINDS)
+        return self.step.seconds
 
     @cached_property
     def _mixed(self) -> Evaluator:
-        return self.engine.mixed().chain.compiled(*KINDS)
+        return self.engine.mixed().seconds
 
     def prefilled(self, prompts: float, tokens: float, cached: float) -> ByKind:
         """Return the times of a pass over part of prompts [s], by kind."""
@@ -122,8 +122,9 @@ class Sized:
 
     @property
     def copies(self) -> int:
-        """Ranks that hold sequences of their own."""
-        return int(self.engine.strategy.degree("dp"))
+        """Groups of ranks that hold sequences of their own: data-parallel ones, experts' included."""
+        strategy = self.engine.strategy
+        return int(strategy.ranks / (strategy.degree("tp") * strategy.degree("pp")))
 
 
 @dataclass(frozen=True)

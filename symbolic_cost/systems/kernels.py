@@ -34,7 +34,7 @@ from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
 from symbolic_cost.systems.machines import Figure, Machine
-from symbolic_cost.systems.network import Hops
+from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.records import machine as named_machine
 
 RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
@@ -296,13 +296,16 @@ class Kernels:
     def moved(self, move: Collective, hops: Hops) -> Expr:
         """Return the time of a collective [s].
 
-        The innermost link as measured, outer ones by their record, on what inner ones left.
+        The innermost link as measured, outer ones by their record, on what inner ones left; an
+        all-to-all sends to all partners at once, and waits for one latency of each link.
         """
         inner, *outer = hops
         bandwidth = self.machine.links[0].bandwidth.value
         terms = [_called(self, move, inner.ranks, bandwidth)]
         left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
-        if outer:
+        if move.kind is CollectiveKind.ALL_TO_ALL:
+            terms += [_scattered(left, hop) for hop in outer]
+        elif outer:
             terms.append(COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer)))
         return mul(move.calls, add(*terms))
 
@@ -424,6 +427,12 @@ def _called(own: Kernels, move: Collective, ranks: Expr, bandwidth: Expr) -> Exp
     if own.calls is None:
         raise InputError(f"no collectives of {own.machine.name} on record")
     return own.calls.time(move.kind, move.message, ranks, bandwidth)
+
+
+def _scattered(size: Expr, hop: Hop) -> Expr:
+    """Return the time in which all-to-all messages cross one kind of link [s]."""
+    sent = size * (1 - 1 / hop.ranks)
+    return Active(hop.ranks) * (hop.link.latency + sent / hop.link.bandwidth)
 
 
 def head_width(rows: Iterable[Row], value: Expr) -> Expr:
