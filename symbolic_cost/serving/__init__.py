@@ -9,6 +9,7 @@ from typing import Any
 
 _HOMES = {
     "choice": ("Plan",),
+    "doubt": ("span", "spreads"),
     "engine": ("Engine",),
     "load": ("Load", "Targets", "accepted"),
     "passes": ("Pass",),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.serving.load import Load, Targets
 from symbolic_cost.serving.sized import MOST_SEQUENCES, USED, Clock, Sized
-from symbolic_cost.serving.steady import Batching, Chunked, Split
+from symbolic_cost.serving.steady import MOST_BUSY, Batching, Chunked, Split
 
 Steady = Batching | Chunked
 """An engine in steady state."""
 
-CHUNKS: tuple[int | None, ...] = (None, 512, 1024, 2048, 4096, 8192)
+CHUNKS: tuple[int | None, ...] = (None, 512, 1024, 2048, 4096, 8192, 16384)
 """Prompt tokens of a step that are looked at where none are asked for; None for whole prompts."""
 
 
@@ -208,15 +208,16 @@ class Choice:
         if n == most:
             return "memory" if most < MOST_SEQUENCES else f"{most} sequences"
         more = at(n + 1)
-        if more.first_token == float("inf"):
+        if self._excess(more) == inf:
             return "prompts"
         missed = self.targets.missed(more.first_token, more.between)
         return " and ".join(name for name in ("TTFT", "ITL") if name in missed) or "batch"
 
     def _excess(self, one: Steady | Split) -> float:
-        """Return how far an engine is from the targets; without end where prompts wait so."""
+        """Return how far an engine is from the targets; without end where prompts wait long."""
         first = one.first_token
-        return first if first == float("inf") else self.targets.excess(first, one.between)
+        crowded = isinstance(one, Chunked) and one.busy > MOST_BUSY
+        return inf if crowded or first == inf else self.targets.excess(first, one.between)
 
     def _miss(self, sized: Sized, one: Steady) -> Miss:
         """Say what an engine misses, and which kind of kernels takes most of that time."""

@@ -160,6 +160,11 @@ class Chunked:
         return min(self.sequences / (self.load.steps + self.parts), self.places / self.parts)
 
     @property
+    def busy(self) -> float:
+        """Share of what steps could take of prompts that they do take."""
+        return self.begun * self.parts / self.places
+
+    @property
     def decoding(self) -> float:
         """Sequences that decode."""
         return self.begun * self.load.steps
@@ -205,7 +210,7 @@ class Chunked:
     @property
     def first_token(self) -> float:
         """Time to the first token (TTFT) where requests arrive by chance [s]; inf if all wait."""
-        if self.begun * self.parts >= self.places:
+        if self.busy >= 1:
             return inf
         if self.places == 1:
             own = self.parts * self.holding(1)

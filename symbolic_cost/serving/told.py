@@ -135,7 +135,7 @@ def _told(best: Plan, known: Rates) -> Iterator[str]:
         f"{1 / best.itl:.4g} tokens/s to each user; {binds}"
     )
     figures: tuple[tuple[str, Callable[[Plan], float], Callable[[float], str]], ...] = (
-        ("tokens/s/GPU", lambda plan: plan.tokens, lambda value: f"{value:.4g}"),
+        ("tokens/s/GPU", lambda plan: plan.tokens, _plainly),
         ("TTFT", lambda plan: plan.ttft, _seconds),
         ("ITL", lambda plan: plan.itl, _seconds),
     )
@@ -172,6 +172,10 @@ _BINDS = {
 
 def _between(own: Span, shown: Callable[[float], str]) -> str:
     return f"{shown(own.low)} to {shown(own.high)}"
+
+
+def _plainly(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _seconds(value: float) -> str:
