@@ -13,6 +13,7 @@ _HOMES = {
     "engine": ("Engine",),
     "load": ("Load", "Targets", "accepted"),
     "passes": ("Pass",),
+    "precisions": ("Decoding", "Reading"),
     "plan": ("Plans", "serve_plan"),
     "sized": ("Clock", "Sized"),
     "steady": ("Batching", "Chunked", "Split"),

@@ -20,7 +20,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.serving.passes import Pass
-from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Reading
+from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.kernels import Kernels, kernels
 from symbolic_cost.systems.machines import Machine
@@ -46,6 +46,7 @@ class Engine:
         drafted: tokens that every step checks besides its own.
         shared: tokens at the start of every prompt that all have in common.
         reading: how their cache is read.
+        decoding: how keys and values are read that query heads share.
         known: what is derived; engines on other ranks that are replaced from this one share it.
 
     Raises:
@@ -62,6 +63,7 @@ class Engine:
     drafted: int = 0
     shared: int = 0
     reading: Reading = Reading.EACH
+    decoding: Decoding = Decoding.GROUPED
     known: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,9 @@ class Engine:
         if not 0 <= self.drafted < LONGEST_STEP:
             accepted = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
             problems.found.append(f"drafted = {shown(self.drafted)}: {accepted}")
+        if self.decoding is Decoding.PER_HEAD and self.kernels.second is None:
+            name = self.machine.name
+            problems.found.append(f"decoding: no second-level cache of {name} is on record")
         if self.strategy.zero:
             problems.found.append(
                 "strategy: zero does not serve; there are no states to keep apart"

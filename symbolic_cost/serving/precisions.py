@@ -1,4 +1,4 @@
-"""Bytes of weights, of the cache and of values, and how a shared prefix is read."""
+"""Bytes of weights, of the cache and of values, and how the cache is read."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -38,4 +38,17 @@ class Reading(StrEnum):
 READINGS: Mapping[Reading, str] = {
     Reading.EACH: "once for every sequence, as paged attention does",
     Reading.CASCADE: "once for all, in a kernel of its own whose result is merged",
+}
+
+
+class Decoding(StrEnum):
+    """How a decode step reads keys and values that query heads share."""
+
+    GROUPED = "grouped"
+    PER_HEAD = "per-head"
+
+
+DECODINGS: Mapping[Decoding, str] = {
+    Decoding.GROUPED: "once for all heads that share them",
+    Decoding.PER_HEAD: "once for every query head, from the second-level cache, as kernels of 2023",
 }

@@ -24,7 +24,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Reading
+from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.systems.times import Definitions
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ PRODUCTS, PROMPTS, STEPS, PASSES, COLLECTIVES = KINDS = (
     "collectives",
 )
 """Kinds of kernels, each with an error of its own."""
+
+PER_HEAD = Decoding.PER_HEAD
 
 Took = tuple[str, Expr]
 """A kind and a time [s]."""
@@ -135,7 +137,7 @@ class Priced:
     def _sequence(self, works: list[Work], names: Mapping[str, str]) -> Iterator[Took]:
         """Yield the time of every kernel; passes in a row are one."""
         rows = [row for work in works for row in work.rows]
-        for kind, group in groupby(works, key=lambda work: work.kind):
+        for kind, group in groupby(_of_one_input(works, names), key=lambda work: work.kind):
             listed = list(group)
             if kind == "pass":
                 yield PASSES, self._passed(listed, rows, names)
@@ -154,11 +156,20 @@ class Priced:
         near = [row for row in kept if row.path.startswith(f"{layer}.")] or kept
         cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
         if shape.by_steps:
-            return STEPS, self.kernels.stepped(work.rows, self._read(cache))
+            again = self._again(work.rows, shape) if self.engine.decoding is PER_HEAD else None
+            return STEPS, self.kernels.stepped(work.rows, self._read(cache), again)
         # A query of a later part sees as many keys as one of a prompt so much longer.
         tokens = shape.l + 2 * shape.c
         read = Integer(0) if shape.c == 0 else cache
         return PROMPTS, self.kernels.attended(work.rows, tokens, VALUE, read)
+
+    def _again(self, rows: Iterable[Row], shape: Shape) -> Expr:
+        """Return the bytes that query heads read of the cache [byte], each on its own.
+
+        A token of a head takes 4 d FLOP for each key and value of d elements: 2 of these to two.
+        """
+        flop = Add(*(row.expr for row in rows if row.quantity is Quantity.FLOP))
+        return flop / (2 * shape.l) * CACHES[self.engine.cache]
 
     def _read(self, cache: Expr) -> Expr:
         """Return the bytes of the cache that a decode step reads.
@@ -249,6 +260,29 @@ def _sequences(each: list[list[Work]]) -> Iterator[list[Work]]:
     shared = {w.path for w in first if w.kind == (paired[w.path].kind if w.path in paired else "")}
     yield [_joined(work, paired[work.path]) if work.path in shared else work for work in first]
     yield [work for work in second if work.path not in shared]
+
+
+def _of_one_input(works: list[Work], names: Mapping[str, str]) -> list[Work]:
+    """Return ops with products of the same activations as one, as engines lay weights together.
+
+    For example queries, keys and values are one product, gate and up another; what ran between
+    them follows.
+    """
+    laid: list[Work] = []
+    places: dict[frozenset[str], int] = {}
+    for work in works:
+        reads = [row for row in work.rows if row.quantity is Quantity.READ]
+        inputs = [row for row in reads if row.tensor not in work.share.weights]
+        key = frozenset(_named(row.tensor, names) for row in inputs)
+        if work.kind == "product" and key in places:
+            first = laid[places[key]]
+            new = tuple(row for row in work.rows if row not in inputs)
+            laid[places[key]] = replace(first, rows=(*first.rows, *new))
+            continue
+        if work.kind == "product":
+            places[key] = len(laid)
+        laid.append(work)
+    return laid
 
 
 def _joined(one: Work, other: Work) -> Work:

@@ -214,6 +214,7 @@ class Kernels:
         calls: collectives inside one domain; None where the record's own links are all there is.
         origin: machine whose kernels were measured; another one where these were not.
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
+        second: bandwidth of the second-level cache [byte/s]; None where it is not on record.
     """
 
     machine: Machine
@@ -224,6 +225,7 @@ class Kernels:
     calls: Calls | None
     origin: str
     errors: Mapping[str, tuple[Expr, int]]
+    second: Expr | None = None
 
     @property
     def wide(self) -> str:
@@ -284,13 +286,21 @@ class Kernels:
             return took
         return Max(took, cache / (self.attention.memory * self.machine.bandwidth.value))
 
-    def stepped(self, rows: Iterable[Row], cache: Expr) -> Expr:
-        """Return the time of attention of a decode step from its rows and its cache [s]."""
+    def stepped(self, rows: Iterable[Row], cache: Expr, again: Expr | None = None) -> Expr:
+        """Return the time of attention of a decode step [s].
+
+        Args:
+            rows: of the kernel.
+            cache: bytes of keys and values that memory supplies.
+            again: bytes that the second-level cache supplies, where heads read one by one.
+        """
         listed = tuple(rows)
         own = 2 * _sum(listed, Quantity.WRITE)
         busy = _sum(_products(listed), Quantity.FLOP) / (
             self.attention.share * self.machine.peak("bf16")
         )
+        if again is not None and self.second is not None:
+            busy = Max(busy, again / (self.attention.memory * self.second))
         return self.attention.decode(cache, own, busy, self.machine.bandwidth.value)
 
     def moved(self, move: Collective, hops: Hops) -> Expr:
@@ -361,6 +371,7 @@ def kernels(machine: Machine) -> Kernels:
         _of(Calls, record["collectives"]),
         origin,
         {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
+        exact(_DATA["second"][machine.name]["value"]) if machine.name in _DATA["second"] else None,
     )
 
 
