@@ -33,7 +33,10 @@ _OF_PROGRAMS = ("json", "csv")
 @click.option("--kv", default="bf16", show_default=True, help="Of the cache: bf16, fp16 or fp8.")
 @click.option("--strategy", default="", help="Of one engine, as tp=8; every one unless given.")
 @click.option(
-    "--chunk", metavar="2048|none", help="Prompt tokens of a step at most; the best unless given."
+    "--chunk",
+    metavar="2048|none",
+    default="best",
+    help="Prompt tokens of a step at most; the best unless given.",
 )
 @click.option("--shared-prefix", type=int, default=0, help="Tokens that all prompts begin with.")
 @click.option("--cascade", is_flag=True, help="One kernel reads the shared prefix for all.")
@@ -55,7 +58,7 @@ def command(
     ttft: str | None,
     itl: str | None,
     kv: str,
-    chunk: str | None,
+    chunk: str,
     cascade: bool,
     accepted: float,
     price: float | None,
@@ -79,14 +82,14 @@ def command(
         name: None if text is None else problems.attempt(_number, name, text, _UNITS)
         for name, text in (("ttft", ttft), ("itl", itl))
     }
-    part = "best" if chunk is None else problems.attempt(_chunk, chunk)
     if price is not None and not 0 < price < float("inf"):
         problems.found.append(f"price = {price}: a positive number is accepted")
     _refuse_pictures(problems, out.file, pareto=pareto, rate=rate)
     options = {**asked, **waits, "rate": rates, "cache": kv, "acceptance": accepted}
     options["prefix_reading"] = "cascade" if cascade else "each"
+    options["chunk"] = int(chunk) if re.fullmatch("[0-9]{1,9}", chunk) else chunk
     run = partial(serve_plan, model, system, gpus, **options)  # type: ignore[arg-type]  # of click
-    plans = problems.attempt(partial(run, chunk="best" if part is None else part))
+    plans = problems.attempt(run)
     problems.refuse()
     _told(plans, price, out, pareto=pareto)
 
@@ -114,21 +117,6 @@ def _refuse_pictures(
         problems.found.append("--pareto is over all numbers of sequences: leave out --rate")
     if is_picture(file) and not pareto:
         problems.found.append(f"-o {file}: a picture is that of --pareto")
-
-
-def _chunk(text: str) -> int | str:
-    """Read a chunk.
-
-    Raises:
-        InputError: neither a number nor none.
-    """
-    from symbolic_cost.errors import InputError, shown
-
-    if text == "none":
-        return text
-    if re.fullmatch(r"[0-9]{1,9}", text) is None:
-        raise InputError(f"--chunk {shown(text)}: 2048 or none is accepted")
-    return int(text)
 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:

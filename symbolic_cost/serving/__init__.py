@@ -1,7 +1,7 @@
 """Serving: prefill, decode, continuous batching in steady state, and plans that meet targets.
 
-`serving.serve_plan(...)` finds engines and sequences; `serving.Engine` derives the passes of one,
-`serving.Batching` and `serving.Chunked` its steady state. All are loaded when first used.
+`serving.serve_plan(...)` finds engines and sequences; `serving.decode(engine)` derives a pass of
+one, `serving.Batching` and `serving.Chunked` are its steady state. All are loaded when first used.
 """
 
 from importlib import import_module
@@ -12,7 +12,7 @@ _HOMES = {
     "doubt": ("span", "spreads"),
     "engine": ("Engine",),
     "load": ("Load", "Targets", "accepted"),
-    "passes": ("Pass",),
+    "passes": ("Pass", "chunk", "decode", "mixed", "prefill"),
     "precisions": ("Decoding", "Reading"),
     "plan": ("Plans", "serve_plan"),
     "sized": ("Clock", "Sized"),

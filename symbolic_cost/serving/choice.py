@@ -104,7 +104,7 @@ class Miss:
     words: str
 
 
-class Missed(InputError):
+class MissedError(InputError):
     """No plan of an engine meets the targets.
 
     Args:
@@ -136,7 +136,7 @@ class Choice:
         """Yield plans of one kind of engine: at each number of sequences that meets the targets.
 
         Raises:
-            InputError: it does not fit; `Missed`, with the nearest, where nothing meets them.
+            InputError: it does not fit; `MissedError`, with the nearest, where nothing meets them.
         """
         engines, most = self._fitting(sized)
         whole: list[Plan] = []
@@ -146,13 +146,13 @@ class Choice:
             at = self._steady(clock, chunk)
             try:
                 whole += self._chosen(sized, engines, at, most)
-            except Missed as missed:
+            except MissedError as missed:
                 misses.append(missed.nearest)
         yield from whole
         if split and engines > 1:
             yield from self._apart(clock, engines, most)
         elif not whole:
-            raise Missed(min(misses, key=lambda miss: miss.excess))
+            raise MissedError(min(misses, key=lambda miss: miss.excess))
 
     def _fitting(self, sized: Sized) -> tuple[int, int]:
         """Return how many engines there are, and the sequences that one has room for.
@@ -190,7 +190,7 @@ class Choice:
         points = {n: at(n) for n in numbers(most)}
         meeting = [n for n, one in points.items() if self._excess(one) <= 1]
         if not meeting:
-            raise Missed(self._miss(sized, min(points.values(), key=self._excess)))
+            raise MissedError(self._miss(sized, min(points.values(), key=self._excess)))
         largest = self._largest(max(meeting), at, most)
         for n in sorted({*meeting, largest}):
             yield Plan(sized, engines, points.get(n) or at(n), self._binds(n, at, most))
@@ -242,13 +242,13 @@ class Choice:
         """Return the fewest engines that take requests as they come.
 
         Raises:
-            Missed: the engines cannot take so many, or miss a target.
+            MissedError: the engines cannot take so many, or miss a target.
         """
         rate, full = self.targets.rate or 0.0, at(most)
         each = full.requests * sized.copies
         if each * engines < rate:
             words = f"takes {each * engines:.4g} requests per second at most, of {rate:g}"
-            raise Missed(Miss(rate / (each * engines), words))
+            raise MissedError(Miss(rate / (each * engines), words))
         misses = []
         for number in range(ceil(rate / each), engines + 1):
             steady = at(_held(rate / (number * sized.copies), at, most))
@@ -259,7 +259,7 @@ class Choice:
             missed = self.targets.missed(plan.ttft, plan.itl)
             words = f"misses {missed} at {rate:g} requests per second on {number} engines"
             misses.append(Miss(excess, words))
-        raise Missed(min(misses, key=lambda miss: miss.excess))
+        raise MissedError(min(misses, key=lambda miss: miss.excess))
 
     def _apart(self, times: Clock, engines: int, most: int) -> Iterator[Plan]:
         """Yield the best division into engines that prefill and engines that decode."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.passes import decode
 from symbolic_cost.serving.precisions import WEIGHTS
 from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS, is_state
 from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed
@@ -72,7 +73,7 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
 
 def has_states(engine: Engine) -> bool:
     """Return whether the engine runs recurrences, whose kernels nobody measured here."""
-    (run,) = engine.decode().runs
+    (run,) = decode(engine).runs
     shares = map(run.at, run.divided.structure.stages)
     return any(r.quantity is Quantity.CACHE and is_state(r) for s in shares for r in s.rows)
 

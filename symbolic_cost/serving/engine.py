@@ -1,4 +1,4 @@
-"""An engine: a model on the ranks of one copy of it, and which passes it runs."""
+"""An engine: a model on the ranks of one copy of it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, Problems, looked_up, shown
+from symbolic_cost.errors import Problems, looked_up, shown
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.quantized import held as held_as_stored
-from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING, Shape
+from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.serving.passes import Pass
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Decoding, Reading
-from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.kernels import Kernels, kernels
 from symbolic_cost.systems.machines import Machine
-
-CHUNK = Shape(b_p, c=c_p)
-"""Part of prompts: l more tokens for each of some, whose earlier tokens are in the cache."""
 
 _RANKS = ("tp", "pp", "dp", "ep")
 
@@ -111,33 +106,8 @@ class Engine:
         """Bytes of weights and values; nothing is kept for a backward pass."""
         size, _ = WEIGHTS[self.weights]
         nothing = Integer(0)
-        sizes = replace(
-            STANDARD.sizes, value=VALUE, weight=size, statistic=nothing, moment=nothing
-        )
+        sizes = replace(STANDARD.sizes, value=VALUE, weight=size, statistic=nothing, moment=nothing)
         return replace(STANDARD, name=f"serving, {self.weights} weights", sizes=sizes)
-
-    def prefill(self) -> Pass:
-        """Return the pass over whole prompts: b of l tokens each."""
-        return Pass(self, (TRAINING,))
-
-    def chunk(self) -> Pass:
-        """Return the pass over part of prompts: l more tokens of each of b_p, after c_p cached."""
-        return Pass(self, (CHUNK,))
-
-    def decode(self) -> Pass:
-        """Return a decode step: b sequences, c tokens of each in the cache.
-
-        Every sequence has one new token, and those that are checked where a draft is.
-        """
-        return Pass(self, (self._step,))
-
-    def mixed(self) -> Pass:
-        """Return a decode step that holds part of prompts as well: symbols of both."""
-        return Pass(self, (self._step, CHUNK))
-
-    @property
-    def _step(self) -> Shape:
-        return replace(DECODE, l=Integer(1 + self.drafted))
 
 
 def _not_served(name: str, whole: Model, step: Model) -> Iterator[str]:

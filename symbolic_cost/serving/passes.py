@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sympy import Add, Expr, Integer
 
@@ -24,7 +24,7 @@ from symbolic_cost.ledger import Condition, Quantity, Row
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.quantized import held as held_as_stored
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.microbatch import on_every_rank
@@ -33,13 +33,12 @@ from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.program.evaluator import Evaluator
+from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE
 from symbolic_cost.serving.pricing import KINDS, Priced, Share, is_state
+from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.times import Definitions
-
-if TYPE_CHECKING:
-    from symbolic_cost.serving.engine import Engine
 
 ResultT = TypeVar("ResultT")
 
@@ -206,12 +205,39 @@ class Pass:
 
     def _bound(self, expr: Expr) -> Expr:
         return expr.xreplace(
-            {
-                s: Integer(self.numbers[s.name])
-                for s in expr.free_symbols
-                if s.name in self.numbers
-            }
+            {s: Integer(self.numbers[s.name]) for s in expr.free_symbols if s.name in self.numbers}
         )
+
+
+CHUNK = Shape(b_p, c=c_p)
+"""Part of prompts: l more tokens for each of some, whose earlier tokens are in the cache."""
+
+
+def prefill(engine: Engine) -> Pass:
+    """Return the pass over whole prompts: b of l tokens each."""
+    return Pass(engine, (TRAINING,))
+
+
+def chunk(engine: Engine) -> Pass:
+    """Return the pass over part of prompts: l more tokens of each of b_p, after c_p cached."""
+    return Pass(engine, (CHUNK,))
+
+
+def decode(engine: Engine) -> Pass:
+    """Return a decode step: b sequences, c tokens of each in the cache.
+
+    Every sequence has one new token, and those that are checked where a draft is.
+    """
+    return Pass(engine, (_step(engine),))
+
+
+def mixed(engine: Engine) -> Pass:
+    """Return a decode step that holds part of prompts as well: symbols of both."""
+    return Pass(engine, (_step(engine), CHUNK))
+
+
+def _step(engine: Engine) -> Shape:
+    return replace(DECODE, l=Integer(1 + engine.drafted))
 
 
 def expected(model: Model, tokens: Expr | None = None) -> Model:

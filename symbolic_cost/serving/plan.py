@@ -11,7 +11,7 @@ from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
-from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, Missed, Plan
+from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.load import MOST_TOKENS, Load, Targets, accepted
@@ -69,7 +69,9 @@ class Draft:
         if bool(self.tokens) is not bool(self.acceptance):
             problems.found.append("draft and acceptance go together: give both, or neither")
         if self.model and not self.tokens:
-            problems.found.append(f"draft_model = {shown(self.model)}: say how many tokens it drafts")
+            problems.found.append(
+                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
+            )
         problems.refuse()
 
     @property
@@ -141,7 +143,7 @@ def serve_plan(
     if machine is not None:
         problems.attempt(kernels, machine)
     drafts = problems.attempt(Draft, draft, acceptance, draft_model)
-    yielded = 1.0 if drafts is None else drafts.yielded
+    yielded = getattr(drafts, "yielded", 1.0)
     load = problems.attempt(Load, prompt, answer, shared_prefix, yielded)
     wanted = problems.attempt(Targets, rate, ttft, itl)
     reading = problems.attempt(looked_up, "prefix_reading", prefix_reading, _READINGS)
@@ -230,7 +232,7 @@ def _best(
             drafting = None if small is None else Sized(replace(small, strategy=placed))
             sized = Sized(replace(engine, strategy=placed), drafting)
             plans += asked.plans(sized, split=split)
-        except Missed as missed:
+        except MissedError as missed:
             misses[name] = missed.nearest
             refused[name] = str(missed)
         except InputError as error:
@@ -238,7 +240,9 @@ def _best(
         except SymbolicCostError as error:
             refused[name] = str(error)
     if not plans:
-        raise InputError(_nothing(f"{engine.name} on {asked.gpus} of {engine.machine.name}", refused, misses))
+        raise InputError(
+            _nothing(f"{engine.name} on {asked.gpus} of {engine.machine.name}", refused, misses)
+        )
     if split and not any(plan.split for plan in plans):
         refused["split"] = f"{asked.gpus} GPUs do not hold two engines that meet the targets"
     best: dict[object, Plan] = {}
@@ -247,13 +251,15 @@ def _best(
     return Plans(tuple(best.values()), refused, tuple(plans))
 
 
-def _nothing(
-    what: str, refused: Mapping[str, str], misses: Mapping[str, Miss]
-) -> list[str]:
+def _nothing(what: str, refused: Mapping[str, str], misses: Mapping[str, Miss]) -> list[str]:
     """Return why nothing serves, what comes nearest first."""
     order = sorted(misses, key=lambda name: misses[name].excess)
     first = [f"nothing serves {what}"]
     if order:
         nearest = misses[order[0]]
-        first.append(f"nearest, at {nearest.excess:.2f} times its target: {order[0]}: {nearest.words}")
-    return first + [f"{name}: {reason}" for name, reason in refused.items() if name not in order[:1]]
+        first.append(
+            f"nearest, at {nearest.excess:.2f} times its target: {order[0]}: {nearest.words}"
+        )
+    return first + [
+        f"{name}: {reason}" for name, reason in refused.items() if name not in order[:1]
+    ]

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -24,11 +23,9 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.table import Divided
+from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.systems.times import Definitions
-
-if TYPE_CHECKING:
-    from symbolic_cost.serving.engine import Engine
 
 PRODUCTS, PROMPTS, STEPS, PASSES, COLLECTIVES = KINDS = (
     "products",
@@ -113,7 +110,7 @@ class Priced:
         """Define the time of a stage by kind [s]."""
         terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
         sent = [[r for r in s.forward if r.origin is Origin.PIPELINE] for s in self.shares]
-        for row in _together(*sent) if len(sent) > 1 else sent[0]:
+        for row in _together(sent[0], sent[1]) if sent[1:] else sent[0]:
             terms[COLLECTIVES].append(Mul(row.count, self._moved(row)))
         for part in self.shares[0].parts:
             for kind, took in self._part(f"{stage}.{part.path}", part).items():

@@ -10,7 +10,7 @@ from sympy import Integer
 
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.passes import Pass
+from symbolic_cost.serving.passes import Pass, chunk, decode, mixed
 from symbolic_cost.serving.pricing import KINDS
 
 USED = 0.9
@@ -38,11 +38,11 @@ class Sized:
     @cached_property
     def step(self) -> Pass:
         """A decode step."""
-        return self.engine.decode()
+        return decode(self.engine)
 
     @cached_property
     def _prefilled(self) -> Evaluator:
-        return self.engine.chunk().seconds
+        return chunk(self.engine).seconds
 
     @cached_property
     def _stepped(self) -> Evaluator:
@@ -50,7 +50,7 @@ class Sized:
 
     @cached_property
     def _mixed(self) -> Evaluator:
-        return self.engine.mixed().seconds
+        return mixed(self.engine).seconds
 
     def prefilled(self, prompts: float, tokens: float, cached: float) -> ByKind:
         """Return the times of a pass over part of prompts [s], by kind."""
@@ -122,7 +122,7 @@ class Sized:
 
     @property
     def copies(self) -> int:
-        """Groups of ranks that hold sequences of their own: data-parallel ones, experts' included."""
+        """Groups of ranks that hold sequences of their own: data-parallel, experts' included."""
         strategy = self.engine.strategy
         return int(strategy.ranks / (strategy.degree("tp") * strategy.degree("pp")))
 

@@ -26,8 +26,12 @@ the decode tokens of each step; of prompts that are shorter, a step takes up to 
 
 The wait is that of a queue whose server is away for a step when it finds nobody (Kleinrock,
 Queueing Systems II, section 3.2; Doshi 1986), with several places that of M/D/m (Crommelin 1932).
-An event simulation agrees to one percent (tests/serving). Where a draft is checked, N - 1 is what
-is left of it after the tokens that a step yields. `Split` has engines for prompts and for steps.
+An event simulation agrees to one percent (tests/serving). Where requests arrive by chance, chunks
+are up to 2 % off in ITL, 4 % where they fill seven steps of ten: more sequences join than leave
+while a queue of prompts runs, so that more tokens than the mean see its chunks.
+
+Where a draft is checked, N - 1 is what is left of it after the tokens that a step yields. `Split`
+has engines for prompts and for steps.
 """
 
 from __future__ import annotations

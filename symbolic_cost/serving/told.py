@@ -49,7 +49,7 @@ def plan_sheet(
     known = rates(best.sized.engine.machine.name, price=price)
     costs = (Column("USD/Mtoken", "right"), Column("kWh/Mtoken", "right"))
     columns = (*_FULL, *costs) if full else _BRIEF
-    rows = tuple((*_row(plan), *(_rest(plan, known) if full else ())) for plan in shown)
+    rows = tuple((*_row(plan, full=full), *(_rest(plan, known) if full else ())) for plan in shown)
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
@@ -86,10 +86,10 @@ def plan_front(plans: Plans) -> Front:
     )
 
 
-def _row(plan: Plan) -> tuple[Cell, ...]:
+def _row(plan: Plan, *, full: bool) -> tuple[Cell, ...]:
     return (
         engine_name(plan),
-        _way(plan),
+        plan.chunk if full else _way(plan),
         round(plan.sequences, 1),
         round(plan.tokens, 1),
         plan.ttft,
@@ -120,9 +120,7 @@ def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
 
 def _engines(plan: Plan) -> str:
     own = plan.split
-    return (
-        str(plan.engines) if own is None else f"{own.prefilling} prefill + {own.decoding} decode"
-    )
+    return str(plan.engines) if own is None else f"{own.prefilling} prefill + {own.decoding} decode"
 
 
 def _told(best: Plan, known: Rates) -> Iterator[str]:
@@ -175,7 +173,10 @@ def _between(own: Span, shown: Callable[[float], str]) -> str:
 
 
 def _plainly(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+
+
+_WHOLE = 100
 
 
 def _seconds(value: float) -> str:

@@ -48,8 +48,10 @@ class Costs:
         return self.seconds([], [(tokens, cached)] * prompts)
 
     def decode(self, sequences, context):
-        return self.start + sequences * (self.token + self.read * (context - self.once)) + (
-            self.read * self.once
+        return (
+            self.start
+            + sequences * (self.token + self.read * (context - self.once))
+            + (self.read * self.once)
         )
 
     def mixed(self, sequences, context, prompts, tokens, cached):

@@ -81,7 +81,7 @@ def test_first_token_waits_for_chunks_before_it(load, chunk, share):
     )
     assert requests == pytest.approx(closed.requests, rel=0.03)  # by chance
     # While a queue of prompts runs, more sequences join than leave: more tokens see its chunks.
-    assert closed.between_by_chance == pytest.approx(between, rel=0.01 if share < 0.7 else 0.03)
+    assert closed.between_by_chance == pytest.approx(between, rel=0.02 if share < 0.7 else 0.04)
     assert closed.first_token == pytest.approx(first, rel=0.06)
 
 
