@@ -88,7 +88,13 @@ class Plan:
         """Return the plan where kinds of kernels take so many times as long."""
         clock = Clock(self.sized, slow)
         split = None if self.split is None else replace(self.split, times=clock)
-        return replace(self, steady=replace(self.steady, times=clock), split=split)
+        steady = replace(self.steady, times=clock)
+        if self.rate is not None:
+            each = self.rate / (self.engines * self.sized.copies)
+            most = self.sized.most(steady.load.longest)
+            held = _held(each, lambda n: replace(steady, sequences=n), most)
+            steady = replace(steady, sequences=held)
+        return replace(self, steady=steady, split=split)
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ def _best(
     if split and not any(plan.split for plan in plans):
         refused["split"] = f"{asked.gpus} GPUs do not hold two engines that meet the targets"
     best: dict[object, Plan] = {}
-    for plan in sorted(plans, key=lambda plan: -plan.tokens):
+    for plan in sorted(plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
         best.setdefault((str(plan.sized.engine.strategy), plan.split is None), plan)
     return Plans(tuple(best.values()), refused, tuple(plans))
 

@@ -137,7 +137,8 @@ def _told(best: Plan, known: Rates) -> Iterator[str]:
         ("TTFT", lambda plan: plan.ttft, _seconds),
         ("ITL", lambda plan: plan.itl, _seconds),
     )
-    spans = [(name, span(best, figure), shown) for name, figure, shown in figures]
+    asked = figures if best.rate is None else figures[1:]
+    spans = [(name, span(best, figure), shown) for name, figure, shown in asked]
     between = ", ".join(f"{name} {_between(own, shown)}" for name, own, shown in spans)
     yield f"four of five such engines: {between}; most is open in {spans[-1][1].most}"
     sized, load = best.sized, best.steady.load
