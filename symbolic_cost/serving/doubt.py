@@ -20,9 +20,6 @@ from symbolic_cost.serving.precisions import WEIGHTS
 from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS, is_state
 from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed
 
-ENGINE = "the engine"
-"""What no kind of kernel is blamed for: scheduling, sampling, uneven requests and experts."""
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -67,12 +64,21 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
         yield MEAN * float(own.errors[fit][0])
     if own.origin != own.machine.name or fit not in own.errors:
         yield assumed("machine")
-    if kind == PASSES:
-        yield assumed("unknown fusion" if has_states(engine) else "fusion")
+    yield assumed(_UNSAID[kind])
+
+
+_UNSAID = {
+    PRODUCTS: "clock",
+    PROMPTS: "unknown attention",
+    STEPS: "unknown attention",
+    PASSES: "unknown fusion",
+    COLLECTIVES: "overlap",
+}
+"""What nobody says of an engine's software, as of a training stack that is not named."""
 
 
 def has_states(engine: Engine) -> bool:
-    """Return whether the engine runs recurrences, whose kernels nobody measured here."""
+    """Return whether the engine runs recurrences, of which no kernels are on record."""
     (run,) = decode(engine).runs
     shares = map(run.at, run.divided.structure.stages)
     return any(r.quantity is Quantity.CACHE and is_state(r) for s in shares for r in s.rows)

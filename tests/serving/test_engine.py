@@ -84,9 +84,7 @@ def test_experts_are_those_that_tokens_reach():
         assert any(size == pytest.approx(reached, abs=0.05) for size in sizes)
 
 
-@pytest.mark.parametrize(
-    "model", ["bert-large", "vit-b-16", "lstm-large", "t5-large", "resnet-50"]
-)
+@pytest.mark.parametrize("model", ["bert-large", "vit-b-16", "lstm-large", "t5-large", "resnet-50"])
 def test_models_that_do_not_generate_from_a_cache_are_refused(model):
     with pytest.raises(InputError, match="a cache or a state"):
         engine(model)
