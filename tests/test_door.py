@@ -197,6 +197,7 @@ VALID = {
     "glossary": {},
     "job": {"model": "gpt", "strategy": "", "numbers": None, **OPTIONS},
     "latex": {"expr": b, "breakable": False},
+    "markdown": {"headings": ["name"], "rows": [["b"]]},
     "leading_term": {"expr": b * l, "scale": "l"},
     "load_plugin": {"path": "x.py"},
     "lookup": {"name": "a", "pattern": "*w[v e], ids[b l] -> x[b l e]"},

@@ -11,8 +11,9 @@ from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 
-from sympy import Expr
+from sympy import Add, Expr, Symbol
 
+from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
@@ -133,6 +134,16 @@ class Setup(Shown):
         slots = stages * trained.pipeline.chunks_of_a_stage
         known = blocks.is_Integer and slots.is_Integer
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
+
+    @property
+    def names(self) -> dict[Symbol, Expr]:
+        """A name for the blocks of an uneven stage, whose number is a difference."""
+        pipeline, stages = self.trained.pipeline, self.placed.degree("pp")
+        held = pipeline.layout.blocks(
+            block_count(self.model), stages, pipeline.chunks_of_a_stage, self.stage
+        )
+        name = {Stage.FIRST: symbols.n_first, Stage.LAST: symbols.n_last}.get(self.stage)
+        return {name: held} if name is not None and isinstance(held, Add) else {}
 
     @cached_property
     def whole(self) -> Model:

@@ -21,7 +21,7 @@ from sympy import Add, Expr, Integer
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conditions import check
 from symbolic_cost.ledger import Condition, Quantity, Row
-from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.quantized import held as held_as_stored
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
@@ -249,14 +249,15 @@ def expected(model: Model, tokens: Expr | None = None) -> Model:
         model: on every rank.
         tokens: of the whole pass; those of the model unless given.
     """
-    experts, queue = model.placed(ROUTED), model.placed(At(Role.TOKEN, ("routed",)))
+    experts, queue = model.placed(ROUTED), model.placed(QUEUE)
     if not experts or not queue:
         return model
     chosen_by_one, own = model.size(At(Role.SLOT)), model.work[1]
     every = model.size(ROUTED)
     chosen = every * (1 - (1 - chosen_by_one / every) ** (own if tokens is None else tokens))
     per_expert = own * chosen_by_one / (model.size(At(Role.BATCH, ("routed",))) * chosen)
-    return replace(model, sizes={**model.sizes, experts[0].name: chosen, queue[0].name: per_expert})
+    queues = dict.fromkeys((axis.name for axis in queue), per_expert)
+    return replace(model, sizes={**model.sizes, experts[0].name: chosen, **queues})
 
 
 def _behind(model: Model) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def memory_sheet(setup: Setup) -> Sheet:
         f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
     )
     title = f"Memory of one rank of {setup.model.name}"
-    return Sheet(title, columns, tuple(rows), (said, *header(setup)))
+    return Sheet(title, columns, tuple(rows), (said, *header(setup)), setup.names)
 
 
 def _at(moment: str) -> str:

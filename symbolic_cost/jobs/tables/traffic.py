@@ -35,7 +35,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
             shown = factored(total) if per_op or known is None else None
             rows.append((f"{label}: {mesh}", *[None] * (width - 3), shown, known))
     title = f"Communication of {work.share.name} in one step"
-    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work))
+    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work), work.names)
 
 
 def groups_sheet(work: Setup, node_size: int) -> Sheet:
@@ -58,7 +58,9 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
-    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
+    return Sheet(
+        f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work), work.names
+    )
 
 
 def _reach(group: Group) -> str:
