@@ -41,12 +41,21 @@ class Departures(list[Departure]):
 
         return declared
 
-    def errata(self, publication: str) -> list[Erratum]:
-        """Return the departures as slips: the first sentence says what, the rest why."""
+    def errata(self, publication: str, shown_by: str) -> list[Erratum]:
+        """Return the departures as slips.
+
+        Args:
+            publication: whose they are.
+            shown_by: what computes the numbers without them.
+        """
         said = [(one, inspect.cleandoc(one.meaning).partition("\n\n")) for one in self]
         return [
             Erratum(
-                publication, f"{one.name}, {', '.join(one.where)}", what, "", " ".join(why.split())
+                publication,
+                f"{one.name}, {', '.join(one.where)}",
+                what,
+                "what the declared ops imply",
+                f"{' '.join(why.split())} {shown_by}".strip(),
             )
             for one, (what, _, why) in said
         ]

@@ -19,10 +19,11 @@ from symbolic_cost.systems.times import (
     Definitions,
     OpTime,
     bundles,
+    collective_time,
     op_times,
     sent_time,
 )
-from symbolic_cost.systems.together import misaligned
+from symbolic_cost.systems.together import shapes
 
 PASSES: Mapping[str, tuple[Phase, ...]] = {
     "forward": (Phase.FORWARD,),
@@ -97,8 +98,8 @@ class StagePasses:
 
     def _timed(self, costs: PartCosts) -> PartTimes:
         path, timing, divided = costs.part.path, self.given.timing, self.given.divided
-        odd = misaligned(costs.part, divided.own, divided.placement) if timing.rates else {}
-        ops = op_times(costs.once, timing, self.to, odd)
+        known = shapes(costs.part, divided.own, divided.placement) if timing.rates else None
+        ops = op_times(costs.once, timing, self.to, known)
         busy, exposed, issued = {}, {}, {}
         for name, phases in PASSES.items():
             mine = [op for op in ops if op.phase in phases]
@@ -175,8 +176,11 @@ class StagePasses:
             move = row.collective
             if move is not None and row.phase in phases and not row.per_step:
                 timing = self.given.timing
-                pair = "neighbours" if move.meshes == ("pp",) else ""
-                took = sent_time(move.kind, move.meshes, move.message, timing, self.to, pair=pair)
+                if move.meshes == ("pp",):
+                    message, pair = move.message, "neighbours"
+                    took = sent_time(move.kind, move.meshes, message, timing, self.to, pair=pair)
+                else:
+                    took = collective_time(move, timing, self.to)
                 times.append(row.count * took)
                 policies.append(timing.overlap(move.meshes))
         if not times:
