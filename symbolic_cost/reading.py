@@ -193,5 +193,11 @@ def _place_of(place: str, text: str, key: str) -> str:
 
 def line_of(text: str, key: str) -> str:
     """Return "line 3, " where a key stands in a JSON text; empty if it is not there as written."""
+    line = line_number(text, key)
+    return f"line {line}, " if line else ""
+
+
+def line_number(text: str, key: str) -> int:
+    """Return the line, from 1, where a key stands in a JSON text; 0 if it is not there."""
     match = re.search(rf'"{re.escape(key)}"\s*:', text)
-    return f"line {text.count(chr(10), 0, match.start()) + 1}, " if match else ""
+    return text.count("\n", 0, match.start()) + 1 if match else 0

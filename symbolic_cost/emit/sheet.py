@@ -7,7 +7,7 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from sympy import Basic, Expr, Symbol
 
+from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
@@ -104,11 +105,14 @@ class Sheet:
     def visible(self) -> Sheet:
         """The same for people: with names in formulas, and what a terminal would obey escaped."""
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
-        parts = {part: name for name, part in self.names.items()}
-        rows = tuple(tuple(_visible(cell, parts) for cell in row) for row in self.rows)
+        said = {part: name for name, part in self.names.items()}
+        rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
+        names, shorter = _abbreviated(rows)
+        rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
         sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
-        used = set().union(*(one.free_symbols for one in formulas_of(sheet))) if parts else set()
-        meant = [
+        used = set().union(*(one.free_symbols for one in (*formulas_of(sheet), *names.values())))
+        meant = [f"{name} = {plain(part)}" for name, part in names.items()]
+        meant += [
             f"{name} = {plain(part)}, the {GLOSSARY[name.name].meaning}"
             for name, part in self.names.items()
             if name in used
@@ -149,6 +153,8 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
     return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes), names)
 
 
+_LONG = 24
+"""Symbols and numbers of a part of a formula that a name is better for, where it is repeated."""
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
@@ -214,9 +220,25 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
 _FOR_PROGRAMS = ("csv", "json")
 
 
-def _visible(cell: Cell, parts: Mapping[Expr, Symbol]) -> Cell:
-    if isinstance(cell, Expr):
-        return cell.xreplace(parts) if parts else cell
+def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
+    """Return a cell with other formulas in place of some, or of parts of them."""
+    if not parts or not isinstance(cell, Expr | tuple):
+        return cell
+    if isinstance(cell, tuple):
+        return tuple(p.xreplace(parts) if isinstance(p, Basic) else p for p in cell)
+    return cell.xreplace(parts)
+
+
+def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:
+    """Return names of long parts that the formulas of rows repeat, and the formulas in these."""
+    formulas = [cell for row in rows for cell in row if isinstance(cell, Expr)]
+    if not any(one.count_ops() > _LONG for one in formulas):
+        return {}, {}
+    names, written = abbreviated(formulas, _LONG)
+    return names, dict(zip(formulas, written, strict=True))
+
+
+def _visible(cell: Cell) -> Cell:
     if isinstance(cell, Nested):
         return replace(cell, label=visible(cell.label))
     if isinstance(cell, tuple):

@@ -98,8 +98,13 @@ class Job(Setup):
         return TimeAnswer(own, step_sheet(timed), timed.step.rows, timed)
 
     def total(self, cost: str | NamedCost) -> object:
-        """Return a named cost of one rank and microbatch, known numbers in place."""
+        """Return a named cost of one rank and microbatch, known numbers in place.
+
+        Raises:
+            InputError: no such cost, or numbers that do not fit (positions that do not divide).
+        """
         chosen = named_cost(cost) if isinstance(cost, str) else cost
+        self.bound  # noqa: B018 - refuses numbers that do not fit
         return self.value(chosen.total(self.rows))
 
     def replace(self, **changes: Unpack[Changes]) -> Job:

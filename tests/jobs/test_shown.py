@@ -34,3 +34,9 @@ def test_even_stages_and_middle_ones_need_no_name():
 def test_blocks_are_those_of_the_layout():
     numbers = {n_layers: 61, pp: 16}
     assert UNEVEN.names[n_first].xreplace(numbers) == 3
+
+
+def test_a_total_is_refused_where_the_table_is():
+    """197 positions of ViT-B/16 are not divided by 8, in a total as little as in a table."""
+    with pytest.raises(sc.errors.InputError, match="not divisible by mesh axis cp"):
+        sc.job("vit-b-16", "cp=8").total("flops_fwd")

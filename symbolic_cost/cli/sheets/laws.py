@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError, shown, unknown
-from symbolic_cost.published.contract import MODULES, publication
-from symbolic_cost.published.results import Erratum
+from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
 from symbolic_cost.scaling.closed import closed
@@ -231,12 +230,6 @@ def prices_sheet() -> Sheet:
     columns = tuple(Column(each, "right" if each == "value" else "left") for each in headings)
     notes = ("prices move: laws allocate takes --price, --power, --pue and --grid instead",)
     return Sheet("Prices, power, PUE and carbon", columns, cells, notes)
-
-
-def errata() -> list[Erratum]:
-    """Return the slips of every publication that lists them."""
-    works = (publication(name) for name in MODULES)
-    return [slip for work in works for slip in getattr(work, "errata", list)()]
 
 
 def errata_sheet() -> Sheet:
