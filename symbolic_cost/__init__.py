@@ -68,6 +68,7 @@ _HOMES = {
     "symbolic_cost.jobs.calculator": ("calculator",),
     "symbolic_cost.jobs.perfetto": ("step_trace",),
     "symbolic_cost.explore.ask": ("fit", "prove", "search"),
+    "symbolic_cost.explore.report": ("report",),
     "symbolic_cost.explore.sweep": ("pareto", "sweep"),
     "symbolic_cost.serving.plan": ("serve_plan",),
     "symbolic_cost.jobs.registry": (

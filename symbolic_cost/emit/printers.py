@@ -133,6 +133,9 @@ class LaTeX(_Ordered, LatexPrinter):
         typeset = naming.latex_of(expr.name)
         if typeset:
             return typeset
+        if _DEFINED.fullmatch(expr.name):  # the name of a definition, as first.forward.busy
+            words = re.sub(r"([_%&#$])", r"\\\1", expr.name).replace(" ", r"\ ")
+            return rf"\mathit{{{words}}}"
         # A bare name of several letters would read as a product.
         return re.sub(r"^[A-Za-z]{2,}", r"\\mathit{\g<0>}", super()._print_Symbol(expr))
 
@@ -284,6 +287,7 @@ class Plain(_Ordered, StrPrinter):
         return f"{self._print(expr.lhs)} {sign} {self._print(expr.rhs)}"
 
 
+_DEFINED = re.compile(r"[A-Za-z][\w.+ -]*[. ][\w.+ -]*")
 _WORDS = (r"\mathit", r"\mathtt")
 _WIDE = ("(", "[", r"\l", r"\max", r"\min", r"\exp", r"\sqrt")
 

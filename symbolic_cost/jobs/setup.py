@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
+from typing import Self
 
 from sympy import Add, Expr, Symbol
 
@@ -134,6 +135,15 @@ class Setup(Shown):
         slots = stages * trained.pipeline.chunks_of_a_stage
         known = blocks.is_Integer and slots.is_Integer
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
+
+    @property
+    def lettered(self) -> Self:
+        """The same with M for a known number of microbatches, so that formulas say 2 M b l e."""
+        count = self.training.microbatches
+        if not count.is_Integer:
+            return self
+        training = replace(self.training, microbatches=symbols.M)
+        return replace(self, training=training, numbers={**self.numbers, "M": int(count)})
 
     @property
     def names(self) -> dict[Symbol, Expr]:

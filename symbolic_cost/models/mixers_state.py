@@ -178,6 +178,10 @@ class Dual:
             "K": fields.size("conv_kernel", 4),
             "C": fields.size("chunk_size", 256),
         }
+        fields.require(
+            holds=numbers["N"] > 1, problem="1 is no product of states", name="state_size"
+        )
+        fields.require(holds=numbers["C"] > 1, problem="1 is no chunk", name="chunk_size")
         normed = fields.flag("mamba_rms_norm", default=self.layer.normed)
         return replace(self, layer=replace(self.layer, bias=biases(fields), normed=normed)), numbers
 

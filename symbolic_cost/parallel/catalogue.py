@@ -32,6 +32,7 @@ from symbolic_cost.parallel.rules import (
     keep_key_shards,
     three_dimensions,
     two_dimensions,
+    whole_experts,
 )
 from symbolic_cost.parallel.steps import Step, broadcast_panels, send_round
 
@@ -71,7 +72,7 @@ class Entry:
     source: str = "definition"
 
 
-_INSIDE = (At(Role.HEAD), At(Role.INNER), At(Role.VOCABULARY))
+_INSIDE = (At(Role.HEAD), At(Role.INNER, ("",)), At(Role.VOCABULARY))
 _OUTER_HEADS = (At(Role.HEAD, ("",)), At(Role.INNER), At(Role.VOCABULARY))
 _CORE_HEADS = (At(Role.HEAD, ("core",)),)
 _POSITIONS = (At(Role.TOKEN, ("residual", "posted", "query", "routed", "core")),)
@@ -96,6 +97,14 @@ STRATEGIES: dict[str, Entry] = {
         places={"tp": (At(Role.TOKEN, ("residual", "posted")),)},
         needs=("tp",),
         source="korthikanti-2022",
+    ),
+    "spread": Entry(
+        meaning="whole experts over tensor-parallel ranks as well: each sends its own positions",
+        places={"tp": (_ROUTED,)},
+        needs=("tp", "sp", "ep"),
+        requires=(_ROUTED,),
+        rewrite=whole_experts,
+        source="megatron-moe",
     ),
     "2d": Entry(
         meaning="SUMMA: features over m1, positions over m2, weights over both",

@@ -25,6 +25,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
         work: the costed model.
         per_op: one row per op and message, or one per group, collective and pass.
     """
+    work = work.lettered
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
