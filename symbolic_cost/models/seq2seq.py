@@ -31,7 +31,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.models.mixers_state import lettered, letters_of, renamed
+from symbolic_cost.models.mixers_state import letters_of, renamed
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
@@ -195,7 +195,7 @@ class Seq2Seq:
         if layers - sparse != 0:
             yield "block", self.perceptron.ops(), layers - sparse
         if self.experts is not None and sparse:
-            routed = lettered(self.experts.ops(), letters_of(moe.AXES))
+            routed = retitled(self.experts.ops(), letters_of(moe.AXES))
             yield "experts.block", routed, exact(sparse)
 
     def _decoder_attention(
