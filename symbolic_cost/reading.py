@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, brief, shown, visible
 
 MOST_ROWS = 10**5
 """Rows of the longest table that is read."""
@@ -48,6 +48,19 @@ def read_text(path: str | Path, most: int, place: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{place}: is not a text file in UTF-8") from None
+
+
+def toml_record(name: str, most: int, kind: str) -> tuple[dict[str, Any], str]:
+    """Return what a user's TOML file holds, and how its problems name it.
+
+    Raises:
+        InputError: it cannot be read, or is not TOML.
+    """
+    place = f"{kind} file {shown(name, 200)}"
+    try:
+        return tomllib.loads(read_text(name, most, place)), place
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
 
 
 def mapped(path: str | Path, place: str) -> memoryview:

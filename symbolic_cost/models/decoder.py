@@ -251,7 +251,7 @@ class Decoder:
             ),
             {**self.sizes.axes(shape, expansion), **others},
             padded=("v",),
-            means=("z",),
+            means=("z", "z_r"),
             source=source,
             axes=glossary(AXES, *(mixer.axes for mixer in mixers)),
         )

@@ -40,12 +40,12 @@ def renamed(known: Glossary) -> Glossary:
 
 def form_on(shape: Shape) -> Form:
     """Return how a recurrence runs: in chunks, or in steps for a decode step."""
-    return Form.CHUNKED if shape.c == 0 else Form.STEPS
+    return Form.STEPS if shape.by_steps else Form.CHUNKED
 
 
 def convolved(shape: Shape) -> Expr:
     """Return the places of a causal convolution: over its padding, or two for a step of one."""
-    return shape.l + (symbols.K - 1 if shape.c == 0 else 1)
+    return shape.l + (1 if shape.by_steps else symbols.K - 1)
 
 
 @dataclass(frozen=True)
