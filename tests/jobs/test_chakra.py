@@ -237,7 +237,7 @@ def test_other_jobs(model, strategy, options, tmp_path):
     ("changes", "said"),
     [
         ({"schedule": "dualpipe", "strategy": "pp=2", "numbers": {**NUMBERS, "M": 4}}, "schedule"),
-        ({"model": "gemma-2-2b", "strategy": "pp=2", "numbers": {"b": 1, "M": 4}}, "whole blocks"),
+        ({"model": "gemma-2-9b", "strategy": "pp=2", "numbers": {"b": 1, "M": 4}}, "whole blocks"),
         ({"system": None}, "a time needs a machine"),
     ],
 )
