@@ -52,7 +52,6 @@ SHORT = (
     f"table {RUN} --format latex --cite --notation megatron --width ieee",
     f"comm {RUN} --set M=4 --format html",
     f"time {TIMED} --explain --stack megatron-core",
-    f"trace {TIMED} --chakra .",
     "schedule -o a.svg",
 )
 """What writes in every way, in a few seconds."""
