@@ -9,8 +9,9 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.chakra import Step, chakra_traces
+from symbolic_cost.jobs.chakra import chakra_traces
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.jobs.unrolled import Step
 
 NUMBERS = {"b": 1, "l": 128, "n_layers": 4}
 JOB = sc.job(
