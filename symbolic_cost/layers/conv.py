@@ -4,12 +4,13 @@ A layer says what it does to the tensor at hand; the trail makes its axes. Every
 new axes: c channels, y and x positions, s and t the kernel, g groups, each with a number.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from symbolic_cost.axes import Axis, Glossary, Role
 from symbolic_cost.errors import InputError
@@ -18,12 +19,17 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.symbols import exact
 
 
 class Pad(Enum):
     """Padding that is no number of positions."""
 
     SAME = "so that only the stride shrinks maps"
+
+
+Padding = int | Pad | tuple[int, int]
+"""Positions added on either side, or before the first and behind the last, or how many follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +52,33 @@ class Maps:
 
 @dataclass
 class Trail:
-    """Ops declared so far, the sizes of their axes, the tensor at hand, and others kept."""
+    """Ops declared so far, the axes and sizes of these, the tensor at hand, and others.
+
+    Args:
+        kept: tensors that later layers take, the last one first.
+        aside: tensors that many layers take, by name: a time step, a prompt.
+        roles: of the axes that it made.
+    """
 
     at: Maps
     sizes: dict[str, Expr]
     ops: list[Op] = field(default_factory=list)
     kept: list[Maps] = field(default_factory=list)
+    aside: dict[str, Maps] = field(default_factory=dict)
+    roles: dict[str, Axis] = field(default_factory=dict)
+    _numbers: Counter[str] = field(default_factory=Counter)
 
-    def new_axis(self, letter: str, size: int) -> str:
-        """Return a new axis of a size."""
-        name = f"{letter}{sum(axis.startswith(letter) for axis in self.sizes)}"
-        self.sizes[name] = Integer(size)
+    def __post_init__(self) -> None:
+        """Count the axes that are there."""
+        self._numbers.update(axis[0] for axis in self.sizes)
+
+    def new_axis(self, letter: str, size: int | Expr, role: Role = Role.WHOLE) -> str:
+        """Return a new axis of a size; those of positions are called y and x."""
+        name = f"{letter}{self._numbers[letter]}"
+        self._numbers[letter] += 1
+        self.sizes[name] = exact(size)
+        places = letter in _POSITIONS
+        self.roles[name] = Axis(name, Role.TOKEN, "patch") if places else Axis(name, role)
         return name
 
     def copy(self, axis: str) -> str:
@@ -65,16 +87,17 @@ class Trail:
 
     @property
     def glossary(self) -> Glossary:
-        """Roles of its axes: samples may be split, channels and pixels stay whole."""
+        """Roles of its axes: samples, heads and inner widths may be split."""
+        whole = {axis: Axis(axis, Role.WHOLE) for axis in self.sizes}
         batch = self.at.axes[0]
-        return {a: Axis(a, Role.BATCH if a == batch else Role.WHOLE) for a in self.sizes}
+        return {**whole, **self.roles, batch: Axis(batch, Role.BATCH)}
 
     def length(self, axis: str) -> int:
         """Return the size of an axis."""
         return int(self.sizes[axis])
 
     def windows(
-        self, name: str, kernel: int, stride: int, padding: int | Pad
+        self, name: str, kernel: int, stride: int, padding: Padding
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return new axes of the positions and the kernel of windows over the maps at hand.
 
@@ -85,7 +108,7 @@ class Trail:
         """
         lengths = [self.length(axis) for axis in self.at.axes[2:]]
         places = [
-            length - 1 if padding is Pad.SAME else length + 2 * padding - kernel
+            length - 1 if isinstance(padding, Pad) else length + _added(padding) - kernel
             for length in lengths
         ]
         if min(places) < 0:
@@ -105,6 +128,14 @@ class Trail:
         self.at = result
 
 
+_POSITIONS = ("y", "x")
+
+
+def _added(padding: int | tuple[int, int]) -> int:
+    """Return how many positions are added."""
+    return 2 * padding if isinstance(padding, int) else sum(padding)
+
+
 class Layer(Protocol):
     """What a trail is made of."""
 
@@ -118,14 +149,14 @@ class Conv:
 
     Args:
         stride: step between positions.
-        padding: positions added on either side, or how many follows.
+        padding: positions added.
         bias: whether one is added.
     """
 
     channels: int
     kernel: int
     stride: int = 1
-    padding: int | Pad = 0
+    padding: Padding = 0
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
@@ -140,13 +171,13 @@ class Depthwise:
 
     Args:
         stride: step between positions.
-        padding: positions added on either side, or how many follows.
+        padding: positions added.
         bias: whether one is added.
     """
 
     kernel: int
     stride: int = 1
-    padding: int | Pad = 0
+    padding: Padding = 0
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
@@ -211,7 +242,7 @@ class Linear:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, *features = trail.at.axes
-        made = trail.new_axis("c", self.features)
+        made = trail.new_axis("c", self.features, Role.HIDDEN)
         bias = f" + *bias[{made}]" if self.bias else ""
         result = Maps(name, (batch, made))
         weight = f"*w[{' '.join(features)} {made}]"

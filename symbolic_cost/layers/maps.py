@@ -6,11 +6,14 @@ Channels are mixed at every position, positions attend to each other in windows 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 
@@ -20,15 +23,17 @@ class Mix:
 
     Args:
         bias: whether one is added.
+        role: of the channels that it makes.
     """
 
     channels: int
     bias: bool = True
+    role: Role = Role.WHOLE
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, old, *rest = trail.at.axes
-        new = trail.new_axis("c", self.channels)
+        new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
         bias = f" + *bias[{new}]" if self.bias else ""
         trail.add(einsum(name, f"{trail.at}, *w[{old} {new}]{bias} -> {result}"), result)
@@ -90,9 +95,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Merge:
-    """Two by two positions side by side, normalised and mixed to other channels."""
+    """Two by two positions side by side, mixed to other channels.
+
+    Args:
+        normed: what is normalised: what is joined, or the result.
+    """
 
     channels: int
+    normed: Literal["joined", "result"] = "joined"
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the merger; odd maps are padded."""
@@ -106,13 +116,16 @@ class Merge:
         trail.add(
             pointwise(f"{name}.join", f"{trail.at} -> {joined}", "copy", laid=f"{y} {x}"), joined
         )
-        fine = Maps(f"{name}.normed", joined.axes)
         axes = f"{four} {channel}"
-        learned = f"*scale[{axes}], *shift[{axes}]"
-        trail.add(norm(f"{name}.norm", f"{joined}, {learned} -> {fine}", "layer_norm", axes), fine)
+        if self.normed == "joined":
+            fine, learned = Maps(f"{name}.normed", joined.axes), f"*scale[{axes}], *shift[{axes}]"
+            made = norm(f"{name}.norm", f"{joined}, {learned} -> {fine}", "layer_norm", axes)
+            trail.add(made, fine)
         new = trail.new_axis("c", self.channels)
-        result = Maps(name, (batch, new, *sides))
-        trail.add(einsum(f"{name}.reduction", f"{fine}, *w[{axes} {new}] -> {result}"), result)
+        result = Maps(f"{name}.mixed", (batch, new, *sides))
+        trail.add(einsum(f"{name}.reduction", f"{trail.at}, *w[{axes} {new}] -> {result}"), result)
+        if self.normed == "result":
+            Normed().declare(f"{name}.norm", trail)
 
 
 @dataclass(frozen=True)
@@ -131,10 +144,11 @@ class Reduced:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         start = trail.at
-        batch, channel, y, x = start.axes
+        batch, channel, *own = start.axes
+        here = " ".join(own)
         h, d = _head_axes(trail, channel, self.heads)
         bias = f" + *bias[{h} {d}]" if self.bias else ""
-        q = f"{name}.q[{batch} {y} {x} {h} {d}]"
+        q = f"{name}.q[{batch} {here} {h} {d}]"
         trail.ops.append(einsum(f"{name}.query", f"{start}, *w[{channel} {h} {d}]{bias} -> {q}"))
         if self.ratio > 1:
             Chain(
@@ -144,27 +158,28 @@ class Reduced:
                 }
             ).declare(name, trail)
         else:
-            keys = Maps(f"{name}.all", (batch, channel, trail.copy(y), trail.copy(x)))
+            keys = Maps(f"{name}.all", (batch, channel, *map(trail.copy, own)))
             trail.add(view(f"{name}.all", f"{start} -> {keys}"), keys)
-        _, other, u, v = trail.at.axes
-        at = f"[{batch} {u} {v} {h} {d}]"
+        _, other, *seen = trail.at.axes
+        there = " ".join(seen)
+        at = f"[{batch} {there} {h} {d}]"
         for part in ("key", "value"):
             weight = f"*w[{other} {h} {d}]{bias}"
             trail.ops.append(einsum(f"{name}.{part}", f"{trail.at}, {weight} -> {name}.{part}{at}"))
-        square = f"[{batch} {h} {y} {x} {u} {v}]"
+        square = f"[{batch} {h} {here} {there}]"
         scores = f"{name}.scores{square}"
         trail.ops += [
             einsum(f"{name}.scored", f"{q}, {name}.key{at} -> {scores}"),
-            softmax(f"{name}.softmax", f"{scores} -> {name}.p{square}", row=f"{u} {v}"),
+            softmax(f"{name}.softmax", f"{scores} -> {name}.p{square}", row=there),
             einsum(
                 f"{name}.attend",
-                f"{name}.p{square}, {name}.value{at} -> {name}.c[{batch} {y} {x} {h} {d}]",
+                f"{name}.p{square}, {name}.value{at} -> {name}.c[{batch} {here} {h} {d}]",
             ),
         ]
         result = Maps(name, start.axes)
         out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
         trail.add(
-            einsum(f"{name}.proj", f"{name}.c[{batch} {y} {x} {h} {d}], {out} -> {result}"), result
+            einsum(f"{name}.proj", f"{name}.c[{batch} {here} {h} {d}], {out} -> {result}"), result
         )
 
 
@@ -175,11 +190,14 @@ class Windowed:
     Args:
         side: of a window, where the map is larger.
         bias: whether query, key and value have one.
+        computed: width of the perceptron that makes the biases of distances and goes with
+            scores of cosines and keys without a bias; a table holds them if zero.
     """
 
     heads: int
     side: int
     bias: bool = True
+    computed: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer; maps that windows do not divide are padded."""
@@ -203,25 +221,28 @@ class Windowed:
         bias = f" + *bias[{h} {d}]" if self.bias else ""
         rows = f"{batch} {n} {l} {h} {d}"
         for letter in "qkv":
-            weight = f"*w[{channel} {h} {d}]{bias}"
-            trail.ops.append(
-                einsum(f"{name}.{letter}", f"{part}, {weight} -> {name}.{letter}[{rows}]")
-            )
+            cosine = self.computed and letter != "v"
+            weight = f"*w[{channel} {h} {d}]{'' if cosine and letter == 'k' else bias}"
+            made = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
+            trail.ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {made}[{rows}]"))
+            if cosine:
+                unit = f"{made}[{rows}] -> {name}.{letter}[{rows}]"
+                trail.ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
         there = f"[{batch} {n} {t} {h} {d}]"
         trail.ops += [
             view(f"{name}.{new}", f"{name}.{new[0]}[{rows}] -> {name}.{new}{there}")
             for new in ("keys", "values")
         ]
-        table = trail.new_axis("p", (2 * self.side - 1) ** 2)
         square = f"[{batch} {n} {h} {l} {t}]"
+        scores = f"{name}.plain{square}" if self.computed else f"{name}.scores{square}"
         trail.ops += [
-            lookup(
-                f"{name}.table",
-                f"!{name}.buckets[{l} {t}]:buffer, *table[{table} {h}] -> {name}.bias[{h} {l} {t}]",
-            ),
-            einsum(
-                f"{name}.scored", f"{name}.q[{rows}], {name}.keys{there} -> {name}.scores{square}"
-            ),
+            *self._distances(name, trail, h, f"{l} {t}"),
+            einsum(f"{name}.scored", f"{name}.q[{rows}], {name}.keys{there} -> {scores}"),
+        ]
+        if self.computed:
+            scaled = f"{scores}, *scale[{h}] -> {name}.scores{square}"
+            trail.ops.append(pointwise(f"{name}.scale", scaled, "mul"))
+        trail.ops += [
             pointwise(
                 f"{name}.add",
                 f"{name}.scores{square}, {name}.bias[{h} {l} {t}] -> {name}.biased{square}",
@@ -238,6 +259,24 @@ class Windowed:
         result = Maps(name, (batch, new, *sides))
         back = f"{done} -> {result}"
         trail.add(pointwise(f"{name}.back", back, "copy", laid=f"{n} {l}"), result)
+
+    def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
+        """Declare the bias of every pair of positions of a window."""
+        rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
+        bias = f"{name}.bias[{h} {pairs}]"
+        if not self.computed:
+            pattern = f"!{name}.buckets[{pairs}]:buffer, *table[{rows} {h}] -> {bias}"
+            return (lookup(f"{name}.table", pattern),)
+        two, wide = trail.new_axis("m", 2), trail.new_axis("f", self.computed)
+        first = f"!{name}.distances[{rows} {two}]:buffer, *w[{two} {wide}] + *bias[{wide}]"
+        u, a = (f"{name}.of_{x}[{rows} {wide}]" for x in "ua")
+        made = f"{name}.of_all[{rows} {h}]"
+        return (
+            einsum(f"{name}.fc1", f"{first} -> {u}"),
+            pointwise(f"{name}.relu", f"{u} -> {a}", "relu"),
+            einsum(f"{name}.fc2", f"{a}, *w[{wide} {h}] -> {made}"),
+            pointwise(f"{name}.spread", f"{made} -> {bias}", "sigmoid", laid=rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -280,12 +319,14 @@ class Joined:
 
 
 def _head_axes(trail: Trail, channel: str, heads: int) -> tuple[str, str]:
-    return trail.new_axis("h", heads), trail.new_axis("d", trail.length(channel) // heads)
+    return trail.new_axis("h", heads, Role.HEAD), trail.new_axis(
+        "d", trail.length(channel) // heads
+    )
 
 
 def perceptron(width: int, channels: int, function: str, deep: Layer | None = None) -> Chain:
     """Return two linear layers of channels, perhaps with a convolution between them."""
-    layers: dict[str, Layer] = {"fc1": Mix(width)}
+    layers: dict[str, Layer] = {"fc1": Mix(width, role=Role.INNER)}
     layers |= {"deep": deep} if deep else {}
     return Chain(layers | {"act": Activation(function), "fc2": Mix(channels)})
 

@@ -9,14 +9,18 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.attention import Bias, Kept, joined, output
+from symbolic_cost.layers.attention import Attention, Bias, Kept, joined, output
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
-AXES = axes("h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch")
+AXES = axes(
+    "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, "
+    "four whole"
+)
 
 
 class Distances(StrEnum):
@@ -90,3 +94,31 @@ class CrossAttention:
             ),
             *made,
         )
+
+
+@dataclass(frozen=True)
+class OpenedDistances(Attention):
+    """Attention whose biases by distance are opened by its input, head by head, as in WavLM.
+
+    Source: chen-2021, section 3.2.
+    """
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        rows = f"b {self.at.query} h"
+        square = f"[b h {self.at.query} {self.at.key}]"
+        bias = f"!{self.core.position}[{self.at.query} {self.at.key} h]"
+        weight = "*w[d two four] + *bias[two four]"
+        opened = f"a[{rows} two], *scale[h] -> opened[{rows}]"
+        gate = (
+            pointwise("heads", f"full[b {self.at.query} e] -> own[{rows} d]", "copy", laid="e"),
+            einsum("gate", f"own[{rows} d], {weight} -> parts[{rows} two four]"),
+            pointwise("sum", f"parts[{rows} two four] -> u[{rows} two]", "sum", sums="four"),
+            pointwise("act", f"u[{rows} two] -> a[{rows} two]", "sigmoid"),
+            pointwise("open", opened, "mul", sums="two"),
+            pointwise("gated", f"opened[{rows}], {bias} -> opened_bias{square}", "mul"),
+        )
+        added = f"core.scores{square}, opened_bias{square} -> core.biased{square}"
+        add = replace(pointwise("core.bias", added, "add"), core="core")
+        first, *rest = (add if op.path == add.path else op for op in super().ops())
+        return (first, *gate, *rest)

@@ -88,6 +88,8 @@ class Step(Flag):
     """Channels are normalised and projected to e."""
     DROP = auto()
     """The result is dropped out."""
+    ASK = auto()
+    """A gradient of the recording is asked for, as wav2vec 2.0 of Transformers does in training."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Sound:
         return (*ops, *self._positions("stream"))
 
     def _waves(self) -> Iterator[Op]:
-        x = "!wave[b a0 y0]"
+        x = "wave[b a0 y0]" if Step.ASK in self.steps else "!wave[b a0 y0]"
         for i, wave in enumerate(self.waves):
             made = f"a{i + 1}_" if wave.gated else f"a{i + 1}"
             bias = f" + *bias[{made}]" if Trait.BIAS in wave.traits else ""

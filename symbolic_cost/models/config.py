@@ -101,6 +101,8 @@ def _stored(made: Document, fields: Fields, model: Model) -> Model:
 
 
 _STORED = "quantization_config"
+CLASS = "_class_name"
+"""Names the family in configurations of diffusers, which have no model_type."""
 
 
 def _section(made: Document, family: Family) -> Document:
@@ -149,18 +151,17 @@ def _check_beside(outer: Fields, fields: Fields, head: str | None) -> None:
 
 
 def _family(made: Document) -> tuple[str, Family]:
-    name = made.values.get("model_type")
+    key = "model_type" if made.values.get("model_type") is not None else CLASS
+    name = made.values.get(key)
     if name is None:
         raise InputError(
             f"{made.name}: key 'model_type' is missing: it names the family, one of "
             + ", ".join(sorted(FAMILIES))
         )
     if not isinstance(name, str):
-        raise InputError(f"{made.where('model_type')}: {shortened(name)} is not a family's name")
+        raise InputError(f"{made.where(key)}: {shortened(name)} is not a family's name")
     if name not in FAMILIES:
-        raise UnknownNameError(
-            f"{made.where('model_type')}: {unknown('model_type', name, FAMILIES)}"
-        )
+        raise UnknownNameError(f"{made.where(key)}: {unknown(key, name, FAMILIES)}")
     return name, FAMILIES[name]
 
 
@@ -171,6 +172,8 @@ def _architecture(made: Document, family: Family) -> str | None:
         InputError: not a list of names, or a head that the family does not have.
     """
     given = made.values.get("architectures")
+    if made.values.get("model_type") is None:
+        given = [made.values.get(CLASS)]
     if given is None or given == []:
         return None
     if not isinstance(given, list | tuple) or not isinstance(given[0], str):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ROUTED = At(Role.EXPERT, ("",))
 """Experts; of their weights a token meets those of the experts chosen for it."""
+QUEUE = At(Role.TOKEN, ("posted", "routed"))
+"""Tokens of one expert, as they are sent and as it sees them."""
 
 
 def count(
@@ -81,21 +83,22 @@ def count(
     rules = preset(conventions) if isinstance(conventions, str) else conventions
     b, l = Integer(batch), Integer(seq)
     whole = Shape(b, l, i=Integer(image_tokens))
-    made, step = (_declared(source, shape, train) for shape in (whole, Shape(b, Integer(1), l)))
+    made = _declared(source, whole, train)
     if image_tokens and not _sees(made.model):
         raise InputError(
             f"image_tokens = {image_tokens}: {made.model_type} has no images in its sequences"
         )
-    table, decoded = cost(made.model, rules), cost(step.model, rules)
-    cached = _whole(table.total(Quantity.CACHED))
+    table = cost(made.model, rules)
+    cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
+    met = active(made.model)
     counts: dict[str, int | str | None] = {
         "model_type": made.model_type,
         "architecture": made.architecture,
-        "params": _whole(table.total(Quantity.PARAMETER)),
-        "params_active": _whole(_active(made.model, rules)),
+        "params": params,
+        "params_active": params if met is made.model else _whole(_params(met, rules)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
-        "flops_decode": _whole(_forward(decoded)) if cached else None,
+        "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
         "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
         "note": _note(source, made),
@@ -103,7 +106,14 @@ def count(
         **_trained(made.model),
         **_bytes(made),
     }
-    return counts | _stored(source, made.model, _whole(table.total(Quantity.PARAMETER)))
+    return counts | _stored(source, made.model, params)
+
+
+def _decoded(
+    source: str | Path | Mapping[str, Any], step: Shape, train: str, rules: Conventions
+) -> int:
+    """Return the FLOP of a step of generation."""
+    return _whole(_forward(cost(_declared(source, step, train).model, rules)))
 
 
 def _stored(
@@ -239,8 +249,8 @@ def active(model: Model) -> Model:
     return replace(model, sizes={**model.sizes, **chosen})
 
 
-def _active(model: Model, conventions: Conventions) -> Expr:
-    return cost(active(model), conventions).total(Quantity.PARAMETER)
+def _params(model: Model, conventions: Conventions) -> Expr:
+    return cost(model, conventions).total(Quantity.PARAMETER)
 
 
 def _forward(table: CostTable) -> Expr:

@@ -25,6 +25,7 @@ from symbolic_cost.layers import (
     gated,
     heads,
     mlp,
+    neighbours,
     relative,
     rotary,
     words,
@@ -45,7 +46,7 @@ from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import Words
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.windows import inside, within
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place, scope
 from symbolic_cost.ops.op import Op, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.unread import stored, unread
@@ -60,6 +61,7 @@ AXES = glossary(
     rotary.AXES,
     relative.AXES,
     disentangled.AXES,
+    neighbours.AXES,
     words.AXES,
     heads.AXES,
 )
@@ -232,7 +234,7 @@ class Encoder:
         if isinstance(self.attention, Disentangled):
             table = self.attention.embedded(normed=Habit.NORM_DISTANCES in self.habits)
         trunk = (
-            Part("embedding", (*self.words.ops(), *kept)),
+            Part("embedding", (*self.words.ops(), *kept), takes={"wave": OUTSIDE}),
             *((Part("rotation", turning),) if turning else ()),
             *((Part("position", table),) if table else ()),
             *self._blocks(layers, groups),

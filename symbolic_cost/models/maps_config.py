@@ -5,6 +5,7 @@ from symbolic_cost.models.cnn import CNN
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.maps_families import NETWORKS, SEMANTIC
+from symbolic_cost.models.pyramids import MORE
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 
@@ -16,7 +17,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
-    layers = NETWORKS[fields.family](fields)
+    layers = {**NETWORKS, **MORE}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
 

@@ -44,9 +44,9 @@ def convnext(fields: Fields) -> dict[str, Layer]:
     newer = fields.family == "convnextv2"
     depths, widths = lists(fields, "depths", "hidden_sizes")
     scaled = not newer and scale_of(fields)
-    function = _function(fields, "gelu")
+    function = function_of(fields, "gelu")
     patch = fields.size("patch_size", 4)
-    _staged(fields, "num_stages", len(depths))
+    staged(fields, "num_stages", len(depths))
     layers: dict[str, Layer] = {"patch": Conv(widths[0], patch, patch), "norm": Normed()}
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
         if stage:
@@ -66,25 +66,28 @@ def convnext(fields: Fields) -> dict[str, Layer]:
 
 
 def swin(fields: Fields) -> dict[str, Layer]:
-    """Return a Swin transformer."""
+    """Return a Swin transformer; the second version computes its biases and normalises results."""
+    newer = fields.family == "swinv2"
     (depths, heads), width = lists(fields, "depths", "num_heads"), fields.size("embed_dim")
     ratio, side = ratio_of(fields, "mlp_ratio", 4), fields.size("window_size", 7)
     biased = fields.flag("qkv_bias", default=True)
-    function, patch = _function(fields, "gelu"), fields.size("patch_size", 4)
+    function, patch = function_of(fields, "gelu"), fields.size("patch_size", 4)
     placed = fields.flag("use_absolute_embeddings", default=False)
     fields.ignore("hidden_size", "num_layers", "encoder_stride", "path_norm")
-    _divided(fields, "num_heads", tuple(width << stage for stage in range(len(heads))), heads)
+    fields.ignore("pretrained_window_sizes")
+    grid = -(-fields.size("image_size", 224) // patch)
+    divided(fields, "num_heads", tuple(width << stage for stage in range(len(heads))), heads)
     layers: dict[str, Layer] = {"patch": Conv(width, patch, patch, Pad.SAME), "norm": Normed()}
     layers |= {"place": Placed()} if placed else {}
     for stage, (depth, number) in enumerate(zip(depths, heads, strict=True)):
         if stage:
             width *= 2
-            layers[f"stage{stage}.down"] = Merge(width)
+            layers[f"stage{stage}.down"] = Merge(width, "result" if newer else "joined")
+        sides = min(side, max(grid >> stage, 1)) if newer else side
+        attention = Windowed(number, sides, biased, _COMPUTED if newer else 0)
         for i in range(depth):
-            attention = Windowed(number, side, biased)
-            layers |= _block(
-                f"stage{stage}.{i}", attention, perceptron(int(ratio * width), width, function)
-            )
+            mlp = perceptron(int(ratio * width), width, function)
+            layers |= blocks(f"stage{stage}.{i}", attention, mlp, last=newer)
     return layers | {"last": Normed(), "mean": Mean()}
 
 
@@ -92,10 +95,10 @@ def segformer(fields: Fields) -> dict[str, Layer]:
     """Return the encoder of a SegFormer."""
     names = ("depths", "hidden_sizes", "num_attention_heads", "patch_sizes", "strides")
     ratios = lists(fields, *names, "sr_ratios", "mlp_ratios")
-    function = _function(fields, "gelu")
+    function = function_of(fields, "gelu")
     fields.ignore("reshape_last_stage", "downsampling_rates")
-    _staged(fields, "num_encoder_blocks", len(ratios[0]))
-    _divided(fields, "num_attention_heads", ratios[1], ratios[2])
+    staged(fields, "num_encoder_blocks", len(ratios[0]))
+    divided(fields, "num_attention_heads", ratios[1], ratios[2])
     semantic = fields.head.endswith(SEMANTIC)
     wide = fields.size("decoder_hidden_size", 256)
     layers: dict[str, Layer] = {}
@@ -106,7 +109,7 @@ def segformer(fields: Fields) -> dict[str, Layer]:
         layers[f"stage{stage}.norm"] = Normed()
         for i in range(depth):
             mlp = perceptron(times * width, width, function, deep(3))
-            layers |= _block(f"stage{stage}.{i}", Reduced(heads, ratio), mlp)
+            layers |= blocks(f"stage{stage}.{i}", Reduced(heads, ratio), mlp)
         layers[f"stage{stage}.last"] = Normed()
         if semantic:
             layers[f"stage{stage}.kept"] = Kept()
@@ -128,10 +131,10 @@ def poolformer(fields: Fields) -> dict[str, Layer]:
     names = ("depths", "hidden_sizes", "patch_sizes", "strides", "padding")
     stages = zip(*lists(fields, *names), strict=True)
     ratio, side = ratio_of(fields, "mlp_ratio", 4), fields.size("pool_size", 3)
-    function = _function(fields, "gelu")
+    function = function_of(fields, "gelu")
     scaled = fields.flag("use_layer_scale", default=True)
     fields.ignore("layer_scale_init_value", "patch_size", "stride")
-    _staged(fields, "num_encoder_blocks", len(fields.items("depths")))
+    staged(fields, "num_encoder_blocks", len(fields.items("depths")))
     scale: dict[str, Layer] = {"scale": Scaled()} if scaled else {}
     layers: dict[str, Layer] = {}
     for stage, (depth, width, kernel, stride, padding) in enumerate(stages):
@@ -151,23 +154,23 @@ def poolformer(fields: Fields) -> dict[str, Layer]:
 
 def mobilenet_v1(fields: Fields) -> dict[str, Layer]:
     """Return a MobileNet of depthwise and pointwise convolutions."""
-    width, function = _narrowed(fields, 1), _function(fields, "relu6")
+    width, function = _narrowed(fields, 1), function_of(fields, "relu6")
     padding = Pad.SAME if fields.flag("tf_padding", default=True) else 1
     layers: dict[str, Layer] = {
-        "stem": _convolved(Conv(width(32), 3, 2, padding, bias=False), function)
+        "stem": convolved(Conv(width(32), 3, 2, padding, bias=False), function)
     }
     channels = 32
     for i, stride in enumerate((1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)):
         channels *= 2 if stride > 1 or i == 0 else 1
-        layers[f"block{i}.deep"] = _convolved(Depthwise(3, stride, padding, bias=False), function)
-        layers[f"block{i}.point"] = _convolved(Conv(width(channels), 1, bias=False), function)
+        layers[f"block{i}.deep"] = convolved(Depthwise(3, stride, padding, bias=False), function)
+        layers[f"block{i}.point"] = convolved(Conv(width(channels), 1, bias=False), function)
     return layers | {"mean": Mean()}
 
 
 def mobilenet_v2(fields: Fields) -> dict[str, Layer]:
     """Return a MobileNet of inverted residuals."""
     divisor = fields.size("depth_divisible_by", 8)
-    width, function = _narrowed(fields, divisor), _function(fields, "relu6")
+    width, function = _narrowed(fields, divisor), function_of(fields, "relu6")
     padding = Pad.SAME if fields.flag("tf_padding", default=True) else 1
     ratio = ratio_of(fields, "expand_ratio", 6)
     first = fields.flag("first_layer_is_expansion", default=True)
@@ -179,24 +182,25 @@ def mobilenet_v2(fields: Fields) -> dict[str, Layer]:
     strides = [2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1]
     widths = [width(each) for each in plan]
     layers: dict[str, Layer] = {
-        "stem": _convolved(Conv(width(32), 3, 2, padding, bias=False), function),
-        "stem.deep": _convolved(Depthwise(3, 1, padding, bias=False), function),
+        "stem": convolved(Conv(width(32), 3, 2, padding, bias=False), function),
+        "stem.deep": convolved(Depthwise(3, 1, padding, bias=False), function),
         "stem.reduce": chain(Conv(widths[0], 1, bias=False), BatchNorm()),
     }
     for i, (old, new, step) in enumerate(zip(widths, widths[1:], strides, strict=False)):
         wide = rounded(round(old * ratio), divisor, fields.size("min_depth", 8))
         block = chain(
-            _convolved(Conv(wide, 1, bias=False), function),
-            _convolved(Depthwise(3, step, padding, bias=False), function),
+            convolved(Conv(wide, 1, bias=False), function),
+            convolved(Depthwise(3, step, padding, bias=False), function),
             chain(Conv(new, 1, bias=False), BatchNorm()),
         )
         layers[f"block{i}"] = Residual(block) if step == 1 and old == new else block
     least = last and ratio_of(fields, "depth_multiplier", 1) < 1
     end = 1280 if least else width(1280)
-    return layers | {"end": _convolved(Conv(end, 1, bias=False), function), "mean": Mean()}
+    return layers | {"end": convolved(Conv(end, 1, bias=False), function), "mean": Mean()}
 
 
-def _convolved(conv: Layer, function: str) -> Chain:
+def convolved(conv: Layer, function: str) -> Chain:
+    """Return a convolution, its norm and its activation."""
     return chain(conv, BatchNorm(), Activation(function))
 
 
@@ -231,22 +235,31 @@ def rounded(channels: int, divisor: int, least: int) -> int:
     return near + divisor if 10 * near < 9 * channels else near
 
 
-def _block(name: str, attention: Layer, mlp: Layer) -> dict[str, Layer]:
-    """Return attention and a perceptron, each behind a norm and on a residual branch."""
-    return {
-        f"{name}.attention": Residual(Chain({"norm": Normed(), "own": attention})),
-        f"{name}.mlp": Residual(Chain({"norm": Normed(), "own": mlp})),
-    }
+_COMPUTED = 512
+"""Width of the perceptron that makes the biases of a second Swin."""
 
 
-def _staged(fields: Fields, name: str, stages: int) -> None:
+def blocks(
+    name: str, attention: Layer, mlp: Layer, *, last: bool = False, scaled: bool = False
+) -> dict[str, Layer]:
+    """Return attention and a perceptron, each on a residual branch, behind a norm or before it."""
+
+    def branch(own: Layer) -> Residual:
+        both: dict[str, Layer] = {"own": own, "norm": Normed()}
+        order = both if last else {name: both[name] for name in ("norm", "own")}
+        return Residual(Chain(order | ({"scale": Scaled()} if scaled else {})))
+
+    return {f"{name}.attention": branch(attention), f"{name}.mlp": branch(mlp)}
+
+
+def staged(fields: Fields, name: str, stages: int) -> None:
     """Note a number of stages that contradicts the lists."""
     given = fields.size(name, stages)
     problem = f"{given} contradicts the {stages} of depths"
     fields.require(holds=given == stages, problem=problem, name=name)
 
 
-def _divided(fields: Fields, name: str, widths: Lists, heads: Lists) -> None:
+def divided(fields: Fields, name: str, widths: Lists, heads: Lists) -> None:
     """Note heads that do not divide the channels of their stage."""
     odd = [
         f"{number} heads do not divide {width} channels"
@@ -256,7 +269,8 @@ def _divided(fields: Fields, name: str, widths: Lists, heads: Lists) -> None:
     fields.require(holds=not odd, problem=", ".join(odd), name=name)
 
 
-def _function(fields: Fields, default: str) -> str:
+def function_of(fields: Fields, default: str) -> str:
+    """Read the activation function."""
     return FUNCTIONS[fields.text("hidden_act", default, tuple(FUNCTIONS))]
 
 
@@ -282,6 +296,7 @@ NETWORKS: Mapping[str, Callable[[Fields], dict[str, Layer]]] = MappingProxyType(
         "convnext": convnext,
         "convnextv2": convnext,
         "swin": swin,
+        "swinv2": swin,
         "segformer": segformer,
         "poolformer": poolformer,
         "mobilenet_v1": mobilenet_v1,

@@ -14,6 +14,7 @@ from symbolic_cost.layers import sound
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_sizes
 from symbolic_cost.layers.words import COMPUTED
@@ -43,6 +44,12 @@ WAV2VEC = Encoder(
     source="baevski-2020",
 )
 
+WAVLM = replace(
+    WAV2VEC,
+    attention=OpenedDistances(projection=ATTENTION.projection, core=ATTENTION.core),
+    distances=Distances.ONCE,
+)
+
 WHISPER = Seq2Seq(
     words=replace(seq2seq.WORDS, norm=None),
     attention=replace(ATTENTION, bias=Bias.BOTH & ~Bias.KEY),
@@ -60,7 +67,10 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    family = running(fields, WAV2VEC)
+    opened = fields.family == "wavlm"
+    family = running(fields, WAVLM if opened else WAV2VEC)
+    if opened:
+        fields.text("attn_implementation", "eager", ("eager",))
     waves = _extractor(fields)
     stable = fields.flag("do_stable_layer_norm", default=False)
     own = fields.family == "data2vec-audio"
@@ -75,7 +85,7 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     )
     front = Sound(
         waves,
-        Step.PROJECT | _dropped(family.branch),
+        Step.ASK | Step.PROJECT | _dropped(family.branch),
         conv=Placed(layers, weighted=not own),
         last=None if stable else Norm.LAYER,
     )
@@ -93,12 +103,16 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
         "n_layers": fields.size("num_hidden_layers"),
         **head_sizes(fields, e, grouped=False),
     }
+    if opened:
+        numbers["n_rel"] = fields.size("num_buckets", 320)
+        fields.ignore("max_bucket_distance")
     head = head_of(fields, family)
     fields.refuse()
     # Nothing is generated token by token: a step is asked for, and runs the whole recording.
     tokens = shape.l if shape.c == 0 else shape.c
     sizes, known, frames = wave_sizes(waves, 1, tokens * _SAMPLES)
     sizes |= {"g_c": groups, "i_c": e // groups, "o_c": e // groups, "s_p": kernel}
+    sizes |= {"two": 2, "four": 4} if opened else {}
     sizes |= {"y_p": frames, "z_p": frames + (1 - kernel % 2)}
     made = encoder.Sizes(tables=sizes, known={**sound.AXES, **known})
     model = family.declare(fields.family, replace(shape, l=frames), made, head)

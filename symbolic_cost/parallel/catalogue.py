@@ -75,7 +75,8 @@ class Entry:
 _INSIDE = (At(Role.HEAD), At(Role.INNER, ("",)), At(Role.VOCABULARY))
 _OUTER_HEADS = (At(Role.HEAD, ("",)), At(Role.INNER), At(Role.VOCABULARY))
 _CORE_HEADS = (At(Role.HEAD, ("core",)),)
-_POSITIONS = (At(Role.TOKEN, ("residual", "query", "routed", "core")),)
+_POSITIONS = (At(Role.TOKEN, ("residual", "posted", "query", "routed", "core")),)
+_OUTER_POSITIONS = At(Role.TOKEN, ("residual", "posted", "query", "routed"))
 _SEQUENCES = (At(Role.BATCH, ("", "routed")),)
 _PLANES = (At(Role.BATCH, ("", "plane", "inner")),)
 _ROUTED = At(Role.EXPERT, ("",))
@@ -93,7 +94,7 @@ STRATEGIES: dict[str, Entry] = {
     ),
     "sp": Entry(
         meaning="Megatron sequence parallel: residual positions over the tensor-parallel ranks",
-        places={"tp": (At(Role.TOKEN, ("residual",)),)},
+        places={"tp": (At(Role.TOKEN, ("residual", "posted")),)},
         needs=("tp",),
         source="korthikanti-2022",
     ),
@@ -157,7 +158,7 @@ STRATEGIES: dict[str, Entry] = {
     "ulysses": Entry(
         meaning="positions outside, heads inside the attention core",
         meshes={"ulysses": symbols.s1},
-        places={"ulysses": (At(Role.TOKEN, ("residual", "query", "routed")), *_CORE_HEADS)},
+        places={"ulysses": (_OUTER_POSITIONS, *_CORE_HEADS)},
         inmost=_CORE_HEADS,
         leaves=(POOLED, PATCHES),
         rewrite=exchange_heads,

@@ -14,11 +14,13 @@ from functools import cached_property
 from sympy import Integer
 
 from symbolic_cost.models.traced.build import op
+from symbolic_cost.models.traced.held import Held
 from symbolic_cost.models.traced.placing import Draft, block_of
 from symbolic_cost.models.traced.trace import Tensor
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import View
 
 
@@ -51,17 +53,18 @@ class Segment:
 
 
 def parts(
-    drafts: Sequence[Draft], outputs: Iterable[Tensor] = (), *, folds: bool = True
+    drafts: Sequence[Draft], outputs: Iterable[Tensor], read: set[Tensor], *, folds: bool = True
 ) -> list[Part]:
     """Return the parts of a model.
 
     Args:
         drafts: in order.
         outputs: what the model hands on.
+        read: tensors that reach these.
         folds: whether equal blocks are one part.
     """
     segments = _segments(drafts)
-    _declare(segments, set(outputs))
+    _declare(segments, set(outputs), read)
     return _folded(segments, folds=folds)
 
 
@@ -76,7 +79,7 @@ def _segments(drafts: Sequence[Draft]) -> list[Segment]:
     return segments
 
 
-def _declare(segments: Sequence[Segment], outputs: set[Tensor]) -> None:
+def _declare(segments: Sequence[Segment], outputs: set[Tensor], read: set[Tensor]) -> None:
     """Make the ops of all segments, and note where their inputs come from."""
     maker = {t: s for s in segments for d in s.drafts for t, _ in d.outputs}
     uses = Counter(
@@ -90,7 +93,7 @@ def _declare(segments: Sequence[Segment], outputs: set[Tensor]) -> None:
         if not t.weight and maker.get(t) not in (None, s)
     }
     for segment in segments:
-        _Namer(segment, maker, uses).declare(outside | outputs)
+        _Namer(segment, maker, uses).declare(outside | outputs, read)
 
 
 class _Namer:
@@ -102,9 +105,12 @@ class _Namer:
         self._names: dict[object, str] = {}
         self._axes: dict[Tensor, tuple[str, ...]] = {}
 
-    def declare(self, wanted: set[Tensor]) -> None:
-        """Make the ops; what is wanted outside and taken inside is handed on by a view."""
-        ops = []
+    def declare(self, wanted: set[Tensor], read: set[Tensor]) -> None:
+        """Make the ops; what is wanted outside and taken inside is handed on by a view.
+
+        Through what no result reads, nothing flows back.
+        """
+        ops: list[Op] = []
         taken = {t for draft in self._segment.drafts for t, _ in draft.inputs}
         for draft in self._segment.drafts:
             path = self._path(draft.path)
@@ -113,7 +119,9 @@ class _Namer:
                 self._names[tensor] = tensor.shared or own
                 self._axes[tensor] = axes
             core = draft.core.removeprefix(self._segment.prefix)
-            ops.append(op(replace(draft, core=core), path, self._name))
+            made = op(replace(draft, core=core), path, self._name)
+            held = isinstance(made, Held) or any(tensor in read for tensor, _ in draft.outputs)
+            ops += (made,) if held else unread((made,))
         for tensor, axes in self._axes.items():
             if not tensor.shared and tensor in wanted and tensor in taken:
                 ops.append(self._handed(tensor, axes))

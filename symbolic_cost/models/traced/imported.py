@@ -123,7 +123,7 @@ def following(
     if any(emitter.loss(tensor) for tensor in outputs[:1]):
         trace.notes["a cross-entropy over the vocabulary is added for training"] += 1
     drafts += _held(trace, drafts, emitter)
-    made = parts(drafts, outputs, folds=not isinstance(axes, Apart))
+    made = parts(drafts, outputs, read_of(drafts, outputs), folds=not isinstance(axes, Apart))
     sizes, numbers = _sizes(emitter, made)
     made, layers = _depth(made)
     glossary: Glossary = {n: named for n, (named, _) in emitter.axes.items()}
@@ -146,6 +146,19 @@ def following(
     return Traced(model, told, read.dims, trace.notes)
 
 
+def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
+    """Return the tensors that reach a result, the loss or what all layers share.
+
+    The rest runs forward, and nothing flows back through it: boxes where classes are the result.
+    """
+    read = set(outputs)
+    for draft in reversed(drafts):
+        made = [tensor for tensor, _ in draft.outputs]
+        if draft.path.startswith("loss.") or any(t in read or t.shared for t in made):
+            read |= {*made, *(tensor for tensor, _ in draft.inputs)}
+    return read
+
+
 def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft]:
     """Return drafts that hold the weights that no op has."""
     used = {
@@ -156,7 +169,7 @@ def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft
         if weight in used:
             continue
         dims = trace.forest.dims(trace.graph.values[value].sizes)
-        axes = emitter.written(dims, inside=False)
+        axes = emitter.apart(dims)
         tensor = Tensor(dims, weight=weight)
         result = Tensor(dims)
         made.append(

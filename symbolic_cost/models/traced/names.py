@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from symbolic_cost.axes import Axis as Named
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import PatternError
-from symbolic_cost.models.traced.forest import Axis, Dim
+from symbolic_cost.models.traced.forest import Axis, Dim, Dims
 from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.trace import Act, Trace
 
@@ -128,6 +128,13 @@ class Naming:
         if len(set(names)) < len(names):
             raise PatternError(f"a tensor has the axes [{' '.join(names)}], one of them twice")
         return names
+
+    def apart(self, dims: Dims) -> tuple[str, ...]:
+        """Return the names of the dimensions of a weight that no op takes."""
+        flat = self._flat([axis for dim in dims for axis in dim])
+        for axis in flat:
+            self._beside.setdefault(axis, set()).update(flat)
+        return self.written(dims, inside=False)
 
     def _another(self, axis: Axis) -> Axis:
         """Return a second axis for what is made of as many as are summed."""

@@ -1,0 +1,129 @@
+"""Attention of streams that see each other: text and image of a diffusion transformer.
+
+Axes: b samples, e width of the streams, h heads, d head width; of every stream its residual and its
+query positions; j query and t_j key positions of all of them, one stream after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias, Rotated, output
+from symbolic_cost.layers.core import PLAIN, AttentionCore, Positions, Step
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+AXES = axes(
+    "b batch, e hidden, h head, d width, r token residual, l token query, r_x token residual, "
+    "l_x token query, r_j token residual, j token query, t key-token, t_x key-token, t_j key-token"
+)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream: its name, and its residual, query and key positions."""
+
+    name: str
+    residual: str
+    query: str
+    key: str
+
+
+IMAGE = Stream("image", "r", "l", "t")
+TEXT = Stream("text", "r_x", "l_x", "t_x")
+JOINED = Stream("joined", "r_j", "j", "t_j")
+"""Text and image as one."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Attention from a stream's x_image[b r e] to y_image[b r e], of all streams at once.
+
+    Args:
+        streams: in the order in which they stand.
+        results: those of them that go on; the context of a single one is left as it is if none.
+        norm: of the queries and keys of every head, or None.
+        bias: which projections have one.
+        rotated: how much of queries and keys is.
+    """
+
+    streams: tuple[Stream, ...]
+    results: tuple[Stream, ...]
+    norm: Norm | None = None
+    bias: Bias = Bias.BOTH
+    rotated: Rotated = Rotated.NOTHING
+    core: AttentionCore = field(default_factory=lambda: AttentionCore(steps=Step.NONE))
+
+    @property
+    def whole(self) -> Stream:
+        """All streams."""
+        return JOINED if len(self.streams) > 1 else self.streams[0]
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        whole = self.whole
+        query, key = whole.query, whole.key
+        return (
+            *(op for stream in self.streams for op in self._projected(stream)),
+            *self._joined(),
+            *(
+                view(name, f"{name[0]}[b {query} h d] -> {name}[b {key} h d]")
+                for name in ("keys", "values")
+            ),
+            *self.core.ops(PLAIN, Positions(query=query, key=key)),
+            *self._results(),
+        )
+
+    def _projected(self, stream: Stream) -> Iterator[Op]:
+        own, rows = stream.name, f"b {stream.query}"
+        yield view(f"{own}.gather", f"x_{own}[b {stream.residual} e] -> {own}.full[{rows} e]")
+        for name in "qkv":
+            bias = " + *bias[h d]" if Bias.INNER in self.bias else ""
+            normed = self.norm is not None and name != "v"
+            made = f"{own}.plain_{name}" if normed else f"{own}.{name}"
+            yield einsum(
+                f"{own}.{name}", f"{own}.full[{rows} e], *w[e h d]{bias} -> {made}[{rows} h d]"
+            )
+            if normed and self.norm is not None:
+                result = f"{own}.{name}[{rows} h d]"
+                yield self.norm.op(f"{own}.norm_{name}", f"{made}[{rows} h d]", result, row="d")
+
+    def _joined(self) -> Iterator[Op]:
+        """Declare queries, keys and values of all streams, rotated if they are."""
+        for name in "qkv":
+            turned = self.rotated is not Rotated.NOTHING and name != "v"
+            made = f"plain_{name}" if turned else name
+            axes = f"[b {self.whole.query} h d]"
+            parts = ", ".join(f"{s.name}.{name}[b {s.query} h d]" for s in self.streams)
+            laid = " ".join(s.query for s in self.streams) if len(self.streams) > 1 else ""
+            yield (
+                pointwise(f"join_{name}", f"{parts} -> {made}{axes}", "copy", laid=laid)
+                if laid
+                else view(f"join_{name}", f"{parts} -> {made}{axes}")
+            )
+            if turned:
+                angles = f"!@cos[{self.whole.query} d], !@sin[{self.whole.query} d]"
+                pattern = f"{made}{axes}, {angles} -> {name}{axes}"
+                yield pointwise(f"rotate_{name}", pattern, "rotary")
+
+    def _results(self) -> Iterator[Op]:
+        if not self.results:
+            return
+        if len(self.streams) > 1:
+            parts = ", ".join(f"{s.name}.context[b {s.query} h d]" for s in self.results)
+            pattern = f"context[b {self.whole.query} h d] -> {parts}"
+            yield pointwise("part", pattern, "copy", laid=self.whole.query)
+        else:
+            (own,) = self.results
+            yield view(
+                "part", f"context[b {own.query} h d] -> {own.name}.context[b {own.query} h d]"
+            )
+        for stream in self.results:
+            at = Positions(stream.residual, stream.query)
+            yield from scope(stream.name, output(at, "h", bias=self.bias), y=f"y_{stream.name}")

@@ -1,0 +1,275 @@
+"""Further layers of image networks, for a trail of feature maps.
+
+Axes: as the trail makes them; n positions of a sequence with learned tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.axes import Role
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Padding, Trail
+from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
+from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import norm, pointwise, softmax
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split, view
+
+
+@dataclass(frozen=True)
+class Token:
+    """A learned token before all positions, which are one sequence from then on."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *sides = trail.at.axes
+        length = 1
+        for side in sides:
+            length *= trail.length(side)
+        result = Maps(name, (batch, channel, trail.new_axis("y", length + 1)))
+        pattern = f"{trail.at}, *token[{channel}] -> {result}"
+        trail.add(pointwise(name, pattern, "copy", laid=" ".join(sides)), result)
+
+
+@dataclass(frozen=True)
+class FirstPosition:
+    """The first position alone."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *rest = trail.at.axes
+        result = Maps(name, (batch, channel))
+        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=" ".join(rest)), result)
+
+
+@dataclass(frozen=True)
+class Squeeze:
+    """Factors of all channels, made of their means by two products.
+
+    Args:
+        channels: between the products.
+        function: between the products.
+    """
+
+    channels: int
+    function: str = "relu"
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start = trail.at
+        channel = start.axes[1]
+        layers: dict[str, Layer] = {
+            "mean": Mean(),
+            "reduce": Mix(self.channels),
+            "act": Activation(self.function),
+        }
+        Chain(layers).declare(name, trail)
+        batch, narrow = trail.at.axes
+        wide, opened = (Maps(f"{name}.{part}", (batch, channel)) for part in ("wide", "opened"))
+        weight = f"*w[{narrow} {channel}] + *bias[{channel}]"
+        trail.ops += [
+            einsum(f"{name}.expand", f"{trail.at}, {weight} -> {wide}"),
+            pointwise(f"{name}.open", f"{wide} -> {opened}", "sigmoid"),
+        ]
+        result = Maps(name, start.axes)
+        trail.add(pointwise(name, f"{start}, {opened} -> {result}", "mul"), result)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A convolution within groups of channels, without a bias; it keeps their number."""
+
+    groups: int
+    kernel: int
+    stride: int = 1
+    padding: Padding = 0
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *old = trail.at.axes
+        each = trail.length(channel) // self.groups
+        g, i, o = (trail.new_axis("g", size) for size in (self.groups, each, each))
+        apart = Maps(f"{name}.groups", (batch, g, i, *old))
+        trail.ops.append(pointwise(apart.tensor, f"{trail.at} -> {apart}", "copy", laid=channel))
+        positions, kernel = trail.windows(name, self.kernel, self.stride, self.padding)
+        made = Maps(f"{name}.apart", (batch, g, o, *positions))
+        weight = f"*w[{g} {i} {o} {' '.join(kernel)}]"
+        trail.ops.append(conv(f"{name}.conv", f"{apart}, {weight} -> {made}"))
+        new = trail.new_axis("c", each * self.groups)
+        result = Maps(name, (batch, new, *positions))
+        trail.add(pointwise(name, f"{made} -> {result}", "copy", laid=f"{g} {o}"), result)
+
+
+@dataclass(frozen=True)
+class Focal:
+    """Modulation by what is around a position, near and far.
+
+    Args:
+        kernels: of the convolutions that look further and further.
+        normed: what is normalised: nothing, or the modulated queries.
+    """
+
+    kernels: tuple[int, ...]
+    normed: str = ""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start, width = trail.at, trail.length(trail.at.axes[1])
+        gates = self._gates(name, trail)
+        Mix(width).declare(f"{name}.query", trail)
+        query, trail.at = trail.at, start
+        Mix(width).declare(f"{name}.context", trail)
+        total: Maps | None = None
+        for i, (kernel, gate) in enumerate(zip((*self.kernels, 0), gates, strict=True)):
+            own = f"{name}.{i}"
+            layer = deep(kernel, bias=False) if kernel else Mean()
+            axes = trail.at.axes
+            Chain({"seen": layer, "act": Activation("gelu")}).declare(own, trail)
+            axes = trail.at.axes if kernel else axes
+            here = under(f"{own}.gate", gate, (axes[0], *axes[2:]), trail)
+            opened = Maps(f"{own}.opened", axes)
+            trail.ops.append(pointwise(opened.tensor, f"{trail.at}, {here} -> {opened}", "mul"))
+            if total is not None:
+                before, opened_ = under(f"{own}.before", total, axes, trail), opened
+                opened = Maps(f"{own}.sum", axes)
+                both = f"{before}, {opened_} -> {opened}"
+                trail.ops.append(pointwise(opened.tensor, both, "add"))
+            total = opened
+        trail.at = total or trail.at
+        Mix(width).declare(f"{name}.modulator", trail)
+        made = under(f"{name}.same", trail.at, query.axes, trail)
+        result = Maps(f"{name}.modulated", query.axes)
+        trail.add(pointwise(result.tensor, f"{query}, {made} -> {result}", "mul"), result)
+        layers = {"norm": Normed()} if self.normed else {}
+        Chain({**layers, "proj": Mix(width)}).declare(name, trail)
+
+    def _gates(self, name: str, trail: Trail) -> list[Maps]:
+        """Declare a factor of every position for every kernel, and for the mean of all."""
+        batch, channel, *sides = trail.at.axes
+        n = trail.new_axis("n", len(self.kernels) + 1)
+        every = Maps(f"{name}.gates", (n, batch, *sides))
+        gates = [Maps(f"{name}.of{i}", (batch, *sides)) for i in range(len(self.kernels) + 1)]
+        weight = f"*w[{channel} {n}] + *bias[{n}]"
+        trail.ops += [
+            einsum(every.tensor, f"{trail.at}, {weight} -> {every}"),
+            split(f"{name}.split", f"{every} -> {', '.join(map(str, gates))}"),
+        ]
+        return gates
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A product of channels without a bias, and a norm of every channel over the batch."""
+
+    axes: str
+
+    def ops(self, name: str, x: Maps, weight: str, rows: tuple[str, ...]) -> list[Op]:
+        """Declare name[rows] of x and a weight with these axes."""
+        made, result = Maps(f"{name}.plain", rows), Maps(name, rows)
+        learned = f"*scale[{self.axes}], *shift[{self.axes}]"
+        row = " ".join(axis for axis in rows if axis not in self.axes.split())
+        return [
+            einsum(f"{name}.linear", f"{x}, *w[{weight}] -> {made}"),
+            norm(f"{name}.norm", f"{made}, {learned} -> {result}", "batch_norm", row),
+        ]
+
+
+@dataclass(frozen=True)
+class Plained:
+    """A product of the channels of every position without a bias, and a batch norm.
+
+    Args:
+        channels: that come out.
+    """
+
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        Chain({"linear": Mix(self.channels, bias=False), "norm": BatchNorm()}).declare(name, trail)
+
+
+@dataclass(frozen=True)
+class Biased:
+    """Attention with a bias for every distance, batch norms and an activation before the end.
+
+    Args:
+        heads: of attention.
+        width: of queries and keys of a head.
+        ratio: width of values over it.
+        channels: that come out.
+        stride: between the positions of queries, of which fewer come out.
+    """
+
+    heads: int
+    width: int
+    ratio: int
+    channels: int
+    stride: int = 1
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start = trail.at
+        batch, channel, *sides = start.axes
+        h = trail.new_axis("h", self.heads, Role.HEAD)
+        d, wide = trail.new_axis("d", self.width), trail.new_axis("d", self.ratio * self.width)
+        own, seen = self._strided(name, trail), tuple(map(trail.copy, sides))
+        keys = under(f"{name}.all", start, (batch, channel, *seen), trail)
+        of = {"q": (own, d, own.axes[2:]), "k": (keys, d, seen), "v": (keys, wide, seen)}
+        for part, (x, axis, places) in of.items():
+            rows = (batch, *places, h, axis)
+            trail.ops += Plain(f"{h} {axis}").ops(
+                f"{name}.{part}", x, f"{channel} {h} {axis}", rows
+            )
+        here, there = " ".join(own.axes[2:]), " ".join(seen)
+        offsets = self._offsets(trail.length(sides[0]), trail.length(own.axes[2]))
+        table = trail.new_axis(
+            "p", offsets * self._offsets(*map(trail.length, (sides[1], own.axes[3])))
+        )
+        pairs, square = f"{here} {there}", f"[{batch} {h} {here} {there}]"
+        bias, scores = f"{name}.bias[{h} {pairs}]", f"{name}.scores{square}"
+        q, k, v = (
+            f"{name}.{part}[{batch} {at} {h} {axis}]"
+            for part, at, axis in (("q", here, d), ("k", there, d), ("v", there, wide))
+        )
+        context, active = (Maps(f"{name}.{x}", (batch, *own.axes[2:], h, wide)) for x in ("c", "a"))
+        p = f"{name}.p{square}"
+        trail.ops += [
+            lookup(
+                f"{name}.table", f"!{name}.buckets[{pairs}]:buffer, *table[{table} {h}] -> {bias}"
+            ),
+            einsum(f"{name}.scored", f"{q}, {k} -> {scores}"),
+            pointwise(f"{name}.add", f"{scores}, {bias} -> {name}.biased{square}", "add"),
+            softmax(f"{name}.softmax", f"{name}.biased{square} -> {p}", row=there),
+            einsum(f"{name}.attend", f"{p}, {v} -> {context}"),
+            pointwise(f"{name}.act", f"{context} -> {active}", "silu"),
+        ]
+        new = trail.new_axis("c", self.channels)
+        rows = (batch, *own.axes[2:], new)
+        trail.ops += Plain(new).ops(f"{name}.proj", active, f"{h} {wide} {new}", rows)
+        result = Maps(name, (batch, new, *own.axes[2:]))
+        trail.add(pointwise(name, f"{name}.proj[{' '.join(rows)}] -> {result}", "copy"), result)
+
+    def _strided(self, name: str, trail: Trail) -> Maps:
+        """Declare the positions of queries."""
+        if self.stride == 1:
+            return trail.at
+        batch, channel, *sides = trail.at.axes
+        new = [trail.new_axis(a[0], -(-trail.length(a) // self.stride)) for a in sides]
+        result = Maps(f"{name}.some", (batch, channel, *new))
+        pattern = f"{trail.at} -> {result}"
+        trail.ops.append(pointwise(result.tensor, pattern, "copy", laid=" ".join(sides)))
+        return result
+
+    def _offsets(self, keys: int, queries: int) -> int:
+        """Return how many distances there are along a side."""
+        return len({abs(i * self.stride - j) for i in range(queries) for j in range(keys)})
+
+
+def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+    """Declare a tensor under other axes."""
+    result = Maps(name, axes)
+    trail.ops.append(view(name, f"{tensor} -> {result}"))
+    return result

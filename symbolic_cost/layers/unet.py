@@ -1,0 +1,188 @@
+"""Layers of networks that denoise or encode maps: time steps, prompts, maps of another side.
+
+A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions of text [b l c].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.axes import Role
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
+from symbolic_cost.layers.maps import Mix, Normed, Reduced
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+
+GROUPS = Normed("group_norm", "both")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A vector of the sample's time step, added to every position.
+
+    Args:
+        function: before its projection.
+    """
+
+    function: str = "silu"
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        at, time = trail.at, trail.aside["time"]
+        batch, channel = at.axes[:2]
+        active = Maps(f"{name}.active", time.axes)
+        shift, result = Maps(f"{name}.shift", (batch, channel)), Maps(name, at.axes)
+        weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
+        trail.ops += [
+            pointwise(active.tensor, f"{time} -> {active}", self.function),
+            einsum(f"{name}.linear", f"{active}, {weight} -> {shift}"),
+        ]
+        trail.add(pointwise(name, f"{at}, {shift} -> {result}", "add"), result)
+
+
+def block(channels: int, inside: int, function: str, *, timed: bool) -> Residual:
+    """Return two convolutions, each behind a norm, around the time step if there is one.
+
+    Args:
+        channels: that come out.
+        inside: that go in.
+        function: the activation function.
+        timed: whether the time step is added.
+    """
+    layers: dict[str, Layer] = {
+        "norm1": GROUPS,
+        "act1": Activation(function),
+        "conv1": Conv(channels, 3, 1, 1),
+        **({"time": Timed(function)} if timed else {}),
+        "norm2": GROUPS,
+        "act2": Activation(function),
+        "conv2": Conv(channels, 3, 1, 1),
+    }
+    short = Chain({"conv": Conv(channels, 1)}) if channels != inside else None
+    return Residual(Chain(layers), short)
+
+
+@dataclass(frozen=True)
+class Enlarged:
+    """Maps of the sides of the one that was kept last; of twice their own if none is kept."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *old = trail.at.axes
+        lengths = [2 * trail.length(axis) for axis in old]
+        if trail.kept:
+            lengths = [trail.length(axis) for axis in trail.kept[-1].axes[2:]]
+        new = [trail.new_axis(axis[0], length) for axis, length in zip(old, lengths, strict=True)]
+        result = Maps(name, (batch, channel, *new))
+        pattern = f"{trail.at} -> {result}"
+        trail.add(pointwise(name, pattern, "interpolate", laid=" ".join(old)), result)
+
+
+@dataclass(frozen=True)
+class Rejoined:
+    """The map that was kept last, side by side with the one at hand."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *sides = trail.at.axes
+        other = trail.kept.pop()
+        laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
+        trail.add(view(laid.tensor, f"{other} -> {laid}"), trail.at)
+        both = trail.new_axis("c", trail.length(channel) + trail.length(other.axes[1]))
+        result = Maps(name, (batch, both, *sides))
+        pattern = f"{trail.at}, {laid} -> {result}"
+        trail.add(pointwise(name, pattern, "copy", laid=f"{channel} {other.axes[1]}"), result)
+
+
+@dataclass(frozen=True)
+class First:
+    """The first of some channels: the means of a distribution.
+
+    Args:
+        channels: how many.
+    """
+
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, channel, *sides = trail.at.axes
+        result = Maps(name, (batch, trail.new_axis("c", self.channels), *sides))
+        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=channel), result)
+
+
+@dataclass(frozen=True)
+class Prompted:
+    """Attention of every position to the prompt."""
+
+    heads: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        at, text = trail.at, trail.aside["prompt"]
+        batch, channel, y, x = at.axes
+        h = trail.new_axis("h", self.heads, Role.HEAD)
+        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        rows, there = f"{batch} {y} {x} {h} {d}", f"[{batch} {text.axes[1]} {h} {d}]"
+        square = f"[{batch} {h} {y} {x} {text.axes[1]}]"
+        made = [einsum(f"{name}.query", f"{at}, *w[{channel} {h} {d}] -> {name}.q[{rows}]")]
+        ops: list[Op] = [*made]
+        for part in ("key", "value"):
+            weight = f"*w[{text.axes[2]} {h} {d}]"
+            ops.append(einsum(f"{name}.{part}", f"{text}, {weight} -> {name}.{part}{there}"))
+        scores, p = f"{name}.scores{square}", f"{name}.p{square}"
+        context = f"{name}.c[{rows}]"
+        ops += [
+            einsum(f"{name}.scored", f"{name}.q[{rows}], {name}.key{there} -> {scores}"),
+            softmax(f"{name}.softmax", f"{scores} -> {p}", row=text.axes[1]),
+            einsum(f"{name}.attend", f"{p}, {name}.value{there} -> {context}"),
+        ]
+        trail.ops += ops
+        result = Maps(name, at.axes)
+        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
+        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A product of channels, opened by another one that is activated."""
+
+    channels: int
+    function: str = "gelu"
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        batch, old, *rest = trail.at.axes
+        new = trail.new_axis("c", self.channels, Role.INNER)
+        wide = f"[{batch} {new} {' '.join(rest)}]"
+        result = Maps(name, (batch, new, *rest))
+        weight = f"*w[{old} {new}] + *bias[{new}]"
+        trail.ops += [
+            einsum(f"{name}.gate", f"{trail.at}, {weight} -> {name}.g{wide}"),
+            einsum(f"{name}.up", f"{trail.at}, {weight} -> {name}.u{wide}"),
+            pointwise(f"{name}.act", f"{name}.g{wide} -> {name}.a{wide}", self.function),
+        ]
+        opened = f"{name}.a{wide}, {name}.u{wide} -> {result}"
+        trail.add(pointwise(f"{name}.mul", opened, "mul"), result)
+
+
+def attention(heads: int) -> Residual:
+    """Return attention of a map to itself, behind a norm."""
+    return Residual(Chain({"norm": GROUPS, "own": Reduced(heads, 1)}))
+
+
+def transformer(channels: int, heads: int, layers: int) -> Residual:
+    """Return blocks of attention to the map and to the prompt between two projections."""
+    inside: dict[str, Layer] = {"norm": GROUPS, "proj_in": Mix(channels)}
+    for i in range(layers):
+        wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
+        own: dict[str, Layer] = {
+            "own": Reduced(heads, 1, bias=False),
+            "prompt": Prompted(heads),
+            "mlp": Chain(wide),
+        }
+        for name, layer in own.items():
+            inside[f"{i}.{name}"] = Residual(Chain({"norm": Normed(), "layer": layer}))
+    return Residual(Chain(inside | {"proj_out": Mix(channels)}))
