@@ -52,7 +52,7 @@ def test_the_more_is_kept_the_less_runs_again():
 
 
 def test_every_second_product_is_kept():
-    """Of q, k, v, proj, gate, up and down these are q, v, gate and down."""
+    """Of q, k, v, proj, gate, up and down these are q, v, gate and down; the sums run again."""
     products = {"q", "k", "v", "proj", "gate", "up", "down"}
     runs = {path.rpartition(".")[2] for path in again("llama-3-8b", "selective-op")}
     assert runs & products == {"k", "proj", "up"}
