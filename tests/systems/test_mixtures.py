@@ -45,27 +45,29 @@ def test_copies_cross_to_a_domain_once():
 
 
 def exchanged(text):
-    """All-to-alls of the experts in forward [byte], and the weights of a rank [byte]."""
+    """Exchanges of the experts in forward [byte], and weights and FLOP of a rank."""
     own, strategy = model("qwen3-30b-a3b"), parse_strategy(text)
     table = bind(
         strategy_table(on_every_rank(own, strategy), strategy, STANDARD),
         {**own.bindings, **NUMBERS, **strategy.bindings()},
     )
     moves = {
-        (row.path, row.collective.meshes): row.collective.message
+        (row.collective.kind, row.path, row.collective.meshes): row.collective.message
         for row in table.select("communication", phase="forward")
-        if row.collective.kind is CollectiveKind.ALL_TO_ALL and "shares" not in row.path
+        if ".mlp." in row.path and "shares" not in row.path
     }
     return moves, table.total(Quantity.WEIGHT), table.total(Quantity.FLOP)
 
 
 def test_whole_experts_on_tensor_parallel_ranks():
-    """Each rank sends its own positions to whole experts, one exchange over both mesh axes."""
+    """Each rank sends its own positions to whole experts: one exchange, and nothing gathered."""
     shared, weights, flop = exchanged("tp=2,sp,ep=4,dp=4")
     spread, own_weights, own_flop = exchanged("tp=2,sp,spread,ep=4,dp=4")
-    assert {meshes for _, meshes in shared} == {("ep",)}
-    assert {meshes for _, meshes in spread} == {("tp", "ep")}
-    assert sum(spread.values()) * 2 == sum(shared.values())
+    sends = CollectiveKind.ALL_TO_ALL
+    assert {meshes for kind, _, meshes in shared if kind is sends} == {("ep",)}
+    assert {(kind, meshes) for kind, _, meshes in spread} == {(sends, ("tp", "ep"))}
+    assert sum(spread.values()) == sum(size for (kind, *_), size in shared.items() if kind is sends)
+    assert len(shared) > len(spread)
     assert own_weights == weights
     assert own_flop == pytest.approx(int(flop), rel=1e-3)  # sums over fewer ranks, copies of fewer
 
