@@ -100,12 +100,13 @@ def _told(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> No
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.serving.told import plan_front, plan_sheet
 
+    full = out.form in _OF_PROGRAMS
     if not pareto:
-        out.sheet(plan_sheet(plans, price, full=out.form in _OF_PROGRAMS))
+        out.sheet(plan_sheet(plans, price, full=full))
     elif is_picture(out.file):
         drawn(out.file, lambda figure: draw(figure, [plan_front(plans)]))
     else:
-        out.sheet(plan_front(plans).sheet)
+        out.sheet(plan_front(plans, full=full).sheet)
 
 
 def _refuse_pictures(

@@ -154,11 +154,11 @@ class Choice:
                 whole += self._chosen(sized, engines, at, most)
             except MissedError as missed:
                 misses.append(missed.nearest)
-        yield from whole
         if split and engines > 1:
-            yield from self._apart(clock, engines, most)
-        elif not whole:
+            whole += self._apart(clock, engines, most)
+        if not whole:
             raise MissedError(min(misses, key=lambda miss: miss.excess))
+        yield from whole
 
     def _fitting(self, sized: Sized) -> tuple[int, int]:
         """Return how many engines there are, and the sequences that one has room for.

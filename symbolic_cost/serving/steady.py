@@ -24,6 +24,10 @@ the decode tokens of each step; of prompts that are shorter, a step takes up to 
     requests = begun/step,  ITL = step
     wait     = rate S^2/(2 (1 - rate S)) + T(0)/2, S = n T(1)
 
+For example 60 sequences, 256 output tokens, prompts in 4 parts, steps of 20 ms and of 35 ms with a
+part: 60/259 = 0.232 requests begin per step, 59.1 sequences decode, 93 of 100 steps hold a part, a
+step takes 33.9 ms, and 6.8 requests per second are served.
+
 The wait is that of a queue whose server is away for a step when it finds nobody (Kleinrock,
 Queueing Systems II, section 3.2; Doshi 1986), with several places that of M/D/m (Crommelin 1932).
 An event simulation agrees to one percent (tests/serving). Where requests arrive by chance, chunks

@@ -63,15 +63,15 @@ def plan_sheet(
     return Sheet(title, columns, rows, (*notes, *more, *reasons))
 
 
-def plan_front(plans: Plans) -> Front:
-    """Return the plans that no other beats in speed per GPU and per user."""
+def plan_front(plans: Plans, *, full: bool = False) -> Front:
+    """Return the plans that no other beats in speed per GPU and per user; `full` as of a sheet."""
     points = sorted(plans.every, key=lambda plan: (plan.itl, -plan.tokens))
     front: list[Plan] = []
     for plan in points:
         if not front or plan.tokens > front[-1].tokens:
             front.append(plan)
     best = plans.best[0]
-    sheet = plan_sheet(Plans(tuple(front), {}, ()), most=len(front))
+    sheet = plan_sheet(Plans(tuple(front), {}, ()), most=len(front), full=full)
     return Front(
         "ITL",
         "tokens/s/GPU",

@@ -119,7 +119,7 @@ def test_weights_are_read_once_in_a_mixed_step():
     assert kinds[0] < kinds[1] == pytest.approx(kinds[2], rel=0.01)
 
 
-@pytest.mark.parametrize("context", [60, 300, 1000])
+@pytest.mark.parametrize("context", [60, 1000])
 def test_cascade_reads_each_token_of_the_prefix_once(engine, context):
     """Against a count of the tokens that layers of both kinds read, one by one."""
     shared, batch = 50, 6
@@ -187,6 +187,7 @@ def test_recurrences_of_a_step_run_token_by_token_and_those_of_a_prompt_in_chunk
     assert "gain" in paths[1]
 
 
+@pytest.mark.slow
 def test_shared_keys_read_per_head_take_longer(engine):
     plain, heads = (decode(engine("gpt_oss", decoding=way)) for way in Decoding)
     numbers = {"b": 64, "c": 4000}
@@ -208,9 +209,9 @@ def test_degrees_that_do_not_divide_are_refused(engine):
 
 
 def test_definitions_of_a_pass_are_formulas_of_its_shapes(engine):
-    chain = mixed(engine("bamba")).chain
-    assert {s.name for s in chain.symbols} == {"b", "l", "c", "b_p", "c_p"}
+    chain = mixed(engine("mamba2")).chain
+    assert {s.name for s in chain.symbols} == {"b", "l", "b_p"}  # a state knows no context
     numbers = {"b": 8, "c": 500, "b_p": 1, "l": 200, "c_p": 100}
     assert float(chain.evaluate(numbers)[PASS]) == pytest.approx(
-        seconds(mixed(engine("bamba")), **numbers)
+        seconds(mixed(engine("mamba2")), **numbers)
     )

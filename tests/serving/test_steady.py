@@ -8,7 +8,7 @@ from symbolic_cost.serving.steady import Batching, Chunked, Split
 from tests.serving.simulation import Costs, by_chance, saturated
 
 COSTS = Costs()
-LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 400, 128)]
+LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 300, 48)]
 
 
 @pytest.mark.parametrize(("prompt", "answer", "slots"), LOADS)
@@ -23,7 +23,7 @@ def test_full_engine_is_simulated_to_one_percent(prompt, answer, slots):
 @pytest.mark.parametrize(
     ("load", "slots", "chunk"),
     [
-        (Load(2000, 500), 32, 512),
+        (Load(2000, 300), 32, 512),
         (Load(2000, 300), 48, 2048),
         (Load(2100, 100), 24, 1024),
         (Load(2000, 200, shared=1500), 32, 256),
