@@ -100,6 +100,7 @@ class Recompute:
         modules: that run again, of two with a common op the first.
         kept: of whole blocks that run again, ops whose results stay; None without blocks.
         every: regions in a row of which only the first one's inputs are kept.
+        runs: "all" that is not kept, or what is "needed" by backward.
         source: key of a reference.
     """
 
@@ -109,6 +110,7 @@ class Recompute:
     modules: tuple[Module, ...] = field(default=(), hash=False)
     kept: tuple[Ops, ...] | None = field(default=None, hash=False)
     every: Expr = Integer(1)
+    runs: str = "all"
     source: str = "definition"
 
     def region(self, part: Part, op: Op) -> str | None:
@@ -155,7 +157,7 @@ class Recompute:
         }
 
     def _needed(self, part: Part) -> Iterator[str]:
-        """Yield the ops of a block that run again; where some are kept, those that backward needs.
+        """Yield the ops of a block that run again.
 
         What backward needs of them are tensors that ops save, and what these are made of.
         """
@@ -163,7 +165,7 @@ class Recompute:
         needed = {operand.tensor for op in part.ops for operand in op.saves()}
         for op in reversed(part.ops):
             made = {operand.tensor for operand in op.outputs}
-            if not kept or (op.path not in kept and made & needed):
+            if op.path not in kept and (self.runs == "all" or made & needed):
                 needed |= {operand.tensor for operand in op.inputs}
                 yield op.path
 
@@ -199,6 +201,7 @@ POLICIES = {policy.name: policy for policy in (KEEP_ALL, SELECTIVE, FULL)} | {
         f"whole blocks run again; {own['meaning']}",
         "block",
         kept=tuple(map(_ops, own["ops"])),
+        runs=own.get("runs", "all"),
         source=own["source"],
     )
     for name, own in package_data("ops/recompute.toml")["kept"].items()

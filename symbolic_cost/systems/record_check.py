@@ -111,6 +111,7 @@ class _Host(_Record):
     bandwidth: _Positive
     latency: _Figure | None = None
     efficiency: _Share | None = None
+    dimensions: _Positive | None = None
 
 
 class _Product(_Record):

@@ -88,7 +88,7 @@ def test_other_units(tmp_path):
 def test_why_a_row_is_refused(tmp_path):
     reasons = [
         ("64,NeMo", "63,NeMo", "another number of ranks than gpus = 63"),
-        (",none,", ",minimal,", "unknown recompute policy 'minimal'"),
+        (",none,", ",sparse,", "unknown recompute policy 'sparse'"),
         (",1,128,none", ",,128,none", "micro_batch is not printed"),
         ("fp8", "fp9", "unknown precision 'fp9'"),
         ("h100", "h101", "unknown machine 'h101'"),
@@ -98,8 +98,10 @@ def test_why_a_row_is_refused(tmp_path):
 
 
 def test_experts_on_tensor_parallel_ranks(tmp_path):
-    """64 expert-parallel ranks of 32 x 2: two ranks share an expert, which is said."""
+    """64 expert-parallel ranks of 32 x 2 hold whole experts where they split positions."""
     line = "e,t,gb200-nvl72,64,NeMo,qwen3-30b-a3b,,,,,,,,8192,2,1,1,1,1,64,32,1,1,512,,mxfp8,9.9"
     (run,) = rows(tmp_path, line).expressed
-    assert str(run.job.strategy) == "tp=2,sp,ep=32,dp=32,zero=1"
+    assert str(run.job.strategy) == "tp=2,sp,spread,ep=32,dp=32,zero=1"
+    (run,) = rows(tmp_path, line.replace("8192,2,1,1", "8192,2,0,1")).expressed
+    assert str(run.job.strategy) == "tp=2,ep=32,dp=32,zero=1"
     assert any("the 2 beyond data-parallel ones" in said for said in run.assumed)

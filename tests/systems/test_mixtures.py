@@ -1,0 +1,148 @@
+"""Messages of experts, whole experts over tensor-parallel ranks, tori, casts, and boxes."""
+
+from fractions import Fraction
+
+import pytest
+from sympy import Integer, Rational
+
+from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.jobs.job import job
+from symbolic_cost.jobs.recipes import settings
+from symbolic_cost.jobs.recorded import recorded_runs
+from symbolic_cost.ledger import CollectiveKind, Quantity
+from symbolic_cost.models.catalog import model
+from symbolic_cost.numeric.binding import bind
+from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.systems.kernels import clock, kernels
+from symbolic_cost.systems.links import _sent
+from symbolic_cost.systems.network import Hop, Link
+from symbolic_cost.systems.records import machine
+
+NUMBERS = {"b": 1, "l": 4096}
+
+
+def sent(copies, *ranks):
+    hops = tuple(Hop(Link(str(n), Integer(1)), Integer(one)) for n, one in enumerate(ranks))
+    size = Integer(800)
+    return [float(s) for s in _sent(CollectiveKind.ALL_TO_ALL, size, hops, Integer(copies))]
+
+
+def test_copies_for_one_rank_go_once():
+    """8 copies of 100 byte to 8 ranks reach 8 (1 - (7/8)^8) = 5.25 of them, 7 in 8 elsewhere."""
+    reached = 8 * (1 - (7 / 8) ** 8)
+    assert sent(8, 8) == pytest.approx([100 * reached * 7 / 8])
+    assert sent(1, 8) == [800 * 7 / 8]
+
+
+def test_copies_cross_to_a_domain_once():
+    """Of 4 domains of 8 ranks 3.6 are reached, over the outer link; inside all ranks' shares go."""
+    inner, outer = sent(8, 8, 4)
+    assert outer == pytest.approx(100 * 4 * (1 - (3 / 4) ** 8) * 3 / 4)
+    assert inner == pytest.approx(100 * 32 * (1 - (31 / 32) ** 8) * 7 / 8)
+    assert outer < sent(1, 8, 4)[1] / 2
+
+
+def exchanged(text):
+    """Exchanges of the experts in forward [byte], and weights and FLOP of a rank."""
+    own, strategy = model("qwen3-30b-a3b"), parse_strategy(text)
+    table = bind(
+        strategy_table(on_every_rank(own, strategy), strategy, STANDARD),
+        {**own.bindings, **NUMBERS, **strategy.bindings()},
+    )
+    moves = {
+        (row.collective.kind, row.path, row.collective.meshes): row.collective.message
+        for row in table.select("communication", phase="forward")
+        if ".mlp." in row.path and "shares" not in row.path
+    }
+    return moves, table.total(Quantity.WEIGHT), table.total(Quantity.FLOP)
+
+
+def test_whole_experts_on_tensor_parallel_ranks():
+    """Each rank sends its own positions to whole experts: one exchange, and nothing gathered."""
+    shared, weights, flop = exchanged("tp=2,sp,ep=4,dp=4")
+    spread, own_weights, own_flop = exchanged("tp=2,sp,spread,ep=4,dp=4")
+    sends = CollectiveKind.ALL_TO_ALL
+    assert {meshes for kind, _, meshes in shared if kind is sends} == {("ep",)}
+    assert {(kind, meshes) for kind, _, meshes in spread} == {(sends, ("tp", "ep"))}
+    assert sum(spread.values()) == sum(size for (kind, *_), size in shared.items() if kind is sends)
+    assert len(shared) > len(spread)
+    assert own_weights == weights
+    assert own_flop == pytest.approx(int(flop), rel=1e-3)  # sums over fewer ranks, copies of fewer
+
+
+def test_a_torus_has_short_rings():
+    """4096 chips of 16 x 16 x 16: 45 steps; a ring of all has 4095."""
+    link = Link("ici", Integer(1), Integer(1), Integer(3))
+    assert float(link.around(Integer(4096))) == pytest.approx(46)
+    assert Link("ring", Integer(1)).around(Integer(4096)) == 4096
+    assert machine("tpu-v5p").network().tiers[0].link.dimensions == 3
+
+
+def test_the_same_chip_runs_at_the_clock_of_its_power():
+    assert clock(500 / 700) == Rational(845, 1000)
+    b300, b200 = kernels(machine("b300")), kernels(machine("b200"))
+    assert float(b300.rate("fp8").share / b200.rate("fp8").share) == pytest.approx(
+        (1.4) ** 0.5, 1e-3
+    )
+    assert (
+        kernels(machine("v100")).rate("bf16").share
+        == kernels(machine("a100-80gb")).rate("bf16").share
+    )
+
+
+def test_a_precision_without_kernels_is_that_of_the_narrowest():
+    """Halves are times: at twice the peak of fp8 a result must be twice as large."""
+    own = kernels(machine("gb200-nvl72"))
+    assert own.rate("fp4").share == own.rate("fp8").share
+    assert own.rate("fp4").area == 2 * own.rate("fp8").area
+
+
+def step(precision, stack, text="ep=8,dp=8"):
+    one = job(
+        "qwen3-30b-a3b", text, NUMBERS, system="b200", stack=stack, precision=precision,
+        global_batch=64,
+    )  # fmt: skip
+    return float(one.time().step)
+
+
+@pytest.mark.slow
+def test_what_a_stack_says_of_experts():
+    """Graphs and grouped experts are faster, and what a dispatcher sends once is less."""
+    graphed, plain = (step("mxfp8", name) for name in ("nemo-graphed", "nemo"))
+    assert graphed < plain < step("mxfp8", "megatron-core")
+
+
+HEADER = (
+    "id,system,gpus,framework,model,seq,pp,ep,dp,zero,micro_batch,global_batch,recompute,precision,"
+    "date,system_note,measured_step_s"
+)
+
+
+def test_a_recipe_says_what_a_row_leaves_out(tmp_path):
+    path = tmp_path / "runs.csv"
+    line = (
+        "a,gb300-nvl72,256,Megatron-Bridge,deepseek-v3,4096,2,32,128,1,1,4096,{},mxfp8,NeMo {},,9"
+    )
+    for said, release, policy, name in (
+        ("recipe default", "26.04", "mla_up_proj", "nemo"),
+        ("recipe default", "26.06", "none", "nemo-graphed"),
+        ("full", "26.06", "full", "nemo-graphed"),
+    ):
+        path.write_text(f"{HEADER}\n{line.format(said, release)}\n")
+        (run,) = recorded_runs(path).expressed
+        assert run.job.training.recompute.name == policy
+        assert run.job.methods.stack.name == name
+    assert settings({"framework": "torchtitan", "model": "deepseek-v3"}) == {}
+
+
+def test_a_box_has_its_own_power_and_memory(tmp_path):
+    path = tmp_path / "runs.csv"
+    note = '"H100 96GB 2.4 TB/s, 500 W limit"'
+    line = f"a,h100,8,torchtitan,llama-3-8b,4096,1,1,8,3,1,8,selective op (each),bf16,,{note},1"
+    path.write_text(f"{HEADER}\n{line}\n")
+    (run,) = recorded_runs(path).expressed
+    assert run.job.machine.efficiencies.clock.value == Rational(845, 1000)
+    assert run.job.machine.bandwidth.value == Fraction(24, 10) * 10**12
+    assert run.job.training.recompute.name == "selective-op"
