@@ -2,7 +2,7 @@
 # make test      run the tests but for the slow ones
 # make test-all  run the slow ones as well: every family, strategy, fault and bad line
 # make check     lint, formatting and types
-# make reports   print the reports on accuracy from what is fitted, without the measured rows
+# make reports   write the reports anew, from what is fitted where rows were measured
 # make bench     measure speed: reports/benchmarks/, some minutes
 # make site      build the guide: reports/site/_build/index.html, offline
 # make clean     remove everything that make made
@@ -42,8 +42,14 @@ site: $(STAMP)
 	@$(VENV)/bin/sphinx-build -W --keep-going -q -b html reports/site reports/site/_build
 	@echo reports/site/_build/index.html
 
+REPORTS := systems formulas coverage conventions scaling laws errata accuracy
+
 reports: $(STAMP)
-	@$(VENV)/bin/python reports/accuracy/run.py
+	@for one in $(REPORTS); do \
+		$(VENV)/bin/python reports/$$one/run.py > reports/$$one/output.new || exit 1; \
+		mv reports/$$one/output.new reports/$$one/output.md; \
+		echo reports/$$one/output.md; \
+	done
 
 clean:
 	@rm -rf $(VENV) build dist reports/site/_build reports/site/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -53,6 +53,7 @@ _HOMES = {
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
     "symbolic_cost.parallel.memory": ("Training",),
     "symbolic_cost.parallel.microbatch": ("on_every_rank",),
+    "symbolic_cost.published.errata": ("errata",),
     "symbolic_cost.published.contract": ("publication",),
     "symbolic_cost.published.printed": ("printed_data", "printed_rows"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
@@ -67,6 +68,7 @@ _HOMES = {
     "symbolic_cost.jobs.calculator": ("calculator",),
     "symbolic_cost.jobs.perfetto": ("step_trace",),
     "symbolic_cost.explore.ask": ("fit", "prove", "search"),
+    "symbolic_cost.explore.report": ("report",),
     "symbolic_cost.explore.sweep": ("pareto", "sweep"),
     "symbolic_cost.serving.plan": ("serve_plan",),
     "symbolic_cost.jobs.registry": (
@@ -92,6 +94,7 @@ _HOMES = {
     "symbolic_cost.numeric.compiled": ("compile",),
     "symbolic_cost.numeric.frames": ("frame", "pivot"),
     "symbolic_cost.emit.plots": ("drawn",),
+    "symbolic_cost.emit.markdown": ("markdown",),
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -38,7 +38,8 @@ class Role(Names):
 MEANINGS: Mapping[Role, str] = MappingProxyType(
     {
         Role.BATCH: "sequences or samples",
-        Role.TOKEN: "positions of the residual stream (residual) and of queries (query)",
+        Role.TOKEN: "positions of the residual stream (residual) and of queries (query); tokens "
+        "sorted by expert, as sent (posted) and as an expert sees them (routed)",
         Role.KEY_TOKEN: "positions of keys and values",
         Role.HIDDEN: "features of the residual stream",
         Role.HEAD: "attention or state heads; key/value heads where they are grouped",

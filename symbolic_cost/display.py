@@ -16,7 +16,7 @@ _PACKAGES = (
 
 
 class Shown:
-    """A value that a notebook shows as a table: as text, LaTeX and HTML."""
+    """A value that a notebook, and print, shows as a table: as text, LaTeX and HTML."""
 
     __slots__ = ()
 
@@ -24,6 +24,11 @@ class Shown:
         """Return the table in every form that a notebook may choose from."""
         bundle: dict[str, str] = import_module(_HOME).bundle(self)
         return bundle
+
+    def __str__(self) -> str:
+        """Return the table as text, for print."""
+        text: str = import_module(_HOME).text(self)
+        return text
 
 
 def show_versions() -> None:

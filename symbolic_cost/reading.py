@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, brief, shown, visible
 
 MOST_ROWS = 10**5
 """Rows of the longest table that is read."""
@@ -48,6 +48,19 @@ def read_text(path: str | Path, most: int, place: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{place}: is not a text file in UTF-8") from None
+
+
+def toml_record(name: str, most: int, kind: str) -> tuple[dict[str, Any], str]:
+    """Return what a user's TOML file holds, and how its problems name it.
+
+    Raises:
+        InputError: it cannot be read, or is not TOML.
+    """
+    place = f"{kind} file {shown(name, 200)}"
+    try:
+        return tomllib.loads(read_text(name, most, place)), place
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
 
 
 def mapped(path: str | Path, place: str) -> memoryview:
@@ -180,5 +193,11 @@ def _place_of(place: str, text: str, key: str) -> str:
 
 def line_of(text: str, key: str) -> str:
     """Return "line 3, " where a key stands in a JSON text; empty if it is not there as written."""
+    line = line_number(text, key)
+    return f"line {line}, " if line else ""
+
+
+def line_number(text: str, key: str) -> int:
+    """Return the line, from 1, where a key stands in a JSON text; 0 if it is not there."""
     match = re.search(rf'"{re.escape(key)}"\s*:', text)
-    return f"line {text.count(chr(10), 0, match.start()) + 1}, " if match else ""
+    return text.count("\n", 0, match.start()) + 1 if match else 0

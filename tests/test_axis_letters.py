@@ -22,8 +22,8 @@ OTHERS = {
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
     "jobs/launched.py": {"b", "l", "v"},
-    "serving/plan.py": {"b", "c", "l"},
-    "serving/engine.py": {"b", "c", "l"},
+    "serving/passes.py": {"b", "c", "l"},
+    "serving/sized.py": {"b", "c", "l"},
     "jobs/exported.py": {"b", "l"},
     # the language
     "emit/code.py": {"c"},

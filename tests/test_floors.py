@@ -20,6 +20,8 @@ FLOORS = (
         "units",
         "references",
         "extrema",
+        "grammar",
+        "typed",
         "axes",
         "lazy",
     ),

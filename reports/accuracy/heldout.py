@@ -212,7 +212,7 @@ INTRODUCTION = """\
 
 Every row is a job of the library (`sc.recorded_runs`), priced by the rates of kernels under the
 software stack that it names; no step time of any row is in these rates. *Source left out* adds
-three numbers of the machine (computing, moving, issuing) fitted to its other sources, one vote
+three numbers of the machine (computing, streaming, moving) fitted to its other sources, one vote
 each, *model left out* to all runs of other models; priors and votes were fixed before. *Handful*
 fits the three to ten runs of the source and predicts its others. Cells are the mean absolute error
 and, with a sign, the bias; *inside* is the part of the rows in the nominal 80 % interval. The forms

@@ -85,12 +85,25 @@ def record(name: str, files: dict[str, Rows]) -> str:
     return "\n".join([*tables, f"[{where}.errors]", *errors, ""])
 
 
+SECOND = """\
+# Bandwidth of the second-level cache [byte/s], for kernels that read keys once per query head.
+
+[second.a100-80gb]
+value = 7.2e12
+source = "NVIDIA A100 whitepaper, 2020: 5120 byte per clock, at 1.41 GHz"
+
+[second.h100]
+value = 9.4e12
+source = "assumed: as many bytes per clock as A100, at 1.83 GHz"
+"""
+
+
 def main(folder: Path) -> None:
     """Write the record of every machine."""
     files = {name: read(folder, name) for name in FILES}
     alike = [f"{name} = {others}".replace("'", '"') for name, others in ALIKE.items()]
     records = [record(name, files) for name in MEASURED]
-    print("\n".join([HEAD, "[alike]", *alike, "", *records]), end="")
+    print("\n".join([HEAD, "[alike]", *alike, "", SECOND, *records]), end="")
 
 
 if __name__ == "__main__":

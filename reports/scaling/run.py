@@ -1,8 +1,6 @@
 """How the FLOP and parameters of a GPT scale with its sequence length and its width.
 
-Writes Markdown to standard output. After a change that is meant to alter it, approve the new text:
-
-    python reports/scaling/run.py > reports/scaling/output.txt
+Writes Markdown to standard output; `make reports` approves it.
 """
 
 from __future__ import annotations

@@ -132,9 +132,7 @@ def _terms(expr: Expr) -> tuple[tuple[Powers, Number], ...]:
     elif expr.is_Rational:
         terms = {_ONE: _number(expr)} if expr != 0 else {}
     elif isinstance(expr, Mul):
-        terms = {_ONE: 1}
-        for argument in expr.args:
-            terms = _product(terms, _factor(argument, 1))
+        terms = _of_product(expr)
     elif isinstance(expr, Pow) and expr.exp.is_Integer:
         terms = _factor(expr.base, int(expr.exp))
     elif isinstance(expr, Pow) and expr.exp.is_Rational and isinstance(expr.base, Symbol):
@@ -142,6 +140,25 @@ def _terms(expr: Expr) -> tuple[tuple[Powers, Number], ...]:
     else:
         terms = {((_ATOMS.place(expr), 1),): 1}
     return tuple(terms.items())
+
+
+def _of_product(expr: Mul) -> Terms:
+    """Return the terms of a product: numbers and powers of symbols first, as most factors are."""
+    number: Number = 1
+    powers: dict[int, Number] = {}
+    others = []
+    for argument in expr.args:
+        base, exponent = argument.as_base_exp() if isinstance(argument, Pow) else (argument, None)
+        if isinstance(base, Symbol) and (exponent is None or exponent.is_Integer):
+            powers[_ATOMS.place(base)] = 1 if exponent is None else int(exponent)
+        elif argument.is_Rational:
+            number = _number(argument)
+        else:
+            others.append(argument)
+    terms: Terms = {tuple(sorted(powers.items())): number}
+    for argument in others:
+        terms = _product(terms, _factor(argument, 1))
+    return terms
 
 
 def _factor(expr: Expr, power: int) -> Terms:
@@ -329,7 +346,17 @@ def _times_sum(number: Number, common: Powers, inner: Expr) -> Expr:
 
 
 def _expression(terms: Terms) -> Expr:
-    return Add(*(Mul(_rational(c), _monomial(one)) for one, c in terms.items()))
+    return Add(*(_scaled(c, _monomial(one)) for one, c in terms.items()))
+
+
+def _scaled(number: Number, monomial: Expr) -> Expr:
+    """Return a number of times a product, as SymPy orders them: the number first."""
+    if number == 1:
+        return monomial
+    if not isinstance(monomial, Mul | Symbol | Pow):
+        return Mul(_rational(number), monomial)
+    factors = monomial.args if isinstance(monomial, Mul) else (monomial,)
+    return Mul(_rational(number), *factors, evaluate=False)
 
 
 @lru_cache(1 << 16)

@@ -17,7 +17,6 @@ A symbol that a notation does not name keeps the library's name, unless that is 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,10 +25,10 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.analysis.typed import formula, own_names
-from symbolic_cost.errors import InputError, Problems, brief, looked_up, shown, unknown, visible
-from symbolic_cost.reading import package_data, read_text
+from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.symbols import GLOSSARY, symbol
+from symbolic_cost.typed import formula, own_names
 
 _FOLDER = Path(__file__).parent / "notations"
 _MOST_BYTES = 2**16
@@ -143,11 +142,7 @@ def notation_names() -> tuple[str, ...]:
 
 def _named(name: str) -> Notation:
     if name.endswith(".toml"):
-        place = f"notation file {shown(name, 200)}"
-        try:
-            record = tomllib.loads(read_text(name, _MOST_BYTES, place))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
+        record, place = toml_record(name, _MOST_BYTES, "notation")
         return _read(Path(name).stem, record, place)
     looked_up("notation", name, dict.fromkeys(notation_names()))
     return Notation(OWN, "the library's symbols") if name == OWN else _of_library(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Number, Symbol, preorder_traversal
@@ -94,29 +95,37 @@ def formed(expr: Expr, form: str) -> tuple[Expr, str]:
     raise InputError(unknown("form", form, FORMS))
 
 
-def abbreviated(expr: Expr, least: int = 3) -> tuple[dict[Symbol, Expr], Expr]:
-    """Return names for sums and functions that a formula repeats, and the formula in these.
+def abbreviated(
+    exprs: Sequence[Expr], least: int = 3
+) -> tuple[dict[Symbol, Expr], tuple[Expr, ...]]:
+    """Return names for sums and functions that formulas repeat, and the formulas in these.
 
     Args:
-        expr: in its form.
+        exprs: in their form.
         least: symbols and numbers that such a part has at least.
 
-    >>> from symbolic_cost.extrema import Max
     >>> from symbolic_cost.symbols import b, e, f, l
-    >>> abbreviated(b*(e + f + 1) + l/(e + f + 1))
-    ({u_1: e + f + 1}, b*u_1 + l/u_1)
+    >>> abbreviated([b*(e + f + 1), l/(e + f + 1)])
+    ({u_1: e + f + 1}, (b*u_1, l/u_1))
     """
-    parts = [p for p in preorder_traversal(expr) if isinstance(p, Add) or p.is_Function]
-    counted = Counter(part for part in parts if part != expr and _leaves(part) >= least)
+    counted = Counter(
+        part
+        for expr in exprs
+        for part in preorder_traversal(expr)
+        if (isinstance(part, Add) or part.is_Function) and part != expr and _leaves(part) >= least
+    )
     repeated = [part for part, times in counted.items() if times > 1]
     repeated.sort(key=lambda part: (-_leaves(part), str(part)))
     names: dict[Symbol, Expr] = {}
+    written = tuple(exprs)
     for part in repeated:
-        if expr.has(part):
+        # A part that stands inside one with a name alone needs none.
+        nodes = (node for expr in (*written, *names.values()) for node in preorder_traversal(expr))
+        if sum(node == part for node in nodes) > 1:
             name = named(f"u_{len(names) + 1}")
-            names[name] = part
-            expr = expr.xreplace({part: name})
-    return names, expr
+            written = tuple(expr.xreplace({part: name}) for expr in written)
+            names = {**{n: e.xreplace({part: name}) for n, e in names.items()}, name: part}
+    return names, written
 
 
 def _leaves(expr: Expr) -> int:

@@ -56,7 +56,7 @@ _COMMANDS = {
     "profile": "a module profile, as profilers print it",
     "compare-conventions": "what one preset counts more than another, as a formula",
     "reproduce": "published numbers beside computed ones",
-    "report": "a published report, as text",
+    "report": "one page for a job: what runs where, what binds, what to change, and why",
     "symbols": "the glossary: every symbol, with its meaning",
     "conventions": "presets of counting conventions, with their sources",
     "strategies": "parallel strategies: what each splits, repeats and needs",
@@ -81,7 +81,7 @@ _SHARED = {
     ),
     "profile": "of_a_model",
     **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
-    **dict.fromkeys(("compare-conventions", "reproduce", "report"), "of_the_library"),
+    **dict.fromkeys(("compare-conventions", "reproduce"), "of_the_library"),
 }
 """Module of a command that has none of its own."""
 

@@ -19,7 +19,21 @@ OPTIMIZERS = ("sgd", "momentum", "adam", "adafactor", "adam-8bit", "muon")
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
 ROOFLINES = ("maximum", "launched maximum", "ridge")
 STRATEGIES = (
-    *("tp", "sp", "2d", "2.5d", "3d", "ulysses", "cp", "ring", "ep", "dp", "replicas", "pp"),
+    *(
+        "tp",
+        "sp",
+        "spread",
+        "2d",
+        "2.5d",
+        "3d",
+        "ulysses",
+        "cp",
+        "ring",
+        "ep",
+        "dp",
+        "replicas",
+        "pp",
+    ),
 )
 COSTS = (
     *("flops", "flops_fwd", "flops_bwd", "flops_recompute", "flops_train", "params", "weights"),

@@ -6,41 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Output, notated, output
+from symbolic_cost.cli.asked import asking
+from symbolic_cost.cli.options import Output, output
 
 if TYPE_CHECKING:
-    from symbolic_cost.analysis.notations import Notation
+    from symbolic_cost.jobs.subject import Asked
 
 
 @click.command("check")
 @click.argument("formula")
 @click.argument("model")
 @click.option("--cost", required=True, help="Named cost, e.g. saved, flops_fwd, params, comm.")
-@click.option("--phase", help="fwd, bwd, recompute, train or step.")
-@click.option("--path", help="Only this part, e.g. block; a repeated part is taken once.")
-@click.option("--strategy", default="", help="Parallel strategy, e.g. tp,sp.")
-@click.option("--conventions", help="Of counting; those of the notation unless given.")
-@click.option("--attention", metavar="flash|eager", help="Kernel; that of the notation.")
-@click.option("--recompute", default="none", show_default=True, help="Recompute policy.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER", help="Bind a symbol.")
-@notated
+@asking
 @output
 @click.pass_context
 def command(
-    ctx: click.Context,
-    *,
-    formula: str,
-    model: str,
-    cost: str,
-    phase: str | None,
-    path: str | None,
-    strategy: str,
-    letters: Notation | None,
-    conventions: str | None,
-    attention: str | None,
-    recompute: str,
-    settings: tuple[str, ...],
-    out: Output,
+    ctx: click.Context, *, formula: str, model: str, cost: str, asked: Asked, out: Output
 ) -> None:
     """Say whether FORMULA is the cost of MODEL: equal, equal to leading order, or how it differs.
 
@@ -51,22 +32,8 @@ def command(
     --strategy "" --notation megatron
     """
     from symbolic_cost.jobs.check import check
-    from symbolic_cost.jobs.numbers import degree_names
-    from symbolic_cost.numeric.assignments import parse_assignments
 
-    found = check(
-        formula,
-        cost,
-        model,
-        path=path,
-        phase=phase,
-        strategy=strategy,
-        notation_name=letters or "own",
-        numbers=parse_assignments(settings, degree_names()),
-        conventions=conventions,
-        attention=attention,
-        recompute=recompute,
-    )
+    found = check(formula, cost, model, **asked)
     out.sheet(found.sheet())
     if not found:
         ctx.exit(1)

@@ -53,7 +53,8 @@ class Line:
 def read_line(ctx: click.Context) -> Line:
     """Return what click read."""
     typed = (n for n in ctx.params if ctx.get_parameter_source(n) is ParameterSource.COMMANDLINE)
-    above = "laws " if ctx.parent is not None and ctx.parent.info_name == "laws" else ""
+    group = ctx.parent if ctx.parent is not None and ctx.parent.parent is not None else None
+    above = "" if group is None else f"{group.info_name} "
     return Line(f"{above}{ctx.info_name}", ctx.params, frozenset(typed))
 
 
@@ -107,7 +108,7 @@ def _form(line: Line) -> str:
 
 def _only_form(line: Line, ending: str) -> tuple[str, str] | None:
     """Return the only format that a command writes, and how a message says so."""
-    if line.command == "report":
+    if line.command == "report megatron":
         return "table", "a report is plain text"
     if line.command == "calibrate" and ending == ".toml" and line.has("form"):
         raise InputError("--format is not read: -o FILE.toml writes the machine's record")

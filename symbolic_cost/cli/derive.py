@@ -6,40 +6,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Output, notated, output
+from symbolic_cost.cli.asked import asking
+from symbolic_cost.cli.options import Output, output
 
 if TYPE_CHECKING:
-    from symbolic_cost.analysis.notations import Notation
+    from symbolic_cost.emit.sheet import Sheet
+    from symbolic_cost.jobs.subject import Asked
 
 
 @click.command("derive")
 @click.argument("model")
 @click.option("--cost", required=True, help="Named cost as of `formula`, or step.")
-@click.option("--phase", help="fwd, bwd, recompute, train or step.")
-@click.option("--path", help="Only this part, e.g. block; a repeated part is taken once.")
-@click.option("--strategy", default="", help="Parallel strategy, e.g. tp,sp.")
-@click.option("--conventions", help="Of counting; those of the notation, or standard.")
-@click.option("--attention", metavar="flash|eager", help="Kernel; that of the notation, or flash.")
-@click.option("--recompute", default="none", show_default=True, help="Recompute policy.")
 @click.option("--system", help="A machine, for --cost step.")
 @click.option("--global-batch", type=int, help="Sequences per step, for --cost step.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER", help="Bind a symbol.")
-@notated
+@asking
 @output
 def command(
     *,
     model: str,
     cost: str,
-    phase: str | None,
-    path: str | None,
-    strategy: str,
-    letters: Notation | None,
-    conventions: str | None,
-    attention: str | None,
-    recompute: str,
     system: str | None,
     global_batch: int | None,
-    settings: tuple[str, ...],
+    asked: Asked,
     out: Output,
 ) -> None:
     """Explain a cost of MODEL: each coefficient by op, tensor and answer of the conventions.
@@ -53,42 +41,32 @@ def command(
     For example: symbolic-cost derive gpt --cost saved --path block, where does the 34 come from
     """
     from symbolic_cost.jobs.derivation import derive
-    from symbolic_cost.jobs.numbers import degree_names
-    from symbolic_cost.numeric.assignments import parse_assignments
 
-    numbers = parse_assignments(settings, degree_names())
     if cost == "step":
-        unread = {"--phase": phase, "--path": path, "--notation": letters}
-        given = [name for name, one in unread.items() if one is not None]
-        if given:
-            raise click.UsageError(f"--cost step is of a whole job: {', '.join(given)} unread")
-        from symbolic_cost.jobs.job import job
-        from symbolic_cost.jobs.provenance import step_sheet
-
-        run = job(
-            model,
-            strategy,
-            numbers,
-            conventions=conventions or "standard",
-            attention=attention or "flash",
-            recompute=recompute,
-            system=system,
-            global_batch=global_batch,
-        )
-        out.sheet(step_sheet(run))
+        out.sheet(_step(model, asked, system, global_batch))
         return
     if system is not None or global_batch is not None:
         raise click.UsageError("--system and --global-batch are of --cost step alone")
-    found = derive(
+    out.sheet(derive(model, cost, **asked).sheet())
+
+
+def _step(model: str, asked: Asked, system: str | None, global_batch: int | None) -> Sheet:
+    """Return where the time of a step comes from."""
+    from symbolic_cost.jobs.job import job
+    from symbolic_cost.jobs.provenance import step_sheet
+
+    unread = {"phase": "--phase", "path": "--path", "notation_name": "--notation"}
+    given = [option for name, option in unread.items() if asked.get(name) is not None]
+    if given:
+        raise click.UsageError(f"--cost step is of a whole job: {', '.join(given)} unread")
+    run = job(
         model,
-        cost,
-        path=path,
-        phase=phase,
-        strategy=strategy,
-        notation_name=letters,
-        numbers=numbers,
-        conventions=conventions,
-        attention=attention,
-        recompute=recompute,
+        asked["strategy"],
+        asked["numbers"],
+        conventions=asked["conventions"] or "standard",
+        attention=asked["attention"] or "flash",
+        recompute=asked["recompute"],
+        system=system,
+        global_batch=global_batch,
     )
-    out.sheet(found.sheet())
+    return step_sheet(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, costing, output
+from symbolic_cost.cli.options import Choices, Output, costing, output, pictured, refuse_unpictured
 
 
 @click.command("dominance")
@@ -12,6 +12,7 @@ from symbolic_cost.cli.options import Choices, Output, costing, output
 @click.argument("parts", nargs=-1, required=True)
 @click.option("--of", "cost", default="flops", show_default=True, help="Named cost.")
 @click.option("--over", nargs=2, metavar="SYMBOL=A:B SYMBOL=C:D", help="Axes of a picture.")
+@pictured
 @costing
 @output
 def command(
@@ -20,6 +21,7 @@ def command(
     parts: tuple[str, ...],
     cost: str,
     over: tuple[str, str] | None,
+    width: str,
     choices: Choices,
     out: Output,
 ) -> None:
@@ -28,6 +30,7 @@ def command(
     For example: symbolic-cost dominance llama-3-8b attention.core mlp head --set b=1
     --over l=512:1000000 e=512:32768 -o map.svg
     """
+    refuse_unpictured(out.file, width=width)
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.jobs.questions import dominance_picture, dominance_sheet
 
@@ -44,7 +47,7 @@ def command(
     run = choices.job(model)
     found = dominance_picture(run, parts, cost, across, up)
     title = f"most of the {cost} of {model}"
-    drawn(out.file, lambda figure: draw(figure, found, title))
+    drawn(out.file, lambda figure: draw(figure, found, title), width)
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 import click
 
-from symbolic_cost.cli.options import Output, output
+from symbolic_cost.cli.options import Output, output, pictured, refuse_unpictured
 
 
 @click.command("models")
@@ -54,13 +54,17 @@ def systems(*, name: str | None, out: Output) -> None:
 @click.option("--microbatches", default=8, show_default=True, help="Of one step and pipeline.")
 @click.option("--schedule", "name", default="1f1b", show_default=True, help="Its name.")
 @click.option("--chunks", default=2, show_default=True, help="Model chunks per stage.")
+@pictured
 @output
-def schedule(*, strategy: str, microbatches: int, name: str, chunks: int, out: Output) -> None:
+def schedule(
+    *, strategy: str, microbatches: int, name: str, chunks: int, width: str, out: Output
+) -> None:
     """Bubble, activations in flight and messages of a pipeline schedule.
 
     With -o FILE.svg or FILE.png the schedule is drawn, as in
     symbolic-cost schedule --strategy pp=4 --microbatches 8 --schedule zb-h1 -o schedule.svg
     """
+    refuse_unpictured(out.file, width=width)
     from symbolic_cost.cli.sheets.machines import schedule_sheet, stages_of
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.timeline import draw
@@ -70,7 +74,7 @@ def schedule(*, strategy: str, microbatches: int, name: str, chunks: int, out: O
     events = timeline(name, stages, microbatches, chunks)
     if is_picture(out.file):
         title = f"{name}, {stages} stages, {microbatches} microbatches"
-        drawn(out.file, lambda figure: draw(figure, events, title))
+        drawn(out.file, lambda figure: draw(figure, events, title), width)
         return
     out.sheet(schedule_sheet(name, stages, microbatches, chunks, events))
 
@@ -226,26 +230,3 @@ def reproduce(
         out.sheet(reproduction_sheet(result, known))
     if result.matched < result.total:
         ctx.exit(1)
-
-
-_REPORTS = ("megatron",)
-
-
-@click.command("report")
-@click.argument("name")
-@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
-@click.option("--corrected", is_flag=True, help="Show the true figures and what differs.")
-@output
-def report(*, name: str, inputs: str | None, corrected: bool, out: Output) -> None:
-    """Write the report NAME (megatron) in its published layout.
-
-    For example: symbolic-cost report megatron --inputs run.json
-    """
-    from symbolic_cost.errors import UnknownNameError, unknown
-    from symbolic_cost.published.inputs import read_inputs
-    from symbolic_cost.published.megatron_report import PUBLISHED_INPUTS, report
-
-    if name not in _REPORTS:
-        raise UnknownNameError(unknown("report", name, _REPORTS))
-    chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
-    out.text(report(chosen, corrected=corrected))

@@ -187,12 +187,12 @@ def _bundled(
         taken = {option: arguments.pop(option) for option in own}
         return command(**{name: bundle(taken)}, **arguments)
 
-    return _with_options(bundled, *options)
+    return with_options(bundled, *options)
 
 
 def _names(options: Iterable[Callable[[Command], Command]]) -> list[str]:
     """Return the names under which click passes options."""
-    probe = _with_options(lambda: None, *options)
+    probe = with_options(lambda: None, *options)
     parameters: list[click.Parameter] = probe.__click_params__  # type: ignore[attr-defined]
     return [str(parameter.name) for parameter in parameters]
 
@@ -290,7 +290,7 @@ _SWEPT = (
 
 def pictured(command: Command) -> Command:
     """Add --width, that of a picture."""
-    return _with_options(
+    return with_options(
         command,
         click.option(
             "--width",
@@ -309,7 +309,7 @@ def against(command: Command) -> Command:
         metavar="STRATEGY",
         help="A further strategy of the picture; may be given several times.",
     )
-    return pictured(_with_options(command, option))
+    return pictured(with_options(command, option))
 
 
 def refuse_unpictured(file: str | None, **typed: object) -> None:
@@ -346,7 +346,7 @@ def notated(command: Command) -> Command:
         with written_in(letters):
             return command(**rest)
 
-    return _with_options(
+    return with_options(
         bundled,
         click.option(
             "--notation",
@@ -378,7 +378,7 @@ def output(command: Command, *, names: Iterable[str] = ("-o", "--output")) -> Co
         form = checked_form(read_line(click.get_current_context()))
         return command(out=Output(form, file), **rest)
 
-    return _with_options(
+    return with_options(
         bundled,
         click.option(
             "--format",
@@ -430,7 +430,7 @@ def searched(command: Command) -> Command:
         shared = {name: value for name, value in given.items() if value is not None}
         return command(of=Searched(model, gpus, settings, choose, shared), **rest)
 
-    return _with_options(
+    return with_options(
         bundled,
         click.argument("model"),
         click.option(
@@ -460,7 +460,8 @@ def searched(command: Command) -> Command:
     )
 
 
-def _with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Add options, the first of them on top."""
     for option in reversed(options):
         command = option(command)
     return command

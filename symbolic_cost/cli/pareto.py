@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Output, output, swept
+from symbolic_cost.cli.options import Output, output, pictured, refuse_unpictured, swept
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.lines import Line
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     metavar="X,Y",
     help="Two figures that are made small; step,memory and step,cost unless given.",
 )
+@pictured
 @output
 def command(
     *,
     model: str,
     axes: tuple[str, ...],
+    width: str,
     line: Callable[[str], Line],
     out: Output,
 ) -> None:
@@ -37,6 +39,7 @@ def command(
     For example: symbolic-cost pareto llama-3-70b --system h100 --global-batch 1024
     --vary gpus=256,512,1024 tp=1:8:x2 pp=1:16:x2 -o pareto.svg
     """
+    refuse_unpictured(out.file, width=width)
     from symbolic_cost.emit.front import draw
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.sheet import stacked
@@ -44,6 +47,6 @@ def command(
 
     fronts = pareto_lines(line(model), axes)
     if is_picture(out.file):
-        drawn(out.file, lambda figure: draw(figure, fronts))
+        drawn(out.file, lambda figure: draw(figure, fronts), width)
     else:
         out.sheet(stacked("front", {f"{one.x}, {one.y}": one.sheet for one in fronts}))

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from symbolic_cost.cli.options import Output, output
 
+if TYPE_CHECKING:
+    from symbolic_cost.errors import Problems
+    from symbolic_cost.serving.plan import Plans
+
 _UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3}
+_OF_PROGRAMS = ("json", "csv")
 
 
 @click.command("serve-plan")
 @click.argument("model")
-@click.option("--system", required=True, help="A machine whose kernels are on record.")
+@click.option("--system", required=True, help="A machine whose kernels are on record, or like one.")
 @click.option("--gpus", type=int, required=True, help="That may be used.")
 @click.option("--input", "prompt", type=int, required=True, help="Tokens of a prompt.")
 @click.option("--output", "answer", type=int, required=True, help="Tokens of an answer.")
@@ -26,6 +32,17 @@ _UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3}
 )
 @click.option("--kv", default="bf16", show_default=True, help="Of the cache: bf16, fp16 or fp8.")
 @click.option("--strategy", default="", help="Of one engine, as tp=8; every one unless given.")
+@click.option(
+    "--chunk",
+    metavar="2048|none",
+    default="best",
+    help="Prompt tokens of a step at most; the best unless given.",
+)
+@click.option("--shared-prefix", type=int, default=0, help="Tokens that all prompts begin with.")
+@click.option("--cascade", is_flag=True, help="One kernel reads the shared prefix for all.")
+@click.option("--draft", type=int, default=0, help="Tokens drafted per step, and checked.")
+@click.option("--accepted", type=float, default=0.0, help="Share of drafted tokens, as 0.8.")
+@click.option("--draft-model", default="", help="That drafts; heads that take no time if none.")
 @click.option("--split", is_flag=True, help="Engines that prefill may stand apart.")
 @click.option(
     "--price", type=float, help="Of one GPU for an hour [USD]; that on record unless given."
@@ -37,28 +54,27 @@ def command(
     model: str,
     system: str,
     gpus: int,
-    prompt: int,
-    answer: int,
     rate: str | None,
     ttft: str | None,
     itl: str | None,
-    weights: str,
     kv: str,
-    strategy: str,
-    split: bool,
+    chunk: str,
+    cascade: bool,
+    accepted: float,
     price: float | None,
     pareto: bool,
     out: Output,
+    **asked: object,
 ) -> None:
     """Plan how to serve MODEL: engines, sequences in flight, throughput, TTFT, ITL, what binds.
+
+    MODEL is a name or the path of a config.json: decoders, mixtures, Mamba and hybrids of both.
 
     For example: symbolic-cost serve-plan llama-3-70b --system h100 --gpus 8 --input 2000
     --output 500 --itl 50ms
     """
-    from symbolic_cost.emit.plots import is_picture
     from symbolic_cost.errors import Problems
     from symbolic_cost.serving.plan import serve_plan
-    from symbolic_cost.serving.told import plan_front, plan_sheet
 
     problems = Problems()
     rates = None if rate is None else problems.attempt(_number, "rate", rate, {"": 1.0, "/s": 1.0})
@@ -68,25 +84,40 @@ def command(
     }
     if price is not None and not 0 < price < float("inf"):
         problems.found.append(f"price = {price}: a positive number is accepted")
+    _refuse_pictures(problems, out.file, pareto=pareto, rate=rate)
+    options = {**asked, **waits, "rate": rates, "cache": kv, "acceptance": accepted}
+    options["prefix_reading"] = "cascade" if cascade else "each"
+    options["chunk"] = int(chunk) if re.fullmatch("[0-9]{1,9}", chunk) else chunk
+    run = partial(serve_plan, model, system, gpus, **options)  # type: ignore[arg-type]  # of click
+    plans = problems.attempt(run)
+    problems.refuse()
+    _told(plans, price, out, pareto=pareto)
+
+
+def _told(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> None:
+    """Print or draw plans."""
+    from symbolic_cost.emit.front import draw
+    from symbolic_cost.emit.plots import drawn, is_picture
+    from symbolic_cost.serving.told import plan_front, plan_sheet
+
+    full = out.form in _OF_PROGRAMS
+    if not pareto:
+        out.sheet(plan_sheet(plans, price, full=full))
+    elif is_picture(out.file):
+        drawn(out.file, lambda figure: draw(figure, [plan_front(plans)]))
+    else:
+        out.sheet(plan_front(plans, full=full).sheet)
+
+
+def _refuse_pictures(
+    problems: Problems, file: str | None, *, pareto: bool, rate: str | None
+) -> None:
+    from symbolic_cost.emit.plots import is_picture
+
     if pareto and rate is not None:
         problems.found.append("--pareto is over all numbers of sequences: leave out --rate")
-    if is_picture(out.file) and not pareto:
-        problems.found.append(f"-o {out.file}: a picture is that of --pareto")
-    plan = partial(serve_plan, weights=weights, cache=kv, strategy=strategy, split=split)
-    run = partial(plan, prompt=prompt, answer=answer, rate=rates, **waits)
-    plans = problems.attempt(run, model, system, gpus)
-    problems.refuse()
-    if not pareto:
-        out.sheet(plan_sheet(plans, price))
-        return
-    from symbolic_cost.emit.front import draw
-    from symbolic_cost.emit.plots import drawn
-
-    front = plan_front(plans)
-    if is_picture(out.file):
-        drawn(out.file, lambda figure: draw(figure, [front]))
-    else:
-        out.sheet(front.sheet)
+    if is_picture(file) and not pareto:
+        problems.found.append(f"-o {file}: a picture is that of --pareto")
 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:

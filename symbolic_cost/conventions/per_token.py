@@ -11,7 +11,6 @@ head is. The presets are records of per_token.toml; a user's own TOML file has t
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -20,94 +19,22 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from symbolic_cost.conventions.token_questions import (
+    AMONG_PRODUCTS,
+    Causal,
+    Core,
+    Perceptron,
+    Routed,
+    State,
+    StateRule,
+    Tied,
+    Unknown,
+    Weights,
+    Width,
+    Window,
+)
 from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
-from symbolic_cost.reading import package_data, read_text
-
-
-class Weights(StrEnum):
-    """Kinds of weights."""
-
-    TABLE = "table"
-    POSITIONS = "positions"
-    HEAD = "head"
-    PRODUCTS = "products"
-    ROUTER = "router"
-    EXPERTS = "experts"
-    NORMS = "norms"
-    HEAD_NORMS = "head-norms"
-    LATENT_NORMS = "latent-norms"
-    BIASES = "biases"
-    SINKS = "sinks"
-    OTHER = "other"
-
-
-MEANINGS: Mapping[Weights, str] = {
-    Weights.TABLE: "token tables that ids are looked up in",
-    Weights.POSITIONS: "tables of positions, token types and relative distances",
-    Weights.HEAD: "the product with the vocabulary",
-    Weights.PRODUCTS: "all other matrix products",
-    Weights.ROUTER: "scores of the experts",
-    Weights.EXPERTS: "products of routed experts",
-    Weights.NORMS: "scales and shifts of norms of the residual stream",
-    Weights.HEAD_NORMS: "those of queries and keys",
-    Weights.LATENT_NORMS: "those of latents",
-    Weights.BIASES: "biases of products",
-    Weights.SINKS: "learned logits of attention",
-    Weights.OTHER: "weights applied element by element",
-}
-
-
-class Tied(StrEnum):
-    """How a weight counts that is token table and head."""
-
-    EACH_USE = "each use"
-    TABLE = "as the table"
-
-
-class Routed(StrEnum):
-    """Which routed experts count."""
-
-    ACTIVE = "active"
-    ALL = "all"
-
-
-class Causal(StrEnum):
-    """Which share of the pairs a causal mask leaves."""
-
-    FULL = "full"
-    HALF = "half"
-    EXACT = "exact"
-
-
-class Window(StrEnum):
-    """What a sliding window W leaves of s keys."""
-
-    IGNORED = "ignored"
-    LEAST = "min"
-    EXACT = "exact"
-
-
-class Width(StrEnum):
-    """How wide heads are taken to be."""
-
-    DECLARED = "declared"
-    HIDDEN = "hidden"
-
-
-class Core(StrEnum):
-    """Whether products of queries, keys and values count, and how wide."""
-
-    DECLARED = "declared"
-    HIDDEN = "hidden"
-    NONE = "none"
-
-
-class Recurrence(StrEnum):
-    """Whether products of states count: of scans, linear attention and gated delta nets."""
-
-    NONE = "none"
-    OWN = "own"
-    """By formulas of its own per kind of layer, which are not answers to these questions."""
+from symbolic_cost.reading import package_data, toml_record
 
 
 @dataclass(frozen=True)
@@ -125,7 +52,10 @@ class TokenConventions:
         passes: 3 for forward and both gradients, 1 for forward, 4 with a whole recomputation.
         softmax: FLOP per score and forward pass.
         head_norm: "hidden" takes norms of queries and keys for as wide as the embedding.
-        recurrence: whether products of states count.
+        left_out: kinds among the products that do not count.
+        perceptron: "gated" takes every feed-forward layer for a gated one, of three products.
+        recurrence: what becomes of kinds of states that have no rule.
+        states: rules by kind of state.
         families: other answers by family.
     """
 
@@ -142,7 +72,10 @@ class TokenConventions:
     passes: int = 3
     softmax: int = 0
     head_norm: Width = Width.DECLARED
-    recurrence: Recurrence = Recurrence.NONE
+    left_out: frozenset[Weights] = frozenset()
+    perceptron: Perceptron = Perceptron.DECLARED
+    recurrence: Unknown = Unknown.NONE
+    states: Mapping[State, StateRule] = field(default_factory=dict)
     families: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -156,9 +89,14 @@ class TokenConventions:
             raise InputError(problems)
         for question, answers in _QUESTIONS.items():
             answer = getattr(self, question)
-            several = question == "counted"
+            several = question in _SEVERAL
             taken = frozenset(map(answers, _several(answer))) if several else answers(answer)
             object.__setattr__(self, question, taken)
+
+    def counts(self, kind: Weights) -> bool:
+        """Tell whether a kind of weights costs anything."""
+        of = Weights.PRODUCTS if kind in AMONG_PRODUCTS else kind
+        return of in self.counted and kind not in self.left_out
 
     def of_family(self, family: str) -> TokenConventions:
         """Return the answers for a family of models."""
@@ -175,8 +113,11 @@ _QUESTIONS: Mapping[str, type[StrEnum]] = {
     "causal": Causal,
     "window": Window,
     "head_norm": Width,
-    "recurrence": Recurrence,
+    "left_out": Weights,
+    "perceptron": Perceptron,
+    "recurrence": Unknown,
 }
+_SEVERAL = ("counted", "left_out")
 
 
 def _several(answer: object) -> tuple[object, ...]:
@@ -189,7 +130,7 @@ def _refused(given: Mapping[str, object]) -> Iterator[str]:
     for question, answers in _QUESTIONS.items():
         known = {one.value for one in answers}
         answer = given[question]
-        for one in _several(answer) if question == "counted" else (answer,):
+        for one in _several(answer) if question in _SEVERAL else (answer,):
             if not isinstance(one, str) or one not in known:
                 yield unknown(f"answer of {question!r}", one, known)
     for name in ("name", "meaning", "source"):
@@ -218,10 +159,16 @@ class _Answers(BaseModel):
     passes: int | None = Field(None, strict=True, ge=1, le=5)
     softmax: int | None = Field(None, strict=True, ge=0, le=100)
     head_norm: Width | None = None
-    recurrence: Recurrence | None = None
+    left_out: frozenset[Weights] | None = None
+    perceptron: Perceptron | None = None
+    recurrence: Unknown | None = None
+    states: dict[State, StateRule] | None = None
 
     def given(self) -> dict[str, Any]:
-        return self.model_dump(exclude_none=True, exclude={"meaning", "source", "families"})
+        """Return the answers that are said, as they are."""
+        named = type(self).model_fields.keys() - {"meaning", "source", "families"}
+        said = {name: getattr(self, name) for name in named}
+        return {name: answer for name, answer in said.items() if answer is not None}
 
 
 class _Record(_Answers):
@@ -268,11 +215,7 @@ def token_conventions(name: str) -> TokenConventions:
     """
     if not name.endswith(".toml"):
         return looked_up("conventions", name, _KNOWN)
-    place = f"conventions file {shown(name, 200)}"
-    try:
-        record = tomllib.loads(read_text(name, _MOST_BYTES, place))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
+    record, place = toml_record(name, _MOST_BYTES, "conventions")
     return _read(Path(name).stem, record, place)
 
 

@@ -33,21 +33,6 @@ from symbolic_cost.conventions.questions import (
 from symbolic_cost.errors import looked_up
 from symbolic_cost.symbols import mu, s
 
-EXACT = Conventions(
-    name="exact",
-    meaning="every multiplication and addition once, as a loop would count them",
-    source="definition",
-    contraction=MULTIPLY_ADD_EXACT,
-    summation=SUM_EXACT,
-    addition=Integer(1),
-    elementwise=OPERATIONS,
-    attention_pairs=FULL_SQUARE,
-    charge=RING,
-    reduction_additions=ADDITIONS_OF_RING,
-    sizes=MIXED,
-    saved=Saved.GATHERED,
-)
-
 STANDARD = Conventions(
     name="standard",
     meaning="2 FLOP per multiply-accumulate, elementwise ops counted, ring bytes, 16-bit values",
@@ -62,18 +47,24 @@ STANDARD = Conventions(
     sizes=MIXED,
 )
 
-MODEL_FLOP = Conventions(
+EXACT = replace(
+    STANDARD,
+    name="exact",
+    meaning="every multiplication and addition once, as a loop would count them",
+    contraction=MULTIPLY_ADD_EXACT,
+    summation=SUM_EXACT,
+    reduction_additions=ADDITIONS_OF_RING,
+    saved=Saved.GATHERED,
+)
+
+MODEL_FLOP = replace(
+    STANDARD,
     name="model-flop",
     meaning="2 FLOP per multiply-accumulate of matrix products alone",
     source="narayanan-2021",
-    contraction=MULTIPLY_ADD_PAIR,
     summation=NOT_COUNTED,
     addition=Integer(0),
     elementwise=MATMUL_ALONE,
-    attention_pairs=FULL_SQUARE,
-    charge=RING,
-    reduction_additions=NO_ADDITIONS,
-    sizes=MIXED,
     fused_recompute=False,
 )
 

@@ -222,7 +222,7 @@ def _html(document: Document) -> str:
         return f"<p>{''.join(parts)}</p>"
 
     body = [f"<h1>{html.escaped(document.title)}</h1>", *map(paragraph, document.head)]
-    body += [line for sheet in document.sheets for line in html.table(sheet)]
+    body += [line for sheet in document.sheets for line in html.scrolled(sheet)]
     for section in document.text:
         body += [f"<h2>{html.escaped(section.title)}</h2>", *map(paragraph, section.lines)]
     if document.cited:

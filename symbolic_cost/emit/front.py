@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from symbolic_cost.emit.labels import place_labels
 from symbolic_cost.emit.sheet import Sheet
 from symbolic_cost.units import Unit, human
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_LABELS = 8
+_BESIDE = 8.0  # inches from which fronts stand beside each other
+_LETTERS = 125  # of 1 pt in an inch
 _ROUNDED = 1e-9
 """Share by which figures differ that are more than rounded apart."""
 
@@ -51,16 +55,32 @@ class Front:
 
 
 def draw(figure: Figure, fronts: Sequence[Front]) -> None:
-    """Draw fronts beside each other; one of a single point has nothing to show beside others.
+    """Draw fronts one below another; one of a single point has nothing to show beside others.
 
     For example the cost of a step on one number of devices is least where the step is. Points that
     differ by no more than floats are rounded are one.
     """
     drawn = [front for front in fronts if _spreads(front)] or [_first(fronts[0])]
-    figure.set_size_inches(6.5 * len(drawn), 5)
-    figure.suptitle(drawn[0].title, x=0.01, ha="left", fontsize=11)
-    for place, front in enumerate(drawn, 1):
-        _draw(figure.add_subplot(1, len(drawn), place), front)
+    wide = figure.get_figwidth()
+    beside = wide > _BESIDE and len(drawn) > 1
+    rows = 1 if beside else len(drawn)
+    each = wide / len(drawn) if beside else wide
+    figure.set_figheight((0.8 * each + 0.35) * rows + 0.3)
+    size = float(figure.text(0, 0, "").get_fontsize())
+    figure.suptitle(_folded(drawn[0].title, wide, size), x=0.01, ha="left", fontsize="medium")
+    planes = [
+        figure.add_subplot(rows, len(drawn) if beside else 1, place)
+        for place in range(1, len(drawn) + 1)
+    ]
+    for axes, front in zip(planes, drawn, strict=True):
+        _draw(axes, front, each, size)
+    for axes, front in zip(planes, drawn, strict=True):  # where the layout is settled
+        _label(axes, front, size)
+
+
+def _folded(text: str, wide: float, size: float) -> str:
+    """Break a text into lines of a width [inch]; dollars are no mathematics."""
+    return "\n".join(wrap(text, int(wide * _LETTERS / size))).replace("$", r"\$")
 
 
 def _spreads(front: Front) -> bool:
@@ -71,26 +91,15 @@ def _first(front: Front) -> Front:
     return replace(front, across=front.across[:1], up=front.up[:1], labels=front.labels[:1])
 
 
-def _draw(axes: Axes, front: Front) -> None:
+def _draw(axes: Axes, front: Front, wide: float, size: float) -> None:
     from matplotlib.ticker import LogLocator
 
     rising = front.up[-1] > front.up[0]  # the second figure is made large
-    line = partial(axes.step, front.across, front.up, color="#0072B2", linewidth=1, alpha=0.6)
-    line(where="pre" if rising else "post")
-    axes.scatter(front.across, front.up, s=22, color="#0072B2", zorder=3)
-    for place in _labelled(len(front.labels)):
-        left = place == len(front.labels) - 1 or (not rising and place > len(front.labels) / 2)
-        beside = (9, -9) if rising else (6, 4)
-        axes.annotate(
-            front.labels[place],
-            (front.across[place], front.up[place]),
-            xytext=(-6, -6 if rising else -3) if left else beside,
-            textcoords="offset points",
-            fontsize=6.5,
-            ha="right" if left else "left",
-            va="top" if left else "baseline",
-        )
-    axes.margins(0.08, 0.08)
+    corners = [*_corners(front, rising=rising)]
+    x, y = zip(*corners, strict=True)
+    axes.plot(x, y, color="#0072B2", linewidth=1, alpha=0.6)
+    axes.scatter(front.across, front.up, s=18, color="#0072B2", zorder=3)
+    axes.margins(0.12, 0.14)
     axes.set_xscale("log", base=_base(front.unit_x))
     axes.set_yscale("log", base=_base(front.unit_y))
     for axis, name, unit in (
@@ -104,10 +113,29 @@ def _draw(axes: Axes, front: Front) -> None:
             axis.set_minor_formatter(_printer(known, 3))
             if known is Unit.SECOND:  # 80 ms and 90 ms would run into each other
                 axis.set_minor_locator(LogLocator(10, subs=(2, 3, 5)))
-        axis.set_tick_params(which="both", labelsize=7)
+        axis.set_tick_params(which="both", labelsize=size - 1.5)
     axes.grid(visible=True, which="major", alpha=0.3)
-    title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}"
-    axes.set_title(f"{title}   {front.alike}", loc="left", fontsize=9)
+    title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}   {front.alike}"
+    axes.set_title(_folded(title, wide - 1, size), loc="left", fontsize=size)
+
+
+def _corners(front: Front, *, rising: bool) -> Iterator[tuple[float, float]]:
+    """Give the corners of the stairs between points, so that labels keep off them."""
+    points = list(zip(front.across, front.up, strict=True))
+    for before, after in pairwise(points):
+        yield before
+        yield (before[0], after[1]) if rising else (after[0], before[1])
+    yield points[-1]
+
+
+def _label(axes: Axes, front: Front, size: float) -> None:
+    """Name points where there is room, the ends first."""
+    points = list(zip(front.across, front.up, strict=True))
+    named = _labelled(len(points))
+    ends = [named[0], named[-1], *named[1:-1]] if len(named) > 1 else named
+    chosen = [points[place] for place in ends]
+    texts = [front.labels[place].replace("$", r"\$") for place in ends]
+    place_labels(axes, chosen, texts, max(size - 2, 5.5), points)
 
 
 def _base(unit: str) -> int:

@@ -1,24 +1,24 @@
-"""Sheets as standalone HTML pages with formulas as MathML."""
+"""Sheets as HTML pages with formulas as MathML: light and dark, no script, no request."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from html import escape
 
-from sympy import Basic
+from sympy import Basic, Expr
 
-from symbolic_cost.emit.formulas import latex
+from symbolic_cost.emit.formulas import latex, plain
 from symbolic_cost.emit.sheet import Cell, Sheet
 from symbolic_cost.errors import InputError
+from symbolic_cost.reading import package_data
 
-_STYLE = """
-body { font: 16px/1.4 system-ui, sans-serif; margin: 2rem; color: #222; background: #fff; }
-table { border-collapse: collapse; border-top: 2px solid; border-bottom: 2px solid; }
-caption { font-weight: 600; text-align: left; padding-bottom: 0.5rem; }
-th, td { padding: 0.3rem 0.8rem; text-align: left; }
-thead { border-bottom: 1px solid; }
-.right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.heading td { font-style: italic; padding-top: 0.8rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
-"""
+_LONG = 48
+"""Letters of the longest formula that stands in one piece."""
+
+_LONGEST = 400
+"""Letters of the longest formula that is MathML; a longer one is read as text if at all."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write(sheet: Sheet) -> str:
@@ -28,16 +28,18 @@ def write(sheet: Sheet) -> str:
         InputError: latex2mathml is not installed.
     """
     notes = [f"<p>{escaped(note)}</p>" for note in sheet.notes]
-    return page(sheet.title, [*table(sheet), *notes])
+    return page(sheet.title, [*scrolled(sheet), *notes])
 
 
 def page(title: str, body: Sequence[str]) -> str:
-    """Return a page that needs nothing else."""
+    """Return a page that needs nothing else, and in which nothing runs."""
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
-        f'<head><meta charset="utf-8"><title>{escape(title)}</title>',
-        f"<style>{_STYLE}</style></head>",
+        f'<head><meta charset="utf-8"><title>{escaped(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<style>\n{package_data('emit/page.css')}</style></head>",
         "<body>",
         *body,
         "</body>",
@@ -46,22 +48,56 @@ def page(title: str, body: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(sheet: Sheet) -> list[str]:
-    """Return the lines of a table."""
-    heads = [escape(column.title) for column in sheet.columns]
+def scrolled(sheet: Sheet, anchor: str = "") -> list[str]:
+    """Return the lines of a table that is scrolled where it is wider than the page."""
+    label = escaped(sheet.title)
+    start = f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
+    return [start, *table(sheet, anchor), "</div>"]
+
+
+def table(sheet: Sheet, anchor: str = "") -> list[str]:
+    """Return the lines of a table.
+
+    Args:
+        sheet: the table.
+        anchor: where rows are linked to: beginning of their anchors. The last column then names
+            other rows, with commas between them.
+    """
+    heads = [escaped(column.title) for column in sheet.columns]
     classes = ["" if column.align == "left" else ' class="right"' for column in sheet.columns]
+    places = anchors(sheet, anchor) if anchor else {}
     return [
         "<table>",
-        f"<caption>{escape(sheet.title)}</caption>",
+        f"<caption>{escaped(sheet.title)}</caption>",
         f"<thead>{_row('th', heads, classes)}</thead>",
         "<tbody>",
         *(
-            _heading(cells[0], len(cells)) if _is_heading(row) else _row("td", cells, classes)
+            _heading(cells[0], len(cells))
+            if _is_heading(row)
+            else _row("td", *_linked(cells, classes, places))
             for row, cells in zip(sheet.rows, sheet.printed(mathml, escaped), strict=True)
         ),
         "</tbody>",
         "</table>",
     ]
+
+
+def anchors(sheet: Sheet, anchor: str) -> dict[str, str]:
+    """Return the anchors of the rows by their names, the first cells."""
+    return {escaped(str(row[0])): f"{anchor}{place}" for place, row in enumerate(sheet.rows)}
+
+
+def _linked(
+    cells: list[str], classes: list[str], places: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Return the cells of a row that has an anchor and links to others, and their attributes."""
+    if not places:
+        return cells, classes
+    links = ", ".join(
+        f'<a href="#{places[one]}">{one}</a>' if one in places else one
+        for one in cells[-1].split(", ")
+    )
+    return [*cells[:-1], links], [f' id="{places[cells[0]]}"', *classes[1:]]
 
 
 def _is_heading(row: Sequence[Cell]) -> bool:
@@ -83,16 +119,62 @@ def escaped(text: str) -> str:
 
 
 def mathml(expr: Basic) -> str:
-    """Return a formula as MathML.
+    """Return a formula as MathML; a long one in pieces, between which a line may end.
 
     Raises:
         InputError: latex2mathml is not installed.
     """
+    text = plain(expr) if isinstance(expr, Expr) else ""
+    if len(text) <= _LONG:
+        return _converted(latex(expr))
+    if len(text) > _LONGEST:
+        return f"<code>{escaped(text)}</code>"
+    return " ".join(map(_converted, _pieces(latex(expr, breakable=True))))
+
+
+_PAIRS = (("{", "}"), (r"\left", r"\right"), (r"\begin", r"\end"))
+
+
+def _pieces(tex: str) -> list[str]:
+    """Return where a line may end: beside factors and signs, but within nothing that is tall."""
+    pieces = [""]
+    for piece in re.split(r"\\allowbreak |(?<= [+-]) ", tex):
+        pieces[-1] = f"{pieces[-1]} {piece}".strip()
+        if all(pieces[-1].count(one) == pieces[-1].count(other) for one, other in _PAIRS):
+            pieces.append("")
+    return [piece for piece in pieces if piece]
+
+
+@lru_cache(4096)
+def _converted(tex: str) -> str:
     try:
         from latex2mathml.converter import convert
     except ImportError:
         raise InputError(
             "format html needs the package latex2mathml: pip install 'symbolic_cost[html]'"
         ) from None
-    # Fractions of a table are as large as those of a display.
-    return convert(latex(expr)).replace("<math ", '<math displaystyle="true" ', 1)
+    return _short(convert(tex))
+
+
+def _short(text: str) -> str:
+    """Return MathML without what HTML knows; fractions are as large as those of a display."""
+    inside = text[text.index(">") + 1 : text.rindex("</math>")]
+    inside = re.sub(r"&#x([0-9A-F]{5});", lambda code: escape(chr(int(code[1], 16))), inside)
+    inside = _WORD.sub(_joined, inside)
+    inside = re.sub(r"<mrow><mrow>((?:(?!</?mrow>).)*)</mrow></mrow>", r"<mrow>\1</mrow>", inside)
+    inside = re.sub(r"<mrow>(<m[in][^>]*>[^<]*</m[in]>)</mrow>", r"\1", inside)
+    if inside.startswith("<mrow>") and inside.count("<mrow>") == 1:
+        inside = inside.removeprefix("<mrow>").removesuffix("</mrow>")
+    head = '<math displaystyle="true">' if "<mfrac>" in inside else "<math>"
+    return f"{head}{inside}</math>"
+
+
+_LETTER = r'<m(?:i|o|text) mathvariant="(normal|italic)">[^<]*</m(?:i|o|text)>'
+_WORD = re.compile(f"(?:{_LETTER}){{2,}}")
+
+
+def _joined(letters: re.Match[str]) -> str:
+    """Return a word whose letters stood one by one; a word is upright unless its class says."""
+    word = "".join(re.findall(r">([^<>]*)</m", letters[0]))
+    word = word.replace("\N{MINUS SIGN}", "-")
+    return f'<mi class="word">{word}</mi>' if letters[1] == "italic" else f"<mi>{word}</mi>"

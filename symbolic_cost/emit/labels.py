@@ -41,12 +41,9 @@ def place_labels(
     Returns:
         The labels, in the order in which they found their place.
     """
-    from matplotlib.text import Text
-
     figure: Any = axes.figure
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    renderer = figure.canvas.get_renderer()
     scale = figure.dpi / 72
     taken = [
         _around(tuple(axes.transData.transform(point)), _DOT * scale) for point in (*points, *marks)
@@ -54,27 +51,38 @@ def place_labels(
     taken += [box for line in axes.lines for box in _along(axes, line, scale)]
     made = []
     for point, text in zip(points, texts, strict=True):
-        if not text:
-            continue
-        for offset, side in _offsets():
-            label = axes.annotate(
-                text,
-                point,
-                xytext=offset,
-                textcoords="offset points",
-                fontsize=size,
-                ha=side,
-                va="center",
-                arrowprops=_leader(offset),
-            )
-            label.update_positions(renderer)
-            box = Text.get_window_extent(label, renderer)  # without the line that leads to it
-            if _is_inside(axes, box) and not any(_meet(box, other) for other in taken):
-                taken.append((box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1))
-                made.append(label)
-                break
-            label.remove()
+        placed = _placed(axes, point, text, size, taken) if text else None
+        if placed is not None:
+            made.append(placed)
     return made
+
+
+def _placed(
+    axes: Axes, point: tuple[float, float], text: str, size: float, taken: list[Any]
+) -> Any:  # noqa: ANN401 - matplotlib's
+    """Return a label at the nearest place with room, which is taken then; None without one."""
+    from matplotlib.text import Text
+
+    figure: Any = axes.figure
+    renderer = figure.canvas.get_renderer()
+    for offset, side in _offsets():
+        label = axes.annotate(
+            text,
+            point,
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=size,
+            ha=side,
+            va="center",
+            arrowprops=_leader(offset),
+        )
+        label.update_positions(renderer)
+        box = Text.get_window_extent(label, renderer)  # without the line that leads to it
+        if _is_inside(axes, box) and not any(_meet(box, other) for other in taken):
+            taken.append((box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1))
+            return label
+        label.remove()
+    return None
 
 
 def _offsets() -> Iterator[tuple[tuple[float, float], str]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sympy import Expr
 
 from symbolic_cost.emit.formulas import latex
-from symbolic_cost.emit.sheet import Cell, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet
 
 _RULE = {"left": ":---", "right": "---:"}
 
@@ -23,6 +23,21 @@ def write(sheet: Sheet) -> str:
     if sheet.notes:
         lines += ["", *(f"- {escaped(note)}" for note in sheet.notes)]
     return "\n".join(lines) + "\n"
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """Return rows as a Markdown table; formulas stand in dollars, None is an empty cell.
+
+    >>> print(markdown(["model", "parameters"], [["gpt2", 124439808]]), end="")
+    | model | parameters |
+    | :--- | :--- |
+    | gpt2 | 124439808 |
+
+    Raises:
+        InputError: a row of another length than the headings, or a heading that occurs twice.
+    """
+    table = Sheet("", tuple(map(Column, headings)), tuple(map(tuple, rows))).visible
+    return write(table).partition("\n\n")[2]
 
 
 def _line(row: Sequence[Cell], cells: list[str]) -> str:

@@ -20,8 +20,8 @@ _NARROW = 4.5  # inches below which letters are smaller
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 """Okabe and Ito's, which stay apart for colour-blind readers."""
 
-HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---", "ooo", "|||")
-"""What stays apart in grey."""
+HATCHES = ("", "///", "\\\\\\", "xxx", "---", "|||", "+++", "//--")
+"""What stays apart in grey: lines alone, for dots make files of vectors long."""
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 

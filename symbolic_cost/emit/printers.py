@@ -94,6 +94,13 @@ class _Ordered:
     def _arguments(self, expr: Expr) -> str:
         return ", ".join(self._print(argument) for argument in _ordered(expr.args))
 
+    def rounded(self, expr: Expr) -> str:
+        """Return what a ceiling or floor rounds: (a - b)/2, which SymPy holds as a/2 - b/2."""
+        content, rest = expr.args[0].as_content_primitive()
+        if not isinstance(rest, Add) or content.q == 1:
+            return str(self._print(expr.args[0]))
+        return self.quotient([content.p * rest if content.p != 1 else rest], [Integer(content.q)])
+
 
 class LaTeX(_Ordered, LatexPrinter):
     """Prints LaTeX for math mode."""
@@ -126,6 +133,9 @@ class LaTeX(_Ordered, LatexPrinter):
         typeset = naming.latex_of(expr.name)
         if typeset:
             return typeset
+        if _DEFINED.fullmatch(expr.name):  # the name of a definition, as first.forward.busy
+            words = re.sub(r"([_%&#$])", r"\\\1", expr.name).replace(" ", r"\ ")
+            return rf"\mathit{{{words}}}"
         # A bare name of several letters would read as a product.
         return re.sub(r"^[A-Za-z]{2,}", r"\\mathit{\g<0>}", super()._print_Symbol(expr))
 
@@ -138,6 +148,12 @@ class LaTeX(_Ordered, LatexPrinter):
 
     def _print_Min(self, expr: Expr) -> str:
         return rf"\min\left({self._arguments(expr)}\right)"
+
+    def _print_ceiling(self, expr: Expr) -> str:
+        return rf"\left\lceil{{{self.rounded(expr)}}}\right\rceil"
+
+    def _print_floor(self, expr: Expr) -> str:
+        return rf"\left\lfloor{{{self.rounded(expr)}}}\right\rfloor"
 
 
 class BreakableLaTeX(LaTeX):
@@ -174,10 +190,10 @@ class BreakableLaTeX(LaTeX):
         return rf"\min({self._arguments(expr)})"
 
     def _print_ceiling(self, expr: Expr) -> str:
-        return rf"\lceil {self._print(expr.args[0])} \rceil"
+        return rf"\lceil {self.rounded(expr)} \rceil"
 
     def _print_floor(self, expr: Expr) -> str:
-        return rf"\lfloor {self._print(expr.args[0])} \rfloor"
+        return rf"\lfloor {self.rounded(expr)} \rfloor"
 
     def _print_log(self, expr: Expr) -> str:
         return rf"\log({self._print(expr.args[0])})"
@@ -251,6 +267,12 @@ class Plain(_Ordered, StrPrinter):
     def _print_Min(self, expr: Expr) -> str:
         return f"min({self._arguments(expr)})"
 
+    def _print_ceiling(self, expr: Expr) -> str:
+        return f"ceiling({self.rounded(expr)})"
+
+    def _print_floor(self, expr: Expr) -> str:
+        return f"floor({self.rounded(expr)})"
+
     def _print_Piecewise(self, expr: Expr) -> str:
         *cases, (last, condition) = expr.args
         texts = [f"{self._print(value)} if {self._print(test)}" for value, test in cases]
@@ -265,6 +287,7 @@ class Plain(_Ordered, StrPrinter):
         return f"{self._print(expr.lhs)} {sign} {self._print(expr.rhs)}"
 
 
+_DEFINED = re.compile(r"[A-Za-z][\w.+ -]*[. ][\w.+ -]*")
 _WORDS = (r"\mathit", r"\mathtt")
 _WIDE = ("(", "[", r"\l", r"\max", r"\min", r"\exp", r"\sqrt")
 

@@ -5,33 +5,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symbolic_cost.analysis.dominance import Map
+from symbolic_cost.emit.plots import HATCHES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+_COLOURS = ("#c9e2f5", "#f2b705", "#3f8f6b", "#d98cb3", "#7db7e8", "#e8743b", "#fff3b0", "#9a9a9a")
+"""Colours that are light or dark enough for their hatch and, side by side, for grey."""
 
 
 def draw(figure: Figure, found: Map, title: str) -> None:
-    """Draw the regions over two symbols in logarithms, each labelled in its middle."""
+    """Draw the regions over two symbols in logarithms; colour and hatch say which part is which."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import Patch
 
+    shown = [place for place in range(len(found.parts)) if (found.winner == place).any()]
+    columns = 3 if figure.get_figwidth() > 4.5 else 2  # noqa: PLR2004 - inches
+    figure.set_figheight(0.68 * figure.get_figwidth() + 0.2 * -(-len(shown) // columns))
     axes = figure.add_subplot()
     (across, x), (up, y) = found.across, found.up
     count = len(found.parts)
-    colours = ListedColormap([_COLOURS[place % len(_COLOURS)] for place in range(count)])
+    looks = [(_COLOURS[n % len(_COLOURS)], HATCHES[n % len(HATCHES)]) for n in range(count)]
     norm = BoundaryNorm([place - 0.5 for place in range(count + 1)], count)
     axes.pcolormesh(
-        x, y, found.winner, cmap=colours, norm=norm, shading="nearest", alpha=0.75, rasterized=True
+        x,
+        y,
+        found.winner,
+        cmap=ListedColormap([colour for colour, _ in looks]),
+        norm=norm,
+        shading="nearest",
+        rasterized=True,
     )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    axes.set_title(title, fontsize=10)
-    for place, part in enumerate(found.parts):
-        rows, columns = (found.winner == place).nonzero()
-        if len(rows):
-            middle = len(rows) // 2
-            at = (x[int(columns[middle])], y[int(rows[middle])])
-            axes.annotate(part, at, ha="center", va="center", fontsize=9)
+    for place in shown:
+        if looks[place][1]:
+            hatched = axes.contourf(
+                x, y, found.winner == place, [0.5, 1.5], colors="none", hatches=[looks[place][1]]
+            )
+            hatched.set_edgecolor("#00000099")
+    axes.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
+    figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize="medium")
+    patches = []
+    for place in shown:
+        colour, hatch = looks[place]
+        patches.append(Patch(facecolor=colour, edgecolor="black", label=found.parts[place]))
+        patches[-1].set_hatch(hatch)
+    figure.legend(handles=patches, loc="outside lower center", ncols=columns, frameon=False)

@@ -7,19 +7,21 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from sympy import Basic, Expr
+from sympy import Basic, Expr, Symbol
 
+from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.units import Unit, human
 
 
@@ -71,6 +73,9 @@ class Column:
 class Sheet:
     """A table.
 
+    Args:
+        names: for people, of parts of its formulas, as {n_first: ceiling(n_layers/pp) - 1}.
+
     Raises:
         InputError: a row of another length than the columns, or a heading that occurs twice.
     """
@@ -79,6 +84,7 @@ class Sheet:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    names: Mapping[Symbol, Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the shape; SymPy's numbers become Python's."""
@@ -97,10 +103,21 @@ class Sheet:
 
     @property
     def visible(self) -> Sheet:
-        """The same for people: what a terminal would obey instead of showing it is escaped."""
+        """The same for people: with names in formulas, and what a terminal would obey escaped."""
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
-        rows = tuple(tuple(map(_visible, row)) for row in self.rows)
-        return Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        said = {part: name for name, part in self.names.items()}
+        rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
+        names, shorter = _abbreviated(rows)
+        rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
+        sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        used = set().union(*(one.free_symbols for one in (*formulas_of(sheet), *names.values())))
+        meant = [f"{name} = {plain(part)}" for name, part in names.items()]
+        meant += [
+            f"{name} = {plain(part)}, the {GLOSSARY[name.name].meaning}"
+            for name, part in self.names.items()
+            if name in used
+        ]
+        return replace(sheet, notes=(*sheet.notes, *meant))
 
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
         """Return the rows as texts for people."""
@@ -132,9 +149,12 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
         raise InputError("sheets with the same columns are needed")
     rows = tuple((name, *row) for name, sheet in sheets.items() for row in sheet.rows)
     notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
-    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes))
+    names = {name: part for sheet in sheets.values() for name, part in sheet.names.items()}
+    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes), names)
 
 
+_LONG = 24
+"""Symbols and numbers of a part of a formula that a name is better for, where it is repeated."""
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
@@ -198,6 +218,24 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
 
 
 _FOR_PROGRAMS = ("csv", "json")
+
+
+def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
+    """Return a cell with other formulas in place of some, or of parts of them."""
+    if not parts or not isinstance(cell, Expr | tuple):
+        return cell
+    if isinstance(cell, tuple):
+        return tuple(p.xreplace(parts) if isinstance(p, Basic) else p for p in cell)
+    return cell.xreplace(parts)
+
+
+def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:
+    """Return names of long parts that the formulas of rows repeat, and the formulas in these."""
+    formulas = [cell for row in rows for cell in row if isinstance(cell, Expr)]
+    if not any(one.count_ops() > _LONG for one in formulas):
+        return {}, {}
+    names, written = abbreviated(formulas, _LONG)
+    return names, dict(zip(formulas, written, strict=True))
 
 
 def _visible(cell: Cell) -> Cell:

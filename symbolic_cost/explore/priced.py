@@ -109,15 +109,6 @@ class Costs(Terms):
     def __init__(self, numbers: Mapping[str, int | Fraction]) -> None:
         symbols = {name: entry.integer for name, entry in GLOSSARY.items()}
         super().__init__(Graph({**symbols, **OPENED}), numbers)
-        self._models: dict[tuple[object, ...], tuple[Model, Model]] = {}
-
-    def model(self, model: Model) -> Model:
-        """Return a model with terms for its sizes."""
-        key = (id(model.parts), *model.sizes.items())
-        if key not in self._models:
-            sizes = {axis: self.term(size) for axis, size in model.sizes.items()}
-            self._models[key] = model, replace(model, sizes=sizes)
-        return self._models[key][1]
 
 
 def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:

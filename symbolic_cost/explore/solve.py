@@ -20,6 +20,7 @@ from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name,
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refuse_moved
+from symbolic_cost.jobs.questions import MOST_SYMBOLS
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.units import Unit, human
@@ -27,8 +28,6 @@ from symbolic_cost.units import Unit, human
 _DIMENSIONS = {Unit.BYTE: BYTE, Unit.SECOND: SECOND, Unit.FLOP: FLOP, Unit.ELEMENT: COUNT}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 _STEPS, _LARGEST = 4096, 1 << 40
-_LONGEST = 80
-"""Symbols and numbers of the longest formula that is shown in a table."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,12 @@ class Solved:
         if self.formula is not None:
             root = number(self.of.run.value(self.formula))
             length = sum(1 for node in preorder_traversal(self.formula) if not node.args)
-            shown_root = self.formula if length <= _LONGEST else None
+            shown_root = self.formula if length <= MOST_SYMBOLS else None
             how = f"{How.CLOSED.value}{'' if shown_root is not None else f' of {length} symbols'}"
             rows.append((f"{by} in closed form", shown_root, root, how))
         if self.integer is None:
             least = human(Fraction(self.of.at(**{by: 1})), unit)
-            rows.append((by, None, "none", f"{How.SEARCH.value}: {least} at {by} = 1"))
+            rows.append((by, None, "none", f"{How.SEARCH.value}: {least} at {by} = 1 already"))
         for name, size in (("last integer", self.integer), ("legal", self.legal)):
             if size is not None:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
@@ -146,7 +145,8 @@ def solve(text: str, run: Job, by: str) -> Solved:
     rising = Fraction(it.at(**{name: 2})) >= Fraction(it.at(**{name: 1}))
     legal = None if integer is None else _legal(it, name, integer, down=rising)
     slope = None if integer is None else Fraction(it.slope(name, **{name: integer}))
-    binds = "" if legal is None else _binding(it, name, legal)
+    at = legal if integer is not None else 1
+    binds = "" if at is None else _binding(it, name, at)
     return Solved(asked, it, name, formula, refused, integer, legal, binds, slope)
 
 
@@ -185,8 +185,10 @@ def _closed(
     """Return the root of the branch that binds, in closed form, or why there is none."""
     if it.expr is None:
         return None, "the step is a chain of definitions"
-    if integer is None or integer >= _LARGEST:
-        return None, "no integer meets the bound, or all do"
+    if integer is None:
+        return None, f"no {by} meets the bound"
+    if integer >= _LARGEST:
+        return None, f"every {by} meets the bound"
     numbers = {symbol(n): exact(v) for n, v in it.values.items() if n != by.name}
     active = _active(it.expr, {**numbers, by: exact(integer)})
     numerator, _ = cleared(active - exact(asked.bound))

@@ -10,10 +10,10 @@ from typing import Any
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.importers import script, tree
 from symbolic_cost.importers.recipe import Entry, Recipe
-from symbolic_cost.models.configfile import LARGEST_FILE
+from symbolic_cost.models.configfile import LARGEST_FILE, Document
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.sources import document
-from symbolic_cost.reading import package_data, read_text
+from symbolic_cost.reading import line_number, package_data, read_text
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def recipe(*paths: str | Path) -> Recipe:
         try:
             known, entries = _read(path)
             if known is PUBLISHED:
-                draft.take(document(path).values)
+                draft.take(document(path))
                 continue
             draft.add(known, entries)
         except InputError as error:
@@ -146,9 +146,13 @@ class _Draft:
     unread: list[Entry] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def take(self, config: Mapping[str, Any]) -> None:
+    def take(self, published: Document) -> None:
         """Take a published configuration as it is."""
-        self.values |= {f"config.{key}": value for key, value in config.items()}
+        for key, value in published.values.items():
+            line = line_number(published.text, key) or 1
+            entry = Entry(key, value, line, published.name)
+            self._contradicts(f"config.{key}", entry)
+            self.values[f"config.{key}"], self.origins[f"config.{key}"] = value, entry
 
     def add(self, known: Format, entries: tuple[Entry, ...]) -> None:
         """Take what a format understands of some entries, then what it implies."""
@@ -170,12 +174,7 @@ class _Draft:
         value = entry.value
         if value is True and target in _FROM_TRUTH:
             value = _FROM_TRUTH[target]
-        before = self.origins.get(target)
-        if before is not None and self.values[target] != value:
-            self.problems.append(
-                f"{entry.where}: {shown(value)} contradicts {shown(self.values[target])} "
-                f"of {before.where}"
-            )
+        self._contradicts(target, replace(entry, value=value))
         accepted = _accepted(target)
         if accepted is not None and not accepted[0](value):
             if target in _LEFT_OPEN and value == "":  # a variable of the cluster's own
@@ -185,6 +184,15 @@ class _Draft:
                 f"{entry.where}: {shown(value)} is not accepted: it must be {accepted[1]}"
             )
         self.values[target], self.origins[target] = value, entry
+
+    def _contradicts(self, target: str, entry: Entry) -> None:
+        """Note that another file says otherwise."""
+        before = self.origins.get(target)
+        if before is not None and self.values[target] != entry.value:
+            self.problems.append(
+                f"{entry.where}: {shown(entry.value)} contradicts {shown(self.values[target])} "
+                f"of {before.where}"
+            )
 
     def _titan(self, entries: Mapping[str, Entry]) -> None:
         """Spell out what torchtitan names: a model by its flavour, FSDP, sequence parallelism."""

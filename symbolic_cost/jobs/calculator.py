@@ -11,13 +11,13 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
-from html import escape
 from itertools import groupby
 from pathlib import Path
 from zlib import compress
 
 from symbolic_cost.checking import checked
 from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.html import escaped
 from symbolic_cost.errors import InputError, Problems, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -92,7 +92,7 @@ def page(structures: Structures) -> str:
     data = json.dumps(written, ensure_ascii=True, separators=(",", ":"))
     packed = b64encode(compress(data.encode(), 9)).decode()
     text: str = package_data("emit/calculator.html")
-    return text.replace("%TITLE%", escape(str(written["title"]))).replace("%DATA%", packed)
+    return text.replace("%TITLE%", escaped(str(written["title"]))).replace("%DATA%", packed)
 
 
 class _Page:

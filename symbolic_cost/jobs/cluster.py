@@ -1,7 +1,7 @@
 """Three numbers of a cluster from a handful of its steps, with priors; kernels come first.
 
 Rates of kernels are fitted to kernels alone. What a cluster's steps add is how much longer than
-predicted computing, collectives and the host's issue take there: each a factor that is one unless
+predicted products, attention with passes over memory, and collectives take there: each a factor that is one unless
 steps say otherwise, more so the better the kind of work is known. A step that no factor explains
 weighs less and is named.
 """
@@ -20,7 +20,7 @@ from symbolic_cost.symbols import exact
 from symbolic_cost.systems.calibration import Errors, errors_of
 from symbolic_cost.systems.machines import CLUSTER, Figure, Machine
 
-PRIOR: Mapping[str, float] = {"computing": 0.12, "moving": 0.35, "issuing": 0.7}
+PRIOR: Mapping[str, float] = {"computing": 0.12, "streaming": 0.2, "moving": 0.35}
 """Standard deviations of the logarithms before any step is seen: what the kernels' fit, the links
 and the stacks' records leave open."""
 
@@ -103,7 +103,7 @@ def fit_cluster(
 def on_cluster(machine: Machine, fit: ClusterFit, runs: int) -> Machine:
     """Return the machine with the factors of a cluster, which a stack's times take up."""
     note = f"fitted to {runs} measured steps, times as long as kernels say"
-    computing, moving, issuing = (
+    computing, streaming, moving = (
         Figure(exact(round(fit.factors[name], 4)), "cluster", note) for name in CLUSTER
     )
     sources = {**machine.sources, "cluster": f"{note}, by `calibrate`"}
@@ -111,7 +111,7 @@ def on_cluster(machine: Machine, fit: ClusterFit, runs: int) -> Machine:
         machine,
         sources=sources,
         efficiencies=replace(
-            machine.efficiencies, computing=computing, moving=moving, issuing=issuing
+            machine.efficiencies, computing=computing, streaming=streaming, moving=moving
         ),
     )
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Unpack
 
 from sympy import Add, Expr, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.normal import coefficients_kept
-from symbolic_cost.analysis.notations import Notation
 from symbolic_cost.analysis.verdict import without_brackets
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems
-from symbolic_cost.jobs.check import notated, occurrences, once
-from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.job import Job, job
-from symbolic_cost.jobs.tables.totals import below
+from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.ops.elementwise import KINDS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.symbols import in_glossary_order, n, symbol
+from symbolic_cost.symbols import in_glossary_order, n
 
 
 @dataclass(frozen=True)
@@ -54,9 +50,7 @@ class Derived:
 
     total: Expr
     shares: tuple[Share, ...]
-    cost: NamedCost
-    run: Job
-    path: str | None
+    about: Subject
     assumed: Mapping[Symbol, Expr]
 
     @property
@@ -91,50 +85,25 @@ class Derived:
             Column("formula"),
             Column("because"),
         )
-        where = self.path or self.run.share.name
-        title = f"{self.cost.meaning} of {where} = {plain(factored(self.total))}"
+        title = f"{self.about.cost.meaning} of {self.about.name} = {plain(factored(self.total))}"
         return Sheet(title, columns, tuple(rows), tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
         for monomial, number in self.coefficients.items():
             parts = " + ".join(str(share.number) for share in self.of(monomial))
             yield f"{number} {plain(monomial)} = ({parts}) {plain(monomial)}"
-        if self.assumed:
-            tied = ", ".join(f"{plain(one)} = {plain(expr)}" for one, expr in self.assumed.items())
-            yield f"assumed: {tied}"
-        times = occurrences(self.run, self.path)
-        if times is not None:
-            yield f"one of {plain(times)}, which are alike"
-        yield from header(self.run)
+        yield from self.about.notes(self.assumed)
 
 
-def derive(
-    model: str,
-    cost: str,
-    *,
-    path: str | None = None,
-    phase: str | None = None,
-    strategy: str = "",
-    notation_name: str | Notation | None = None,
-    numbers: Mapping[str, int | Fraction] | None = None,
-    conventions: str | None = None,
-    attention: str | None = None,
-    recompute: str = "none",
-) -> Derived:
+def derive(model: str, cost: str, **asked: Unpack[Asked]) -> Derived:
     """Explain a cost: every coefficient by the ops, tensors and answers that it is the sum of.
 
     Args:
         model: name or path of a config.json.
         cost: named cost.
-        path: part of the model; one that is repeated is taken once.
-        phase: as of the command `formula`.
-        strategy: as of `jobs.job.job`.
-        notation_name: whose sizes are assumed (f = 4 e), and whose conventions and kernel hold
-            where none are given; that of Korthikanti et al. for the family gpt, else none.
-        numbers: by symbol name.
-        conventions: of counting.
-        attention: kernel.
-        recompute: policy.
+        asked: path, phase, strategy, notation_name, numbers, conventions, attention, recompute:
+            see `subject.Asked`. The notation of Korthikanti et al. holds for the family gpt unless
+            one is named.
 
     Raises:
         InputError: every problem of the arguments.
@@ -145,22 +114,19 @@ def derive(
     """
     problems = Problems()
     usual = "megatron" if model == "gpt" else "own"
-    letters = problems.attempt(notated, notation_name or usual)
-    named = problems.attempt(named_cost, cost, phase)
+    letters = problems.attempt(notated, asked.get("notation_name") or usual)
     problems.refuse()
-    rules = conventions or letters.conventions or "standard"
-    kernel = attention or letters.attention or "flash"
-    run = job(model, strategy, numbers, conventions=rules, attention=kernel, recompute=recompute)
-    rows = [*named.rows(once(below(run.rows, path), run, path))]
-    free = {s for row in rows for s in row.total.free_symbols}
-    tied = {symbol(name): expr for name, expr in letters.assumed.items()}
-    used = {s: e for s, e in tied.items() if s in free and s.name not in run.values}
-    why = _Why(run.counting, _operands(run))
+    about = subject(model, cost, letters, problems, **asked)
+    rows = [*about.cost.rows(about.rows)]
+    bound = about.run.values
+    free = {s for row in rows for s in row.total.free_symbols if s.name not in bound}
+    used = about.assumed(free)
+    why = _Why(about.run.counting, _operands(about.run))
     shares = tuple(share for row in rows for share in _shares(row, used, why))
     total = without_brackets(Add(*(row.total for row in rows))).xreplace(used)
     order = {one: place for place, one in enumerate(_ordered(shares))}
     ranked = tuple(sorted(shares, key=lambda share: order[share.monomial]))
-    return Derived(total, ranked, named, run, path, used)
+    return Derived(total, ranked, about, used)
 
 
 def _shares(row: Row, used: Mapping[Symbol, Expr], why: _Why) -> Iterator[Share]:

@@ -16,16 +16,15 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet, render
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.jobs.answers import Answer, TimeAnswer
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.provenance import figures
+from symbolic_cost.jobs.provenance import figures, source_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.paper import citations as cited
 from symbolic_cost.jobs.tables.paper import op_rows
+from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
-from symbolic_cost.systems.step import RESULTS
-from symbolic_cost.units import Unit, human
 
 _LEVELS = 3
 
@@ -109,25 +108,15 @@ def _inputs(work: Setup, symbols: set[Expr]) -> Iterator[tuple[Cell, ...]]:
             f"  {one.name}",
             None,
             work.values.get(one.name),
-            f"{meaning}; {_source(work, one.name)}",
+            f"{meaning}; {source_of(work, one.name)}",
         )
-
-
-def _source(work: Setup, name: str) -> str:
-    """Say who gave a number."""
-    sources: Mapping[str, Mapping[str, object]] = {
-        "given": work.numbers,
-        f"strategy {work.strategy}": work.strategy.bindings(),
-        f"model {work.model.name}": work.model.bindings,
-    }
-    return next((text for text, given in sources.items() if name in given), "no number: a symbol")
 
 
 # ---------------------------------------------------------------------- a time
 
 
 def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
-    chain, known = of.timed.step.chain, of.timed.known
+    chain = of.timed.step.chain
     if name not in chain.definitions:
         raise InputError(unknown("number of a step", name, chain.definitions))
     order, left = _down(chain.definitions, name, levels)
@@ -135,7 +124,7 @@ def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
         (
             2 * depth * " " + one,
             chain.definitions[one],
-            _printed(one, known[one]),
+            figure_text(of.timed, one),
             "definition",
         )
         for one, depth in order
@@ -176,13 +165,3 @@ def _down(
 
     walk(name, 0)
     return list(order.items()), len(rest - order.keys())
-
-
-def _printed(name: str, value: Expr) -> str:
-    """Print a number of a step with its unit."""
-    if name == "achieved":
-        return human(float(value), Unit.FLOP_PER_SECOND)
-    if name.endswith("FLOP"):
-        return human(float(value), Unit.FLOP)
-    plain = name in RESULTS and name not in ("step", "exposed")
-    return f"{float(value):.6g}" if plain else human(float(value), Unit.SECOND)

@@ -52,6 +52,11 @@ class Job(Setup):
     4
     """
 
+    def __repr__(self) -> str:
+        """Return what runs where, in a line; print shows the costs."""
+        machine = "no machine" if self.machine is None else self.machine.name
+        return f"<Job {self.model.name}, {str(self.strategy) or 'one rank'}, {machine}>"
+
     def table(self, *costs: str) -> Answer:
         """Tabulate costs per op of one rank and microbatch; the usual five unless named."""
         chosen = [named_cost(name) for name in costs or _COLUMNS]
@@ -93,8 +98,13 @@ class Job(Setup):
         return TimeAnswer(own, step_sheet(timed), timed.step.rows, timed)
 
     def total(self, cost: str | NamedCost) -> object:
-        """Return a named cost of one rank and microbatch, known numbers in place."""
+        """Return a named cost of one rank and microbatch, known numbers in place.
+
+        Raises:
+            InputError: no such cost, or numbers that do not fit (positions that do not divide).
+        """
         chosen = named_cost(cost) if isinstance(cost, str) else cost
+        self.bound  # noqa: B018 - refuses numbers that do not fit
         return self.value(chosen.total(self.rows))
 
     def replace(self, **changes: Unpack[Changes]) -> Job:

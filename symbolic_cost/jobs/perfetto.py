@@ -57,7 +57,7 @@ def trace_text(job: Job) -> str:
         raise InputError(f"pp = {stages}: a trace needs the number of stages")
     count, trained = int(stages), job.trained
     chunks = int(trained.chunks) if trained.chunks.is_Integer else 1
-    kinds = [_kind(stage, count) for stage in range(count)]
+    kinds = [stage_kind(stage, count) for stage in range(count)]
     by_stage = [
         {
             work: sum((known[f"{kind}.{n}"] for n in names), Fraction(0))
@@ -85,7 +85,8 @@ def trace_text(job: Job) -> str:
     return json.dumps(written, indent=None, separators=(",", ":")) + "\n"
 
 
-def _kind(stage: int, count: int) -> Stage:
+def stage_kind(stage: int, count: int) -> Stage:
+    """Return which of the kinds of stages one is, from 0."""
     if stage == 0:
         return Stage.FIRST
     return Stage.LAST if stage == count - 1 else Stage.MIDDLE

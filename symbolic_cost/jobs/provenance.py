@@ -7,18 +7,22 @@ is the shortest that the known figures allow.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.references import REFERENCES
+from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.machines import Figure, Machine, MachineLink
 from symbolic_cost.systems.step import STEP_PARTS
 from symbolic_cost.units import Unit, human
@@ -89,6 +93,14 @@ def _best_link(link: MachineLink) -> MachineLink:
     return replace(link, latency=_best(link.latency, share=False), efficiency=efficiency)
 
 
+_COLUMNS = (
+    Column("number"),
+    Column("formula"),
+    Column("value", "right"),
+    Column("status"),
+)
+
+
 def step_sheet(run: Job) -> Sheet:
     """Tabulate the step as its parts and what these name, then the figures of the machine.
 
@@ -98,27 +110,68 @@ def step_sheet(run: Job) -> Sheet:
     if run.machine is None:
         raise InputError("a step needs a machine: give system, as in --system h100")
     timed = Timed(replace(run, precise=True))
-    known, chain = timed.known, timed.step.chain.definitions
+    chain = timed.step.chain.definitions
     parts = [name for name in STEP_PARTS if name in chain]
     named = [s.name for part in parts for s in chain[part].free_symbols if s.name in chain]
-    rows: list[tuple[Cell, ...]] = []
-    for name in dict.fromkeys(("step", *parts, *sorted(named))):
-        seconds = human(Fraction(int(known[name].p), int(known[name].q)), Unit.SECOND)
-        rows.append((name, chain[name], seconds, "derived", "this job's rows and the machine"))
-    rows += [
+    rows = [
+        (*_defined(timed, name), "this job's rows and the machine")
+        for name in dict.fromkeys(("step", *parts, *sorted(named)))
+    ]
+    rows += _machine_rows(run.machine)
+    title = f"Where the step of {run.model.name} on {run.machine.name} comes from"
+    notes = (_interval(run, timed), *header(run))
+    return Sheet(title, (*_COLUMNS, Column("source")), tuple(rows), notes)
+
+
+def chain_sheet(timed: Timed, names: Iterable[str]) -> Sheet:
+    """Tabulate numbers of a step down to the inputs, each with its formula, status and source.
+
+    A number stands above all that it is made of: its definitions, then sizes, then figures of the
+    machine, which stand in the formulas as numbers.
+    """
+    chain, work = timed.step.chain, timed.setup
+    wanted = [name for name in names if name in chain.definitions]
+    needed = chain.needed(wanted)
+    rows: list[tuple[Cell, ...]] = [
+        (*_defined(timed, name), ", ".join(in_order(needed.definitions[name].free_symbols)))
+        for name in dict.fromkeys((*wanted, *reversed(tuple(needed.definitions))))
+    ]
+    for one in in_glossary_order(set(needed.symbols)):
+        meaning = GLOSSARY[one.name].meaning if one.name in GLOSSARY else one.name
+        given = str(timed.known[one.name])
+        rows.append((one.name, None, given, f"given: {source_of(work, one.name)}", meaning))
+    rows += [] if work.machine is None else _machine_rows(work.machine)
+    title = "Every number of the step, with its formula and source"
+    return Sheet(title, (*_COLUMNS, Column("rests on")), tuple(rows))
+
+
+def in_order(symbols: Iterable[Symbol]) -> list[str]:
+    """Return the names of symbols: those of the glossary in its order, then the others."""
+    known = {one.name for one in symbols}
+    listed = [name for name in GLOSSARY if name in known]
+    return listed + sorted(known - set(listed))
+
+
+def source_of(work: Setup, name: str) -> str:
+    """Say who gave a number."""
+    sources: Mapping[str, Mapping[str, object]] = {
+        "given": work.numbers,
+        f"strategy {work.strategy}": work.strategy.bindings(),
+        f"model {work.model.name}": work.model.bindings,
+    }
+    return next((text for text, given in sources.items() if name in given), "no number: a symbol")
+
+
+def _defined(timed: Timed, name: str) -> tuple[Cell, ...]:
+    return (name, timed.step.chain.definitions[name], figure_text(timed, name), "derived")
+
+
+def _machine_rows(machine: Machine) -> list[tuple[Cell, ...]]:
+    return [
         (one.name, None, f"{float(one.value):.6g}", one.status, one.source)
-        for one in figures(run.machine)
+        for one in figures(machine)
         if one.status != "nominal"
     ]
-    columns = (
-        Column("number"),
-        Column("formula"),
-        Column("value", "right"),
-        Column("status"),
-        Column("source"),
-    )
-    title = f"Where the step of {run.model.name} on {run.machine.name} comes from"
-    return Sheet(title, columns, tuple(rows), (_interval(run, timed), *header(run)))
 
 
 def _interval(run: Job, timed: Timed) -> str:

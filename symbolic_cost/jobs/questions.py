@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sympy import Expr
+from sympy import Expr, preorder_traversal
 
 from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import Map, Region, dominance, dominance_map
@@ -24,6 +24,9 @@ from symbolic_cost.jobs.quantities import Quantity, moves_microbatches, quantity
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.units import human
+
+MOST_SYMBOLS = 80
+"""Symbols and numbers of the longest formula that is shown in a table."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +52,39 @@ class Crossing:
         """Tabulate the roots and the integer, and how they were obtained."""
         left, right = self.sides
         run = left.run
-        rows: list[tuple[Cell, ...]] = [
-            (f"{self.by} where they are equal", root, number(run.value(root)), self.how.value)
-            for root in self.roots
-        ]
+        if not self.roots and self.integer is None:
+            raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
+        rows = [self._row(root) for root in self.roots if not _is_negative(run, root)]
         if self.integer is not None:
             how = How.SEARCH.value
             rows.append(("first integer of another order", None, self.integer, how))
+        elif not rows:
+            more, less = (left, right) if self._is_greater() else (right, left)
+            said = f"{more.name} is greater than {less.name} at every {self.by} from 1 on"
+            rows.append((self.by, None, "none", said))
         if self.slope is not None:
             unit = f"{left.unit.value} per {self.by}"
             rows.append((f"derivative of the difference [{unit}]", None, self.slope, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
-        if not rows:
-            raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
         return Sheet(title, columns, tuple(rows), header(run))
+
+    def _row(self, root: Expr) -> tuple[Cell, ...]:
+        """Return the row of a root; one of very many symbols is not written."""
+        length = sum(1 for node in preorder_traversal(root) if not node.args)
+        written = root if length <= MOST_SYMBOLS else None
+        how = self.how.value if written is not None else f"{self.how.value} of {length} symbols"
+        value = number(self.sides[0].run.value(root))
+        return f"{self.by} where they are equal", written, value, how
+
+    def _is_greater(self) -> bool:
+        left, right = (Fraction(side.at(**{self.by: 1})) for side in self.sides)
+        return left > right
+
+
+def _is_negative(run: Job, root: Expr) -> bool:
+    value = run.value(root)
+    return bool(value.is_number and value.is_negative)
 
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:

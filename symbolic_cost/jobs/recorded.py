@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -17,12 +18,14 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, Problems, shown, unknown
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.recipes import settings
 from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.published_size import configured
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.symbols import exact
+from symbolic_cost.systems.kernels import clock, watts
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.stacks import UNKNOWN
@@ -89,6 +92,15 @@ STACKS: Mapping[str, str] = {
 """Software stacks by a word of a row's framework, the first that it has."""
 
 _NOT_SAID = re.compile(r"|recipe default|unknown|selective or none.*", re.DOTALL)
+_ASYNCHRONOUS = "tp=partial=0.75"
+"""What asynchronous tensor parallelism hides, in pieces of a product beside each other."""
+
+_OFFLOADED: Mapping[str, str] = {
+    "qkv_proj_offloaded": "save_qkv_proj",
+    "minimal_offloaded": "minimal",
+}
+"""Recompute policies whose kept results lie on the host, and those that keep the same."""
+
 _DIFFERENCE = 0.02
 """By how much of each other two printed times of one step may differ: printed digits are few."""
 
@@ -262,9 +274,12 @@ class _Reading:
     """A row read: options of `job`, and what is assumed."""
 
     def __init__(self, cells: Mapping[str, str]) -> None:
-        self.cells = cells
         self.assumed: list[str] = []
         self.problems = Problems()
+        said = {name: text for name, text in cells.items() if not _NOT_SAID.fullmatch(text)}
+        self.cells = {**cells, **settings(cells), **said}
+        if "async TP" in cells.get("assumed", ""):
+            self.cells.setdefault("overlap", _ASYNCHRONOUS)
 
     def job(self) -> Job:
         """Return the job."""
@@ -327,12 +342,19 @@ class _Reading:
         degrees["ep"] = self._experts(degrees["ep"], data, degrees["tp"])
         return {**degrees, "dp": data, "shards": shards}
 
-    def _experts(self, experts: int, data: int, tensor: int) -> int:
-        """Return the expert-parallel degree; what exceeds the data-parallel ranks lies on tp.
+    @property
+    def _sequences(self) -> bool:
+        """Whether tensor-parallel ranks split residual positions."""
+        return self.cells.get("sp", "0") not in ("0", "false", "False")
 
-        Frameworks place whole experts on tensor-parallel ranks as well, here they share an expert:
-        as much work and as many weights, other messages inside a node.
+    def _experts(self, experts: int, data: int, tensor: int) -> int:
+        """Return how many of the expert-parallel ranks are data-parallel ones.
+
+        Frameworks place whole experts on tensor-parallel ranks first; where these share an expert,
+        as without sp, that is as much work and as many weights, with other messages inside a node.
         """
+        if tensor > 1 and self._sequences and experts % tensor == 0:
+            return experts // tensor
         if experts <= data or experts % data or tensor % (experts // data):
             return experts
         self.assumed.append(
@@ -345,8 +367,8 @@ class _Reading:
         parts = [
             f"{name}={degrees[name]}" for name in ("tp", "cp", "pp", "ep") if degrees[name] > 1
         ]
-        if degrees["tp"] > 1 and self.cells.get("sp", "0") not in ("0", "false", "False"):
-            parts.insert(1, "sp")
+        if degrees["tp"] > 1 and self._sequences:
+            parts[1:1] = ("sp", "spread") if degrees["ep"] > 1 else ("sp",)
         data, shards = degrees["dp"], degrees["shards"]
         zero = self._zero(degrees)
         if zero == "3" and shards < data:
@@ -381,7 +403,23 @@ class _Reading:
         if len(links) > 1 and inside is not None and _number(inside) > 1:
             ranks = Figure(exact(int(_number(inside))), "definition", "as the run says")
             links[0] = replace(links[0], ranks=ranks)
-        return replace(found, links=tuple(links))
+        return self._boxed(replace(found, links=tuple(links)))
+
+    def _boxed(self, found: Machine) -> Machine:
+        """Return a machine with the memory and the limit of power that a row notes of its box.
+
+        For example "2.4 TB/s, 500 W limit" of an H100 of 700 W: 0.85 of its clock.
+        """
+        note = self.cells.get("system_note", "")
+        memory, power = re.search(r"([\d.]+) TB/s", note), re.search(r"\b(\d+) W\b", note)
+        if memory is not None and _number(memory[1]) > 0:
+            rate = Figure(exact(Decimal(memory[1])) * 10**12, "definition", "as the run says")
+            found = replace(found, bandwidth=rate)
+        usual = watts(found.name)
+        if power is not None and usual and 0 < int(power[1]) < usual:
+            share = Figure(clock(int(power[1]) / usual), "definition", "as the run says")
+            found = replace(found, efficiencies=replace(found.efficiencies, clock=share))
+        return found
 
     def _stack(self) -> str:
         """Return the stack that the row names, or the one of its framework."""
@@ -406,13 +444,17 @@ class _Reading:
 
     def _recompute(self) -> str:
         word = self.cells.get("recompute", "")
+        if word == "unknown":
+            self.assumed.append("blocks run again, where nobody says what does")
+            return "full"
         if _NOT_SAID.fullmatch(word):
             self.assumed.append("nothing is recomputed, where the row does not say")
             return "none"
         if word.startswith("selective op"):
-            self.assumed.append("recomputation of single ops is taken for that of attention cores")
-            return "selective"
-        return word
+            return "selective-op"
+        if word in _OFFLOADED:
+            self.assumed.append("copies of what is kept on the host are hidden, and kept here")
+        return _OFFLOADED.get(word, word)
 
     def _attention(self) -> str:
         words = re.split(r"[^a-z]", self.cells.get("attention", "").lower(), maxsplit=1)

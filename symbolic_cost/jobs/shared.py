@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.terms import Terms
 from symbolic_cost.symbols import GLOSSARY
@@ -28,15 +26,6 @@ class Shared(Terms):
         super().__init__(open_graph(figures), {})
         self.lowering.known |= {one: self.graph.symbol(name) for name, one in figures.items()}
         self.names: dict[int, str] = {}
-        self._models: dict[tuple[object, ...], tuple[Model, Model]] = {}
-
-    def model(self, model: Model) -> Model:
-        """Return a model with terms for its sizes."""
-        key = (id(model.parts), *model.sizes.items())
-        if key not in self._models:
-            sizes = {axis: self.term(size) for axis, size in model.sizes.items()}
-            self._models[key] = model, replace(model, sizes=sizes)
-        return self._models[key][1]
 
     def called(self, name: str, expr: Expr) -> Expr:
         """Return the term of an expression, and keep its name."""

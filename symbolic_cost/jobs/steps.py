@@ -25,13 +25,13 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.pricing import OF_CLUSTER, SLOWNESS
+from symbolic_cost.systems.pricing import KINDS, OF_CLUSTER, SLOWNESS
 from symbolic_cost.systems.spread import Doubt, Interval, doubts, opened, within
 from symbolic_cost.systems.step import StepTime, step_time
 
 Floats = NDArray[np.float64]
 Cluster = Mapping[str, float]
-"""Times as long as predicted that "computing", "moving" and "issuing" take; one unless said."""
+"""Times as long as predicted that "computing", "streaming" and "moving" take; one unless said."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,12 @@ class Numbered:
 def _slowness(cluster: Cluster | None) -> dict[str, float]:
     """Return the slowness of every kind of work on a cluster."""
     own = {} if cluster is None else cluster
-    return {
+    fitted = {
         f"{SLOWNESS}.{kind}": own.get(figure, 1.0)
         for figure, kinds in OF_CLUSTER.items()
         for kind in kinds
     }
+    return {f"{SLOWNESS}.{kind}": 1.0 for kind in KINDS} | fitted
 
 
 @dataclass

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.gated import gated_products
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -48,6 +50,10 @@ class Trait(Flag):
     """Joined patches are projected to the width of one first, without a bias."""
     ADAPT = auto()
     """Joined patches go through two products with activations first, without biases."""
+    GATED = auto()
+    """Another product, of the same width, multiplies what the hidden layer activates."""
+    DEEP = auto()
+    """Joined patches are projected twice, normalised and activated before a gated perceptron."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,17 @@ class Connector:
         if Trait.ADAPT in self.traits:
             ops += self._adapted(x, wide)
             x, wide = "adapted", "w_j"
-        return (*ops, *self._dense(x, wide))
+        return (*ops, *(self._deep(x, wide) if Trait.DEEP in self.traits else self._dense(x, wide)))
+
+    def _deep(self, x: str, wide: str) -> tuple[Op, ...]:
+        last = ("acted[b n_i e]", "image[b n_i e]", "", "w_i", self.function)
+        return (
+            einsum("narrow", f"{x}[b n_i {wide}], *w[{wide} w_j] + *bias[w_j] -> one[b n_i w_j]"),
+            einsum("project", "one[b n_i w_j], *w[w_j e] -> wide[b n_i e]"),
+            Norm.LAYER.op("norm_wide", "wide[b n_i e]", "even[b n_i e]", row="e"),
+            pointwise("act_wide", "even[b n_i e] -> acted[b n_i e]", "gelu"),
+            *gated_products(*last, bias=Bias.NONE),
+        )
 
     def _adapted(self, x: str, wide: str) -> tuple[Op, ...]:
         return (
@@ -106,10 +122,17 @@ class Connector:
         if self.hidden is Wide.NONE:
             return (einsum("linear", f"{x}[b n_i {wide}], *w[{wide} e]{out} -> image[b n_i e]"),)
         bias = " + *bias[w_i]" if Trait.BIAS in self.traits else ""
+        inner = "[b n_i w_i]"
+        first = einsum("linear_1", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> u{inner}")
+        last = einsum("linear_2", f"a{inner}, *w[w_i e]{out} -> image[b n_i e]")
+        if Trait.GATED not in self.traits:
+            return (first, pointwise("act", f"u{inner} -> a{inner}", self.function), last)
         return (
-            einsum("linear_1", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> u[b n_i w_i]"),
-            pointwise("act", "u[b n_i w_i] -> a[b n_i w_i]", self.function),
-            einsum("linear_2", f"a[b n_i w_i], *w[w_i e]{out} -> image[b n_i e]"),
+            first,
+            einsum("gate", f"{x}[b n_i {wide}], *w[{wide} w_i]{bias} -> gated{inner}"),
+            pointwise("act", f"gated{inner} -> opened{inner}", self.function),
+            pointwise("mul", f"u{inner}, opened{inner} -> a{inner}", "mul"),
+            last,
         )
 
 

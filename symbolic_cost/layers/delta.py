@@ -170,7 +170,6 @@ def _between(d: str) -> tuple[Op, ...]:
     gradient.
     """
     state = "h n d v"
-    parts = {"old": "d", "queries": "d"}
     return (
         pointwise("early_k", "keys[b z j h n d] -> early_keys[b y j h n d]", "copy", laid="z"),
         pointwise("early_v", "new[b z i h n v] -> early[b y j h n v]", "copy", laid="z i"),
@@ -189,32 +188,31 @@ def _between(d: str) -> tuple[Op, ...]:
         scan("scan", f"passing[b z {state}], gains[b z {state}] -> states[b z {state}]", along="z"),
         cache("state", f"states[b z {state}] -> known[b z {state}]", kept=f"b one {state}"),
         pointwise("starts", f"known[b z {state}] -> starts[b y {state}]", "copy", laid="z"),
+        *_read("old", state),
+        *_read("queries", state),
+    )
+
+
+def _read(name: str, state: str) -> tuple[Op, ...]:
+    """Declare what keys or queries read of the states before their chunks."""
+    places = {"rest": "y", "first": "one"}
+    return (
         *(
-            op
-            for name, width in parts.items()
-            for op in (
-                pointwise(
-                    f"{name}_rest",
-                    f"{name}[b z i h n {width}] -> {name}_rest[b y i h n {width}]",
-                    "copy",
-                    laid="z",
-                ),
-                pointwise(
-                    f"{name}_first",
-                    f"{name}[b z i h n {width}] -> {name}_first[b one i h n {width}]",
-                    "copy",
-                    laid="z",
-                ),
-                einsum(
-                    f"{name}_read",
-                    f"{name}_rest[b y i h n d], starts[b y {state}] -> {name}_far[b y i h n v]",
-                ),
-                einsum(
-                    f"{name}_read_first",
-                    f"{name}_first[b one i h n d], !empty[b one {state}] "
-                    f"-> {name}_none[b one i h n v]",
-                ),
+            pointwise(
+                f"{name}_{part}",
+                f"{name}[b z i h n d] -> {name}_{part}[b {place} i h n d]",
+                "copy",
+                laid="z",
             )
+            for part, place in places.items()
+        ),
+        einsum(
+            f"{name}_read",
+            f"{name}_rest[b y i h n d], starts[b y {state}] -> {name}_far[b y i h n v]",
+        ),
+        einsum(
+            f"{name}_read_first",
+            f"{name}_first[b one i h n d], !empty[b one {state}] -> {name}_none[b one i h n v]",
         ),
     )
 

@@ -4,13 +4,17 @@ Axes: b sequences, r residual positions, l positions, e embedding, o experts as 
 them, a experts chosen for a token; u, z and x in place of b, l and a where tokens are sorted by
 expert (x experts with z tokens of each of u sequences), f_m width of one expert, f_s of the shared
 ones together, r_m the latent that experts work on where tokens are projected for them.
-The sizes of a token's copies agree: b l a = u z x.
+The sizes of a token's copies agree: b r a = u z_r x = u z x.
+
+Tokens are sent to the ranks of their experts from where they rest, and gathered there by the ranks
+that share an expert: l/m1 tokens of every rank cross nodes, as Megatron-Core's dispatcher does it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
+from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.layers.mlp import MLP
@@ -23,7 +27,7 @@ from symbolic_cost.ops.view import view
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, o expert scored, a slot, x expert, "
-    "u batch routed, z token routed, f_m inner, f_s inner, r_m latent"
+    "u batch routed, z_r token posted, z token routed, f_m inner, f_s inner, r_m latent"
 )
 
 _SCORED = "probabilities[b r o]:single"
@@ -87,8 +91,8 @@ class MixtureOfExperts:
         bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
         y = "plain" if self.after else "y"
         routed = "routed" if self.shared else y
-        e, given = self._width, "mixed" if self.latent else routed
-        weights = f"weights[u z x]{self.shares.precision}"
+        e, mixed = self._width, "mixed" if self.latent else routed
+        weights = f"weights[u z_r x]{self.shares.precision}"
         return (
             # Positions are routed where they rest, before what follows gathers them.
             einsum("router", f"x[b r e], *w[e o]{bias} -> logits[b r o]"),
@@ -98,10 +102,10 @@ class MixtureOfExperts:
             *self._narrowed(),
             *self._dispatch(),
             *scope("experts", self._experts(), sent="sent", done="done"),
-            pointwise("weigh", f"done[u z x {e}], {weights} -> weighed[u z x {e}]", "mul"),
-            view("return", f"weighed[u z x {e}] -> back[b l a {e}]"),
-            pointwise("combine", f"back[b l a {e}] -> summed[b l {e}]", "gathered_sum", sums="a"),
-            view("scatter", f"summed[b l {e}] -> {given}[b r {e}]"),
+            view("scatter", f"done[u z x {e}] -> ready[u z_r x {e}]"),
+            pointwise("weigh", f"ready[u z_r x {e}], {weights} -> weighed[u z_r x {e}]", "mul"),
+            view("return", f"weighed[u z_r x {e}] -> back[b r a {e}]"),
+            pointwise("combine", f"back[b r a {e}] -> {mixed}[b r {e}]", "gathered_sum", sums="a"),
             *self._widened(routed),
             *self._shared(y),
             *((self.after.op("norm_after", "plain[b r e]", "y[b r e]"),) if self.after else ()),
@@ -144,14 +148,15 @@ class MixtureOfExperts:
         held, e = self.shares.precision, self._width
         token = "narrow" if self.latent else "x"
         return (
-            view("gather", f"{token}[b r {e}] -> full[b l {e}]"),
-            view("gather_places", "places[b r a]:index -> all_places[b l a]:index"),
-            view("gather_shares", f"shares[b r a]{held} -> all_shares[b l a]{held}"),
-            pointwise("order", "!all_places[b l a]:index -> order[b l a]:index", "order"),
-            pointwise("copies", f"full[b l {e}] -> copied[b l a {e}]", "copy"),
-            pointwise("copy_shares", f"all_shares[b l a]{held} -> picked[b l a]{held}", "copy"),
-            view("dispatch", f"copied[b l a {e}] -> sent[u z x {e}]"),
-            view("dispatch_shares", f"picked[b l a]{held} -> weights[u z x]{held}"),
+            pointwise("order", "!places[b r a]:index -> order[b r a]:index", "order"),
+            pointwise("copies", f"{token}[b r {e}] -> copied[b r a {e}]", "copy"),
+            pointwise("copy_shares", f"shares[b r a]{held} -> picked[b r a]{held}", "copy"),
+            view("dispatch", f"copied[b r a {e}] -> posted[u z_r x {e}]"),
+            view("dispatch_shares", f"picked[b r a]{held} -> weights[u z_r x]{held}"),
+            # The dispatcher gathers once and keeps what the products of the experts read.
+            replace(
+                view("gather", f"posted[u z_r x {e}] -> sent[u z x {e}]"), saved=Saved.GATHERED
+            ),
         )
 
     def _experts(self) -> tuple[Op, ...]:

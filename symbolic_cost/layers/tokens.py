@@ -9,6 +9,7 @@ from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
+from symbolic_cost.layers.heads import Hidden, hidden_layer
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
@@ -155,17 +156,27 @@ class Logits:
         weight: "@token" if tied, "@head" if shared by several heads, else its own.
         width: axis of the width of the token table; "w" is projected from e.
         steps: what happens to logits.
+        hidden: layer before them, or None.
     """
 
     weight: str = "@token"
     width: str = "e"
     steps: Exit = Exit.LOSS
+    hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
         last = (cross_entropy("loss", loss, row="v"),) if Exit.LOSS in self.steps else ()
-        return (*chain("x", self._steps(), "logits"), *last)
+        if self.hidden is None:
+            return (*chain("x", self._steps(), "logits"), *last)
+        transformed = "transformed[b r n_e]"
+        return (
+            *hidden_layer("transform", self.hidden, "x[b r e]", transformed),
+            view("stream", f"{transformed} -> stream[b r e]"),
+            *chain("stream", self._steps(), "logits"),
+            *last,
+        )
 
     def _steps(self) -> list[Step]:
         width, bias = self.width, " + *bias[v]" if Exit.BIAS in self.steps else ""

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ROUTED = At(Role.EXPERT, ("",))
 """Experts; of their weights a token meets those of the experts chosen for it."""
+QUEUE = At(Role.TOKEN, ("posted", "routed"))
+"""Tokens of one expert, as they are sent and as it sees them."""
 
 
 def count(

@@ -170,6 +170,7 @@ class Decoder:
         mixers: others than attention, by the names of layers.
         renamed: how this family calls kinds of layers that others call otherwise.
         variants: fields of the attention that differ in layers of a kind.
+        branches: of the mixer and of the perceptron, where they differ in layers of a kind.
     """
 
     attention: Attention | LatentAttention = ATTENTION
@@ -187,6 +188,9 @@ class Decoder:
     mixers: Mapping[str, Mixer] = field(default_factory=lambda: MappingProxyType({}))
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     variants: Mapping[str, Mapping[str, object]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    branches: Mapping[str, tuple[Branch, Branch]] = field(
         default_factory=lambda: MappingProxyType({})
     )
 
@@ -247,7 +251,7 @@ class Decoder:
             ),
             {**self.sizes.axes(shape, expansion), **others},
             padded=("v",),
-            means=("z",),
+            means=("z", "z_r"),
             source=source,
             axes=glossary(AXES, *(mixer.axes for mixer in mixers)),
         )
@@ -275,14 +279,15 @@ class Decoder:
         attention = self.attention
         if self.order is not Order.IN_TURN:
             return self._side_by_side(mixer, layer)
+        first, second = self.branches.get(kind.mixer, (self.branch, self.branch))
         if kind.mixer == NONE:
-            return self.branch.around("mlp", layer.ops(), "x", "y")
+            return second.around("mlp", layer.ops(), "x", "y")
         own = mixer.with_attention(attention) if isinstance(mixer, Beside) else mixer.ops()
         if kind.layer == NONE:
-            return self.branch.around(path, own, "x", "y")
+            return first.around(path, own, "x", "y")
         return (
-            *self.branch.around(path, own, "x", "middle"),
-            *self.branch.around("mlp", layer.ops(), "middle", "y"),
+            *first.around(path, own, "x", "middle"),
+            *second.around("mlp", layer.ops(), "middle", "y"),
         )
 
     def attends(self, kind: Kind) -> bool:

@@ -2,23 +2,27 @@
 
 from dataclasses import replace
 
+from sympy import Integer
+
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
 from symbolic_cost.layers.core import Core, Step
+from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Outcome, Placing
-from symbolic_cost.layers.tokens import Entry, Judged, Logits, Scores
+from symbolic_cost.layers.tokens import Entry, Exit, Judged, Logits, Scores
 from symbolic_cost.models.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoder_families import DECODERS
 from symbolic_cost.models.decoder_fields import decoder_sizes
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.kinds import DENSE, FULL
+from symbolic_cost.models.kinds import DENSE, FULL, SLIDES, Windows
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.plan import layer_plan, listed_kinds, unrotated
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.unread import kept, stored
 
 ACTIVATIONS = {
     "silu": "silu",
@@ -153,12 +157,64 @@ def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
     """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
     decoder = _decoder(fields)
     widening = fields.size("intermediate_multiple_size", 4)
+    fields.require(
+        holds=not fields.given("intermediate_size"),
+        problem="intermediate_multiple_size says it",
+        name="n_inner",
+    )
     reads = replace(decoder.reads, widening=widening, kinds=_last_is_biased)
     return declared(fields, shape, replace(decoder, reads=reads))
 
 
 def _last_is_biased(_: Fields, layers: int) -> tuple[list[str], list[str]]:
     return [FULL] * (layers - 1) + ["biased_attention"], [DENSE] * layers
+
+
+def mimo(fields: Fields, shape: Shape) -> Model:
+    """Declare a MiMo: blocks for further tokens have weights, and do not run with the others."""
+    further = fields.optional_size("num_nextn_predict_layers") or 0
+    model = build(fields, shape)
+    block = next(part for part in model.parts if part.is_block)
+    entry = (stored("project", w="two e n_e"), stored("norms", w="c e"))
+    part = Part("further.block", (*entry, *kept(block.ops)), Integer(further))
+    return replace(model, parts=(*model.parts, part)) if further else model
+
+
+def modernbert(fields: Fields, shape: Shape) -> Model:
+    """Declare a ModernBERT that generates: its first layer attends without a norm before."""
+    decoder = _decoder(fields)
+    near = fields.optional_size("local_attention", 128) or 2
+    decoder = replace(decoder, windows=Windows(0, near // 2))
+    every = fields.size("global_attn_every_n_layers", 3)
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        rule = [SLIDES if layer % every else FULL for layer in range(layers)]
+        mixers = listed_kinds(fields, decoder, layers) or rule
+        fields.require(
+            holds=mixers[0] == FULL, problem="a first layer in full is declared", name="layer_types"
+        )
+        return ["first", *mixers[1:]], [DENSE] * layers
+
+    hidden = Hidden("gelu", fields.flag("classifier_bias", default=False), Norm.LAYER_SCALE)
+    biased = fields.flag("decoder_bias", default=True)
+    head = replace(_logits(decoder), hidden=hidden)
+    steps = head.steps | Exit.BIAS if biased else head.steps & ~Exit.BIAS
+    reads = replace(decoder.reads, kinds=kinds)
+    return declared(fields, shape, replace(decoder, reads=reads, head=replace(head, steps=steps)))
+
+
+def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
+    """Declare an OLMo whose layers are linear, but every fourth."""
+    for part in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"):
+        name = f"linear_{part}"
+        fields.require(holds=fields.given(name), problem="a size is needed", name=name)
+    rope = fields.source.values.get("rope_parameters") or {}
+    fields.require(
+        holds=bool(rope.get("rope_theta") or fields.given("rope_theta")),
+        problem="layers without rotation are not declared",
+        name="rope_parameters",
+    )
+    return build(fields, shape)
 
 
 def smollm3(fields: Fields, shape: Shape) -> Model:

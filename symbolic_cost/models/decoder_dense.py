@@ -27,6 +27,7 @@ from symbolic_cost.models.decoder_switches import (
     PARTLY,
     STILL,
     TIED,
+    after_norm,
     attention_bias,
     every_bias,
     head_norm,
@@ -43,13 +44,19 @@ _PLAIN = Decoder(
 )
 _HALF = Share(PART, Fraction(1, 2))
 _OLMO = replace(ATTENTION, head_norm=HeadNorm.WIDTH, norm=Norm.RMS_WIDE)
+_SCALED = Branch(Norm.LAYER_SCALE)
 _SHIFTED = Branch(Norm.RMS_SHIFTED)
 
 DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {
         "apertus": Decoder(NORMED, MLP("xielu", Bias.NONE), reads=Reads(BIAS)),
         "arcee": Decoder(perceptron=MLP("relu2", Bias.NONE), reads=Reads(BIASES)),
-        "baichuan": Decoder(sizes=ONE_EACH),
+        **dict.fromkeys(("baichuan", "xverse"), Decoder(sizes=ONE_EACH)),
+        **dict.fromkeys(("Yi", "aquila"), Decoder()),
+        "internlm": Decoder(reads=Reads({"bias": attention_bias}), sizes=ONE_EACH),
+        "mimo": Decoder(replace(ATTENTION, bias=Bias.INNER), reads=Reads(INPUT_BIAS)),
+        "minicpm": Decoder(tokens=Tokens(steps=Entry.SCALE), head=TIED),
+        "orion": Decoder(branch=LAYER, reads=Reads(BIAS)),
         "biogpt": replace(
             _PLAIN,
             tokens=Tokens(steps=Entry.POSITION | Entry.COUNTED | Entry.SCALE | Entry.DROP),
@@ -122,9 +129,11 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             renamed={FULL: UNTURNED},
         ),
         "glm": Decoder(reads=Reads(INPUT_BIAS, share=_HALF)),
-        "glm4": Decoder(
-            branch=Branch(Norm.RMS, Placing.SANDWICH),
-            reads=Reads(INPUT_BIAS, share=_HALF),
+        **dict.fromkeys(
+            ("glm4", "glm4v_text"),
+            Decoder(
+                branch=Branch(Norm.RMS, Placing.SANDWICH), reads=Reads(INPUT_BIAS, share=_HALF)
+            ),
         ),
         "gpt_bigcode": Decoder(
             STILL,
@@ -153,6 +162,11 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "helium": Decoder(reads=Reads(BIASES)),
         "hunyuan_v1_dense": Decoder(NORMED, reads=Reads(BIAS)),
         "internlm2": Decoder(reads=Reads({"bias": attention_bias})),
+        "hyperclovax": Decoder(
+            tokens=Tokens(steps=Entry.SCALE),
+            branch=Branch(Norm.RMS, Placing.SANDWICH),
+            reads=Reads({**BIASES, "use_post_norm": after_norm}),
+        ),
         "iquestcoder": Decoder(reads=Reads(BIASES)),
         "jais2": Decoder(BIASED, MLP("relu2"), branch=LAYER, reads=Reads(BIASES)),
         "minicpm3": Decoder(
@@ -164,6 +178,15 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ),
         "ministral": Decoder(windows=Windows(0, 4096)),
         "ministral3": Decoder(windows=Windows(0)),
+        "modernbert-decoder": Decoder(
+            perceptron=GatedMLP("gelu"),
+            tokens=Tokens(norm=Norm.LAYER_SCALE),
+            head=Logits(steps=Exit.BIAS | Exit.LOSS),
+            branch=_SCALED,
+            reads=Reads(BIASES),
+            sizes=ONE_EACH,
+            branches={"first": (replace(_SCALED, placing=Placing.NONE), _SCALED)},
+        ),
         "nanochat": Decoder(
             replace(NORMED, norm=Norm.RMS_BARE),
             MLP("relu2", Bias.NONE),
@@ -215,12 +238,15 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             ),
         ),
         "smollm3": Decoder(head=TIED, reads=Reads(BIASES)),
-        "stablelm": Decoder(
-            replace(PARTLY, norm=Norm.LAYER_SCALE),
-            branch=LAYER,
-            reads=Reads(
-                {"use_qkv_bias": input_bias, "qk_layernorm": separate_norms},
-                share=Share(PART, Fraction(1, 4)),
+        **dict.fromkeys(
+            ("stablelm", "stablelm_epoch"),
+            Decoder(
+                replace(PARTLY, norm=Norm.LAYER_SCALE),
+                branch=LAYER,
+                reads=Reads(
+                    {"use_qkv_bias": input_bias, "qk_layernorm": separate_norms},
+                    share=Share(PART, Fraction(1, 4)),
+                ),
             ),
         ),
         "vaultgemma": Decoder(

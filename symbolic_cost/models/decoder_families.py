@@ -85,6 +85,14 @@ _LATENT = Decoder(
     sizes=ONE_EACH,
 )
 
+_FALCON = Decoder(
+    perceptron=MLP("gelu", Bias.NONE),
+    head=TIED,
+    branch=LAYER,
+    order=Order.SHARED_NORM,
+    reads=Reads({"bias": every_bias}, widening=4),
+).stepping(Step.CAST, on=False)
+
 GPT2 = Decoder(
     Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS),
     MLP(),
@@ -98,8 +106,9 @@ GPT2 = Decoder(
 
 DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {
-        "gpt2": replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(
-            call=Call.ADDMM
+        **dict.fromkeys(
+            ("gpt2", "gpt-sw3"),
+            replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(call=Call.ADDMM),
         ),
         "opt": Decoder(
             replace(STILL, core=ARRANGED),
@@ -136,13 +145,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(widening=4, share=Share("rotary_dim", 64)),
             sizes=ONE_EACH,
         ),
-        "falcon": Decoder(
-            perceptron=MLP("gelu", Bias.NONE),
-            head=TIED,
-            branch=LAYER,
-            order=Order.SHARED_NORM,
-            reads=Reads({"bias": every_bias}, widening=4),
-        ).stepping(Step.CAST, on=False),
+        **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _FALCON),
         "llama": Decoder(reads=Reads(BIASES)),
         "mistral": Decoder(windows=Windows(0, 4096)),
         "mixtral": Decoder(

@@ -66,6 +66,13 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
         other="num_attention_heads",
     )
     width = fields.optional_size("head_dim", decoder.reads.head_width)
+    if heads is None and decoder.sizes.k == decoder.sizes.h:
+        for name, declared, only in (("num_key_value_heads", k, h), ("head_dim", width, e // h)):
+            fields.require(
+                holds=declared in (None, only),
+                problem=f"only {only} is declared: {fields.family} knows no other",
+                name=name,
+            )
     if width is None:
         fields.require(
             holds=e % h == 0,
@@ -74,6 +81,7 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
             other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
+    fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
     return {"k": k, "q": width, **_rotated(fields, decoder, width)}
 
 

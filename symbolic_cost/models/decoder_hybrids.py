@@ -14,7 +14,7 @@ from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.residual import Branch
+from symbolic_cost.layers.residual import Branch, Placing
 from symbolic_cost.layers.rwkv import ChannelMix
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
@@ -151,6 +151,13 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
             sizes=ONE_EACH,
             reads=Reads(NORMALISED, shared=1, dense=1, kinds=kimi),
             mixers={LINEAR: ChannelDelta()},
+        ),
+        "olmo_hybrid": Decoder(
+            replace(ATTENTION, head_norm=HeadNorm.WIDTH, norm=Norm.RMS_WIDE),
+            branch=Branch(Norm.RMS_WIDE, Placing.RESULT),
+            reads=Reads(BIAS, kinds=_EVERY_FOURTH, angles=":single"),
+            mixers={LINEAR: Delta()},
+            branches={LINEAR: (Branch(Norm.RMS_WIDE), Branch(Norm.RMS_WIDE))},
         ),
         "minimax": Decoder(
             sparse=Sparse.ALWAYS,

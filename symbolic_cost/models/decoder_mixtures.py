@@ -29,6 +29,7 @@ from symbolic_cost.models.decoder_switches import (
     head_norm,
     input_bias,
     normalised,
+    output_bias,
 )
 from symbolic_cost.models.kinds import FULL, UNTURNED, Sparse, Windows
 from symbolic_cost.models.layouts import between
@@ -83,6 +84,9 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             _DEEP,
             experts=replace(_SHARED, shares=Shares.PLAIN),
             reads=Reads({**BIAS, "norm_topk_prob": normalised}),
+        ),
+        "bailing_moe": replace(
+            _DEEP, reads=Reads({"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED})
         ),
         "deepseek_v32": _INDEXED,
         "glm_moe_dsa": _INDEXED,

@@ -9,7 +9,7 @@ from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.core import Step
 from symbolic_cost.layers.moe import Shares
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.residual import Branch
+from symbolic_cost.layers.residual import Branch, Placing
 from symbolic_cost.layers.rwkv import ChannelMix
 from symbolic_cost.layers.tokens import Exit, Logits
 from symbolic_cost.models.decoder import ATTENTION, CORE, Decoder, Habit, Switch
@@ -66,6 +66,12 @@ def normalised(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
 def head_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change whether queries and keys are normalised over each head."""
     return decoder.attended(head_norm=HeadNorm.HEAD if on else HeadNorm.NONE)
+
+
+def after_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    """Change whether what a branch gives is normalised as well."""
+    placing = Placing.SANDWICH if on else Placing.PRE
+    return replace(decoder, branch=replace(decoder.branch, placing=placing))
 
 
 def separate_norms(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001

@@ -25,6 +25,7 @@ from symbolic_cost.layers import (
     gated,
     heads,
     mlp,
+    neighbours,
     relative,
     rotary,
     words,
@@ -60,6 +61,7 @@ AXES = glossary(
     rotary.AXES,
     relative.AXES,
     disentangled.AXES,
+    neighbours.AXES,
     words.AXES,
     heads.AXES,
 )

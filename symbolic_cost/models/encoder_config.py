@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
@@ -12,6 +12,7 @@ from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
+from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
@@ -31,7 +32,9 @@ from symbolic_cost.models.encoder_families import ENCODERS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, scope
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
 
@@ -78,6 +81,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     groups = fields.size("num_hidden_groups", 1) if Habit.SHARE in family.habits else 1
     if fields.family == "big_bird":
         _check_blocks(fields, shape)
+    whole, near = shape, isinstance(family.attention, Neighbours)
+    if near:
+        shape, tables = _chunks(fields, shape, tables)
     fields.refuse()
     alike = numbers["k"] == numbers["h"]
     sizes = Sizes(
@@ -88,7 +94,38 @@ def build(fields: Fields, shape: Shape) -> Model:
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
     made = family.declare(fields.family, shape, sizes, head, groups=groups)
+    made = _unpadded(made) if near and whole.l != shape.l else made
     return replace(made, bindings=numbers)
+
+
+def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables]:
+    """Return the shape padded to whole windows, and the sizes of chunks.
+
+    100 tokens in windows of 16 run as 112: 13 chunks of 16, 14 pieces of 8 that see 24 keys.
+    """
+    layers = fields.size("num_hidden_layers")
+    given = fields.source.values.get("attention_window", 512)
+    windows = given if isinstance(given, list | tuple) else [given] * layers
+    fields.ignore("attention_window")
+    size = windows[0] if windows and is_size(windows[0]) else 2
+    fields.require(
+        holds=size > 2 and size % 2 == 0 and list(windows) == [size] * layers,  # noqa: PLR2004
+        problem=f"an even window above 2, alike in all {layers} layers, is accepted",
+        name="attention_window",
+    )
+    reach, padded = size // 2, ceiling(shape.l / size) * size
+    own: Tables = {"c_n": padded / reach - 1, "s_n": padded / reach, "n_b": size + 1}
+    own |= {**dict.fromkeys(("i_n", "j_n"), size), "x_n": reach, "y_n": 3 * reach}
+    own |= dict.fromkeys(("r_u", "l_u"), shape.l)
+    return replace(shape, l=padded), tables | own
+
+
+def _unpadded(model: Model) -> Model:
+    """Return a model whose head sees no padding."""
+    *trunk, head = model.parts
+    cut = pointwise("unpad", "x[b r e] -> unpadded[b r_u e]", "copy", laid="r")
+    ops = scope("tokens", retitled(head.ops, {"r": "r_u", "l": "l_u"}), x="unpadded")
+    return replace(model, parts=(*trunk, replace(head, ops=(cut, *ops))))
 
 
 def head_of(fields: Fields, family: Encoder) -> str:

@@ -9,6 +9,7 @@ from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Take
+from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
@@ -128,6 +129,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             attention=replace(Spanned(**vars(ATTENTION)), bias=Bias.BOTH & ~Bias.KEY, shared=False),
             words=Words(tables={}),
         ).headed(SEQUENCE=Classes(hidden=Hidden("gelu"))),
+        "longformer": replace(BERT, attention=Neighbours(**vars(ATTENTION))),
         "luke": replace(
             _POOLED,
             kept={

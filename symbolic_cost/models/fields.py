@@ -85,7 +85,10 @@ class Fields:
         return value or None
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Return a truth value."""
+        """Return a truth value; null is false, as Python takes it."""
+        if not self.given(name) and self._null(name):
+            default = False
+            self.ignore(*self.names(name))
         return self._read(name, default, lambda v: isinstance(v, bool), "true or false", default)
 
     def drops(self, name: str, *, default: bool) -> bool:
@@ -122,8 +125,11 @@ class Fields:
 
     def stands(self, name: str) -> bool:
         """Return whether a field has a value: of the configuration, or of the family without it."""
-        missing = not any(key in self.source.values for key in self.names(name))
-        return self.given(name) or (missing and name in self.record.defaults)
+        return self.given(name) or self._null(name) or name in self.record.defaults
+
+    def _null(self, name: str) -> bool:
+        """Return whether a field is there, and null."""
+        return any(key in self.source.values for key in self.names(name))
 
     def part(self, name: str) -> Fields | None:
         """Return the fields of an object inside the configuration, or None without it.

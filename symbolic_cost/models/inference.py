@@ -17,7 +17,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Phase, Quantity
-from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.ops.derive import cost
@@ -45,13 +45,14 @@ def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) ->
 
 def touched(model: Model) -> Model:
     """Return a model whose experts are at most those that its tokens choose."""
-    experts, queue = model.placed(ROUTED), model.placed(At(Role.TOKEN, ("routed",)))
+    experts, queue = model.placed(ROUTED), model.placed(QUEUE)
     if not experts or not queue:
         return model
     copies = model.work[1] * model.size(At(Role.SLOT))
     chosen = Min(model.size(ROUTED), copies)
     per_expert = copies / (model.size(At(Role.BATCH, ("routed",))) * chosen)
-    return replace(model, sizes={**model.sizes, experts[0].name: chosen, queue[0].name: per_expert})
+    queues = dict.fromkeys((axis.name for axis in queue), per_expert)
+    return replace(model, sizes={**model.sizes, experts[0].name: chosen, **queues})
 
 
 def cached_bytes(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:

@@ -96,7 +96,7 @@ def state_space(layer: tuple[Op, ...], n_layers: Expr, *, tied: bool) -> tuple[P
 
 def mamba_on(shape: Shape) -> Model:
     """Declare the family for a shape."""
-    return Mamba(b=shape.b, l=shape.l, padded=shape.c == 0).model()
+    return Mamba(b=shape.b, l=shape.l, padded=not shape.by_steps).model()
 
 
 def biases(fields: Fields) -> Bias:
@@ -136,7 +136,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         l=shape.l,
         layer=SelectiveScan(biases(fields)),
         tied=fields.flag("tie_word_embeddings", default=True),
-        padded=shape.c == 0,
+        padded=not shape.by_steps,
     )
     refuse_other_norms(fields)
     fields.ignore("fused_add_norm", "pad_vocab_size_multiple")

@@ -84,7 +84,7 @@ class Mamba2:
 
 def mamba2_on(shape: Shape) -> Model:
     """Declare the family for a shape."""
-    form = Form.CHUNKED if shape.c == 0 else Form.STEPS
+    form = Form.STEPS if shape.by_steps else Form.CHUNKED
     return Mamba2(b=shape.b, l=shape.l, layer=Duality(form)).model()
 
 
@@ -121,7 +121,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     made = Mamba2(
         b=shape.b,
         l=shape.l,
-        layer=Duality(form=Form.CHUNKED if shape.c == 0 else Form.STEPS, bias=biases(fields)),
+        layer=Duality(form=Form.STEPS if shape.by_steps else Form.CHUNKED, bias=biases(fields)),
         tied=fields.flag("tie_word_embeddings", default=False),
     )
     refuse_other_norms(fields)

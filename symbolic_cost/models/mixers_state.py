@@ -52,12 +52,12 @@ def renamed(known: Glossary) -> Glossary:
 
 def form_on(shape: Shape) -> Form:
     """Return how a recurrence runs: in chunks, or in steps for a decode step."""
-    return Form.CHUNKED if shape.c == 0 else Form.STEPS
+    return Form.STEPS if shape.by_steps else Form.CHUNKED
 
 
 def convolved(shape: Shape) -> Expr:
     """Return the places of a causal convolution: over its padding, or two for a step of one."""
-    return shape.l + (symbols.K - 1 if shape.c == 0 else 1)
+    return shape.l + (1 if shape.by_steps else symbols.K - 1)
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,10 @@ class Dual:
             "K": fields.size("conv_kernel", 4),
             "C": fields.size("chunk_size", 256),
         }
+        fields.require(
+            holds=numbers["N"] > 1, problem="1 is no product of states", name="state_size"
+        )
+        fields.require(holds=numbers["C"] > 1, problem="1 is no chunk", name="chunk_size")
         normed = fields.flag("mamba_rms_norm", default=self.layer.normed)
         return replace(self, layer=replace(self.layer, bias=biases(fields), normed=normed)), numbers
 

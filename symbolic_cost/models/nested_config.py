@@ -7,12 +7,13 @@ weights and does no work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
@@ -26,6 +27,7 @@ from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.nested_families import FREE, NESTED, TEXTS, Nested
+from symbolic_cost.models.nested_sections import GLM_TOWERS, MERGER, glm, large, resampler
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.towers import tower
@@ -51,7 +53,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     """
     family = NESTED[fields.family]
     text = _text(fields, family, shape)
-    if fields.head.endswith(_TEXT_ALONE):
+    if fields.head.endswith(_TEXT_ALONE) and fields.head not in fields.record.headed:
         fields.ignore(family.sections[0], *filter(None, (family.merge, family.tokens)))
         fields.refuse()
         return text
@@ -71,11 +73,12 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     Raises:
         InputError: the section is no object, or of no family that is known.
     """
-    values = fields.source.values.get(key, {})
+    values = fields.source.values.get(key)
     fields.ignore(key)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
     name = values.get("model_type") or kind
+    name = kind if name == fields.family else name  # a section that is named like the whole
     if name not in FAMILIES:
         raise InputError(
             f"{fields.source.where(key)}: {name!r} is no family of towers that is declared"
@@ -85,6 +88,10 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     if "embed_dim" in values:  # beside it, hidden_size is the width of the language model
         values[_BESIDE] = values.get("hidden_size")
         values["hidden_size"] = values.pop("embed_dim")
+    if name in GLM_TOWERS:
+        values = glm(values)
+    if fields.family == "phi3_v":
+        values = large(fields, values)
     own = replace(fields.source, values=values)
     return Fields(own, name, record, record.heads[0])
 
@@ -103,7 +110,7 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
     if name not in FAMILIES:
         raise InputError(f"{fields.source.where(key)}: {given!r} is no declared language model")
     heads = FAMILIES[name].heads
-    bare = fields.head.endswith("Model")
+    bare = fields.head.endswith("Model") and fields.head not in fields.record.headed
     head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
     tied = _tied(fields, family, values)
     width = values.get("head_dim")
@@ -196,6 +203,7 @@ class _Joining:
     stages: int
     widths: tuple[int, ...] = ()
     kept: tuple[Op, ...] = ()
+    further: Mapping[str, Expr] = field(default_factory=dict)
 
 
 def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Joining:
@@ -206,12 +214,23 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     merge, unread, extra = _side(fields, inner, family) ** 2, 0, 0
     if "vision_feature_layer" in fields.source.values:
         unread = _unread(fields)
-    if fields.text("vision_feature_select_strategy", "default", ("default", "full")) == "full":
+    usual = "full" if family.inner else "default"
+    if fields.text("vision_feature_select_strategy", usual, ("default", "full")) == "full":
         extra = 1
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
     widths = _adapter(inner, family, numbers["e"] * merge)
-    if family.kept and shape.i != 0:
+    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
+    if family.resampled:
+        widths = int(text.sizes["f"]), numbers["e"]
+        further = resampler(fields, family.resampled)
+    if Trait.DEEP in family.connector.traits:
+        widths = inner.size(MERGER), int(text.sizes["e"])
+    if family.inner:
+        halved = fields.size(family.inner, int(text.sizes["e"]))
+        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
+        widths = halved // 2, numbers["e"]
+    if (family.kept or family.resampled) and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "
             "image_tokens = 0 is accepted, which counts the text"
@@ -247,7 +266,8 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         unread,
         stages,
         widths,
-        tuple(stored(name, w=axes) for name, axes in family.kept.items()),
+        (*(stored(name, w=axes) for name, axes in family.kept.items()), *further[0]),
+        further[1],
     )
 
 
@@ -323,7 +343,7 @@ def _joined(name: str, text: Model, own: _Joining) -> Model:
         )
         for i in range(own.stages)
     ]
-    ops = (*own.kept, *retitled(own.connector.ops(), names))
+    ops = retitled((*own.kept, *own.connector.ops()), names)
     joining = Part(TOWER_PORT, ops, takes={"x": source}, joins=text.parts[0].path)
     wide = text.sizes["e"] if own.connector.hidden is Wide.TEXT else Integer(own.merge * own.width)
     first, second = own.widths or (wide, own.width)
@@ -332,8 +352,11 @@ def _joined(name: str, text: Model, own: _Joining) -> Model:
         "m_i": Integer(own.merge),
         "w_i": exact(first),
         "w_j": exact(second),
+        **own.further,
     }
-    known = {axis: entry for axis, entry in connectors.AXES.items() if axis in sizes}
+    known = {axis: Axis(axis, Role.WHOLE) for axis in own.further} | {
+        axis: entry for axis, entry in connectors.AXES.items() if axis in sizes
+    }
     return replace(
         text,
         name=name,

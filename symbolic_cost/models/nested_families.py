@@ -26,6 +26,8 @@ class Nested:
         biased: field that says whether its products have biases.
         tied: whether the output head is the token table unless the whole says.
         adapter: fields of the tower's section that give the widths of an adapter, all alike.
+        inner: field of the width of the hidden layer, which is cut in two halves.
+        resampled: key of the section of a resampler, whose weights are counted.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
     """
@@ -41,6 +43,8 @@ class Nested:
     biased: str = ""
     tied: bool = False
     adapter: tuple[str, ...] = ()
+    inner: str = ""
+    resampled: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -83,7 +87,7 @@ CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
 
 FREE = (
     *("pixtral", "qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
-    *("qwen3_5_vision", "qwen3_5_moe_vision"),
+    *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
 )
 """Towers whose images have any size, so that their number of tokens is given."""
 
@@ -91,6 +95,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "qwen2_vl_text": "qwen2",
         "qwen2_5_vl_text": "qwen2",
+        "glm4v_moe_text": "glm4_moe",
         "qwen3_vl_text": "qwen3",
         "qwen3_vl_moe_text": "qwen3_moe",
     }
@@ -108,6 +113,30 @@ _LLAVA = Nested(
     biased="multimodal_projector_bias",
 )
 _NEWLINE = {"newline": "e"}
+_INTERN = Nested(
+    "internvl_vision",
+    "qwen2",
+    Connector(Join.SIDE_BY_SIDE, Norm.LAYER, traits=Trait.BIAS | Trait.LATE),
+    merge="downsample_ratio",
+    function="projector_hidden_act",
+    tied=True,
+)
+_GLM = Nested(
+    "glm4v_vision",
+    "glm4v_text",
+    Connector(Join.SIDE_BY_SIDE, function="silu", traits=Trait.DEEP),
+    merge="spatial_merge_size",
+)
+_COHERE = Nested(
+    "siglip_vision_model",
+    "cohere2",
+    Connector(
+        Join.SIDE_BY_SIDE, Norm.LAYER, function="silu", traits=Trait.BIAS | Trait.LATE | Trait.GATED
+    ),
+    merge="downsample_factor",
+    inner="alignment_intermediate_size",
+    tied=True,
+)
 _QWEN = Nested(
     "qwen3_vl_vision",
     "qwen3",
@@ -120,6 +149,9 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
     {
         "llava": _LLAVA,
         "llava_next": replace(_LLAVA, kept=_NEWLINE),
+        "llava_next_video": replace(_LLAVA, kept=_NEWLINE),
+        "aya_vision": _COHERE,
+        "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
         "llava_onevision": replace(
             _LLAVA, vision="siglip_vision_model", text="qwen2", kept=_NEWLINE
         ),
@@ -138,15 +170,23 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             tokens="mm_tokens_per_image",
             tied=True,
         ),
+        "glm4v": _GLM,
+        "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
+        "idefics2": Nested(
+            "idefics2_vision",
+            "mistral",
+            Connector(function="silu", traits=Trait.GATED),
+            resampled="perceiver_config",
+        ),
         "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
-        "internvl": Nested(
-            "internvl_vision",
-            "qwen2",
-            Connector(Join.SIDE_BY_SIDE, Norm.LAYER, traits=Trait.BIAS | Trait.LATE),
-            merge="downsample_ratio",
-            function="projector_hidden_act",
-            tied=True,
+        "internvl": _INTERN,
+        "internvl_chat": replace(
+            _INTERN,
+            vision="intern_vit_6b",
+            sections=("vision_config", "llm_config"),
+            function="",
+            tied=False,
         ),
         "mistral3": Nested(
             "pixtral",
@@ -156,6 +196,14 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             function="projector_hidden_act",
             biased="multimodal_projector_bias",
             tied=True,
+        ),
+        "phi3_v": Nested(
+            "clip_vision_model",
+            "phi3",
+            Connector(Join.SIDE_BY_SIDE),
+            ("img_processor", "text_config"),
+            merge="patches_of_a_side",
+            kept={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
         ),
         "qwen2_vl": Nested("qwen2_vl_vision", "qwen2", _JOINED, merge="spatial_merge_size"),
         "qwen2_5_vl": Nested(

@@ -45,8 +45,12 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
         followers = (followers + [DENSE] * layers)[:layers]
         kinds, numbers = numbered_kinds(decoder.windows, mixers, followers)
         chunk = {"W": fields.size("attention_chunk_size", 8192)} if CHUNKED in mixers else {}
+        fields.require(
+            holds=chunk != {"W": 1}, problem="1 is no chunk", name="attention_chunk_size"
+        )
         if SLIDES in mixers:
-            chunk["W"] = fields.size("sliding_window")
+            _window(fields, None)
+            chunk["W"] = fields.size("sliding_window", *filter(None, (decoder.windows.width,)))
         return Plan(kinds, numbers | chunk)
     windows = decoder.windows
     window = None if windows == NEVER else _window(fields, windows.width)

@@ -316,7 +316,8 @@ def _awq(keys: _Keys, model: Model) -> Mapping[str, Format]:
 def _fp8(keys: _Keys, model: Model) -> Mapping[str, Format]:
     keys.costless("fmt")
     keys.one_of("activation_scheme", "dynamic", ("dynamic",))
-    keys.one_of("scale_fmt", "float", ("float",))
+    if keys.config.get("scale_fmt") != "ue8m0":  # files hold such scales in one byte or in four
+        keys.one_of("scale_fmt", "float", ("float",))
     keys.one_of("expert_dtype", "fp8", ("fp8",))
     rows, columns = keys.sizes("weight_block_size") or (128, 128)
     kept = keys.names("modules_to_not_convert")

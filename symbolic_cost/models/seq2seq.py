@@ -17,12 +17,13 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import attention, core, gated, heads, mlp, relative, rotary, words
+from symbolic_cost.layers import attention, core, gated, heads, mlp, moe, relative, rotary, words
 from symbolic_cost.layers.attention import Attention, Kept
 from symbolic_cost.layers.core import SLIDING, Positions, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Distances, distances
 from symbolic_cost.layers.residual import Branch, Outcome
@@ -30,6 +31,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
+from symbolic_cost.models.mixers_state import lettered, letters_of, renamed
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
@@ -47,8 +49,9 @@ AXES = glossary(
     heads.AXES,
     axes(
         "o token residual, m token query, u key-token, h_t head, k_t head, g_t group, d_t width, "
-        "f_t inner, e_t hidden"
+        "f_t inner, e_t hidden, z_u token routed"
     ),
+    renamed(moe.AXES),
 )
 
 SOURCE = Positions("r", "l", "t", "t")
@@ -56,7 +59,7 @@ TARGET = Positions("o", "m", "u", "u")
 ENCODED = Positions("", "t", "t", "t")
 """A source whose keys and values are in the cache."""
 
-TO_TARGET = {"r": "o", "l": "m", "t": "u"}
+TO_TARGET = {"r": "o", "l": "m", "t": "u", "z_s": "z_u"}
 
 GENERATED = "ForConditionalGeneration"
 ENCODER_ONLY = "EncoderModel"
@@ -103,6 +106,8 @@ class Seq2Seq:
     Args:
         words: embedding of the source and of the target.
         entry: embedding of the source where it is no text.
+        experts: that some layers have in place of the perceptron, or None.
+        capacity: slots of the experts per chosen token; above 1 where they are padded.
         last: norm after the blocks, or None.
         last_dropped: whether what it gives is dropped out.
         tables: names of the token tables of source and target.
@@ -113,6 +118,8 @@ class Seq2Seq:
     entry: Sound | None = None
     attention: Attention = ATTENTION
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
+    experts: MixtureOfExperts | None = None
+    capacity: Expr | int = 1
     branch: Branch = field(default_factory=lambda: Branch(outcome=Outcome.DROP))
     last: Norm | None = Norm.LAYER
     last_dropped: bool = False
@@ -142,16 +149,18 @@ class Seq2Seq:
 
     def _encoder(self, sizes: Sizes) -> Iterator[Part]:
         own = replace(self.attention, at=SOURCE, core=self._core())
-        ops = (
+        first = (
             *self._by_distance("each"),
             *self.branch.around("attention", own.ops(), "x", "middle", **self._outside()),
-            *self.branch.around("mlp", self.perceptron.ops(), "middle", "y"),
         )
         entry = self.entry or replace(self.words, token=self.tables[0])
         yield Part("encoder.embedding", entry.ops())
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
-        yield Part("encoder.block", ops, exact(sizes.n_layers), takes, Place.BLOCK)
+        for path, layer, count in self._layers(exact(sizes.n_layers), sizes.sparse[0]):
+            ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
+            yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
+            takes = takes | {"x": f"encoder.{path}"}
         yield from self._last("encoder", {})
 
     def _decoder(self, sizes: Sizes) -> Iterator[Part]:
@@ -161,7 +170,7 @@ class Seq2Seq:
         yield from self._once("decoder", names)
         takes = {
             "x": "decoder.embedding",
-            "memory": "encoder.norm" if self.last else "encoder.block",
+            "memory": "encoder.norm" if self.last else "encoder.block",  # experts have a last norm
             # of the cache, once the source is encoded
             "cross.k": OUTSIDE,
             "cross.v": OUTSIDE,
@@ -172,13 +181,24 @@ class Seq2Seq:
         for sliding, count in counts.items():
             if count == 0:
                 continue
-            ops = self._decoder_block(names, cached=cached, sliding=sliding)
-            path = "decoder.sliding.block" if sliding else "decoder.block"
-            yield Part(path, ops, count, takes, Place.BLOCK)
-            takes = takes | {"x": path}
+            first = self._decoder_attention(names, cached=cached, sliding=sliding)
+            for path, layer, number in self._layers(count, 0 if sliding else sizes.sparse[1]):
+                mlp = self.branch.around("mlp", layer, "middle", "y")
+                named = f"decoder.sliding.{path}" if sliding else f"decoder.{path}"
+                ops = (*first, *retitled(mlp, names))
+                yield Part(named, ops, number, takes, Place.BLOCK)
+                takes = takes | {"x": named}
         yield from self._last("decoder", names)
 
-    def _decoder_block(
+    def _layers(self, layers: Expr, sparse: int) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
+        """Yield path, perceptron and number of the blocks of each kind."""
+        if layers - sparse != 0:
+            yield "block", self.perceptron.ops(), layers - sparse
+        if self.experts is not None and sparse:
+            routed = lettered(self.experts.ops(), letters_of(moe.AXES))
+            yield "experts.block", routed, exact(sparse)
+
+    def _decoder_attention(
         self, names: Mapping[str, str], *, cached: bool, sliding: bool
     ) -> tuple[Op, ...]:
         causal = replace(self._core(), steps=self._core().steps | Step.MASK)
@@ -200,7 +220,6 @@ class Seq2Seq:
         return (
             *retitled((*self._by_distance("each"), *first), names),
             *retitled(second, inner),
-            *retitled(self.branch.around("mlp", self.perceptron.ops(), "middle", "y"), names),
         )
 
     def _core(self) -> core.AttentionCore:
@@ -269,6 +288,8 @@ class Sizes:
         own: widths and heads of the decoder, by axis, where they differ.
         W: window of sliding blocks of the decoder.
         sliding: how many of them there are.
+        sparse: blocks with experts, of the encoder and the decoder.
+        capacity: slots of the experts per chosen token.
         source: what is no text, or None.
     """
 
@@ -289,6 +310,8 @@ class Sizes:
     n_classes: Expr | int = symbols.n_classes
     W: Expr | int = symbols.W
     sliding: int = 0
+    sparse: tuple[int, int] = (0, 0)
+    capacity: Expr | int = 1
     own: Mapping[str, int] = field(default_factory=dict)
     source: Source | None = None
 
@@ -311,6 +334,10 @@ class Sizes:
         past = exact(self.cached or 0)
         named |= {"near": Min(past, self.W - 1) + self.l_t, "window": self.W}
         named |= {"m_near": Min(past + self.l_t, self.W - 1), "w_t": named.get("e_t", self.e)}
-        named |= {"w": named.get("e_t", self.e)}
+        named |= {"w": named.get("e_t", self.e), "f_m_s": self.f, "u_s": self.b}
+        experts, chosen = symbols.E, symbols.E_t
+        share = chosen * self.capacity / experts
+        named |= {**dict.fromkeys(("o_s", "x_s"), experts), "a_s": chosen}
+        named |= {"z_s": exact(self.l) * share, "z_u": exact(self.l_t) * share}
         further = dict(self.source.sizes) if self.source else {}
         return {axis: exact(size) for axis, size in (named | further).items()}

@@ -1,5 +1,6 @@
 """Builders of the encoder-decoder families: from a configuration to traits and sizes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sympy import Expr
@@ -33,7 +34,14 @@ def build(fields: Fields, shape: Shape) -> Model:
     family, numbers, own = bart_numbers(fields, family)
     if "p" in family.words.tables.values():
         numbers["P"] = fields.size("max_position_embeddings") + family.reads.offset
-    return declared(fields, shape, family, numbers, own)
+    if family.experts is None:
+        return declared(fields, shape, family, numbers, own)
+    fields.require(
+        holds="f" not in own, problem="the encoder's is declared", name="decoder_ffn_dim"
+    )
+    fields.ignore("expert_capacity")
+    sparse = _sparse(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
+    return declared(fields, shape, family, numbers | _routed(fields, 2), own, sparse=sparse)
 
 
 def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Numbers]:
@@ -82,7 +90,46 @@ def t5(fields: Fields, shape: Shape) -> Model:
     }
     _check_function(fields, projection)
     fields.ignore("relative_attention_max_distance")
-    return declared(fields, shape, family, numbers, {})
+    sparse = (0, 0)
+    if family.experts:
+        sparse = _sparse(fields, (layers, numbers["n_dec"]), _switched)
+        numbers |= _routed(fields, 1)
+        most = fields.size("expert_capacity", 64)
+        fields.require(
+            holds=not shape.l.is_Integer or shape.l <= most,
+            problem=f"an expert may drop tokens beyond it: at most {most} tokens are accepted",
+            name="expert_capacity",
+        )
+    return declared(fields, shape, family, numbers, {}, sparse=sparse)
+
+
+def _switched(fields: Fields, side: str, layers: int) -> int:
+    """Return how many layers of a Switch Transformer are sparse: the second of every so many.
+
+    With 12 layers of which 6 are sparse, every second one: 1, 3, 5 ... of 0 to 11.
+    """
+    asked = fields.optional_size(f"num_sparse_{side}_layers", 3)
+    step = fields.size(f"{side}_sparse_step", max(layers // asked, 1) if asked else layers)
+    return sum(step == 1 or layer % step == 1 for layer in range(layers))
+
+
+def _nth(fields: Fields, side: str, layers: int) -> int:
+    """Return how many layers are sparse: the last of every so many."""
+    return layers // fields.size(f"{side}_sparse_step", 4)
+
+
+def _sparse(
+    fields: Fields, layers: tuple[int, int], rule: Callable[[Fields, str, int], int]
+) -> tuple[int, int]:
+    fields.assume("expert_capacity", "experts take all tokens that are sent to them")
+    source, target = layers
+    return rule(fields, "encoder", source), rule(fields, "decoder", target)
+
+
+def _routed(fields: Fields, chosen: int) -> Numbers:
+    experts = fields.size("num_experts")
+    fields.require(holds=experts >= chosen, problem=f"{chosen} are chosen", name="num_experts")
+    return {"E": experts, "E_t": chosen}
 
 
 def declared(
@@ -94,6 +141,7 @@ def declared(
     *,
     source: Source | None = None,
     sliding: int = 0,
+    sparse: tuple[int, int] = (0, 0),
 ) -> Model:
     """Declare the model of a family.
 
@@ -106,7 +154,15 @@ def declared(
         numbers = numbers | {"n_classes": 2 if head == SPAN else classes_of(fields)}
     fields.refuse()
     k = symbols.k if "k" in numbers else symbols.h
-    sizes = Sizes(own=own, source=source, k=k, sliding=sliding, **lengths(shape, head))
+    sizes = Sizes(
+        own=own,
+        source=source,
+        k=k,
+        sliding=sliding,
+        sparse=sparse,
+        capacity=family.capacity,
+        **lengths(shape, head),
+    )
     sizes = sizes if source is None else replace(sizes, l=source.frames)
     return replace(family.declare(fields.family, sizes, head), bindings=numbers)
 

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
 from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
@@ -62,6 +64,17 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
         "blenderbot-small": replace(BART, reads=Reads()),
         "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
         **dict.fromkeys(("t5", "mt5"), T5),
+        "nllb-moe": replace(
+            PEGASUS,
+            words=replace(_BARE_WORDS, tables={"position": COMPUTED}),
+            experts=MixtureOfExperts("relu", Bias.INNER, traits=Trait.PLAIN),
+            # Transformers computes a token for every expert, chosen or not.
+            capacity=symbols.E / symbols.E_t,
+            reads=Reads(function="relu"),
+        ),
+        "switch_transformers": replace(
+            T5, experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN)
+        ),
         "t5gemma": T5GEMMA,
         "umt5": replace(T5, distances=Distances.EACH),
     }

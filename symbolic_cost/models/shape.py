@@ -36,6 +36,18 @@ class Shape:
             empty = name in {"c", "i"} and value == 0
             object.__setattr__(self, name, Integer(0) if empty else symbols.size(value, name))
 
+    @property
+    def by_steps(self) -> bool:
+        """Whether recurrences run token by token: a decode step, or a draft that it checks.
+
+        A part of a prompt that follows cached tokens runs as a prompt does, from the kept state.
+        """
+        return self.c != 0 and self.l.is_Integer and int(self.l) <= LONGEST_STEP
+
+
+LONGEST_STEP = 16
+"""New tokens of a sequence up to which a step is a decode step."""
+
 
 TRAINING = Shape()
 """b sequences of l tokens, no cache."""

@@ -107,7 +107,7 @@ class Sizes:
             **dict.fromkeys(("x", "o"), self.E),
             "a": self.E_t,
             "u": b,
-            "z": l * self.E_t * self.capacity / self.E,
+            **dict.fromkeys(("z", "z_r"), l * self.E_t * self.capacity / self.E),
             **{name: getattr(self, name) for name in _OWN_NAME},
             "d_n": self.d_n if latent else self.q - self.d_r,
         }

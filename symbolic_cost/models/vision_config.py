@@ -298,6 +298,7 @@ _CHANGES: Mapping[str, Change] = MappingProxyType(
         "videomae": _video,
         "siglip_vision_model": _siglip,
         "internvl_vision": _internvl,
+        "intern_vit_6b": _internvl,
         "qwen2_5_vl_vision": _windowed,
     }
 )

@@ -82,8 +82,13 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"), _CLIP
         ),
         "siglip_vision_model": _SIGLIP,
-        **dict.fromkeys(("idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)),
-        "internvl_vision": replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
+        **dict.fromkeys(
+            ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
+        ),
+        **dict.fromkeys(
+            ("internvl_vision", "intern_vit_6b"),
+            replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
+        ),
         "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, kept={}).attended(
             rotated=Rotated.WHOLE
         ),
@@ -96,6 +101,16 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
         "qwen2_vl_vision": _FREE,
         "qwen2_5_vl_vision": replace(
             _FREE, perceptron=GatedMLP(bias=Bias.BOTH), branch=Branch(Norm.RMS)
+        ),
+        **dict.fromkeys(
+            ("glm4v_vision", "glm4v_moe_vision"),
+            replace(
+                _FREE,
+                words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME, Norm.RMS),
+                perceptron=GatedMLP(),
+                branch=Branch(Norm.RMS),
+                last=Norm.RMS,
+            ).attended(bias=Bias.NONE),
         ),
         **dict.fromkeys(
             ("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision", "qwen3_5_moe_vision"),

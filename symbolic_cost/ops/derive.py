@@ -215,10 +215,10 @@ def _misplaced(part: Part, placement: Placement, counter: Counter) -> list[str]:
 
 def _check_regions(model: Model, recompute: Recompute) -> None:
     """Refuse a policy that would change nothing."""
-    if recompute.again and not any(recompute.regions(model).values()):
+    if recompute.what and not any(recompute.regions(model).values()):
         raise InputError(
             f"recompute policy {recompute.name!r}: model {model.name!r} has no "
-            f"{recompute.again.value} that could run again ({recompute.meaning}); "
+            f"{recompute.what} that could run again ({recompute.meaning}); "
             "recompute none is accepted"
         )
 

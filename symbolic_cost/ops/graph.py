@@ -166,6 +166,10 @@ class Model(Shown):
     stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
     unread: str = ""
 
+    def __repr__(self) -> str:
+        """Return the name; print shows the parts."""
+        return f"<Model {self.name}, {len(self.parts)} parts>"
+
     def __post_init__(self) -> None:
         """Check that every axis of every op has a role, where there is a glossary."""
         problems = [

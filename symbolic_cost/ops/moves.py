@@ -57,10 +57,14 @@ def moves(
         placement: gives the degrees.
     """
     steps: dict[tuple[CollectiveKind, str], list[str]] = {}
+    together: dict[State, str] = {}  # one exchange leaves an axis, wherever its shards go
     for mesh, state in have.items():
         step = _step(state, need[mesh])
         if step is not None:
-            steps.setdefault(step, []).append(mesh)
+            kind, axis = step
+            if kind is CollectiveKind.ALL_TO_ALL:
+                axis = together.setdefault(state, axis)
+            steps.setdefault((kind, axis), []).append(mesh)
     sliced = [m for m in have if have[m] == Replicate() and isinstance(need[m], Shard)]
     elements = elements / placement.degree(sliced)
     found = []

@@ -16,9 +16,9 @@ def book_saved(book: Book, flow: Flow) -> None:
     """Book every tensor that backward needs, once.
 
     A tensor kept in shards is gathered again in backward. A recomputed region keeps what comes
-    into it and nothing that is made inside; a tensor shared by the whole model ("@") is kept where
-    it is made. What every repetition of the part takes from outside is kept once: the result of an
-    encoder, by all blocks of its decoder.
+    into it and nothing that is made inside, nor do others where the policy drops it; a tensor
+    shared by the whole model ("@") is kept where it is made. What every repetition of the part
+    takes from outside is kept once: the result of an encoder, by all blocks of its decoder.
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     shared = tuple(book.part.inputs)[1:]  # repetitions hand on to each other what comes first
@@ -29,11 +29,10 @@ def book_saved(book: Book, flow: Flow) -> None:
         needed = (*_saves(book, op), *_uncast(book, op)) if region is None else op.inputs
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
-            if region is not None and (
-                made_in.get(stored.tensor) == region or stored.tensor.startswith("@")
-            ):
+            made = made_in.get(stored.tensor)
+            if region is not None and (made == region or stored.tensor.startswith("@")):
                 continue
-            if stored.tensor not in kept:
+            if stored.tensor not in kept and not book.recompute.drops(made):
                 kept.add(stored.tensor)
                 own = book.unrepeated() if stored.tensor in shared else book
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)

@@ -132,3 +132,13 @@ def stored(name: str, **weights: str) -> Stored:
         for weight, axes in weights.items()
     )
     return Stored(name, Pattern(f"stored {name}", tuple(operands), (), ()))
+
+
+def kept(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Return the weights of layers that do not run, but for those that others share."""
+    weights = ((op.path, weight) for op in ops for weight in op.weights)
+    return tuple(
+        stored(f"{path}{place}", w=" ".join(weight.axes))
+        for place, (path, weight) in enumerate(weights)
+        if not weight.tensor.startswith("@")
+    )

@@ -32,6 +32,7 @@ from symbolic_cost.parallel.rules import (
     keep_key_shards,
     three_dimensions,
     two_dimensions,
+    whole_experts,
 )
 from symbolic_cost.parallel.steps import Step, broadcast_panels, send_round
 
@@ -71,10 +72,11 @@ class Entry:
     source: str = "definition"
 
 
-_INSIDE = (At(Role.HEAD), At(Role.INNER), At(Role.VOCABULARY))
+_INSIDE = (At(Role.HEAD), At(Role.INNER, ("",)), At(Role.VOCABULARY))
 _OUTER_HEADS = (At(Role.HEAD, ("",)), At(Role.INNER), At(Role.VOCABULARY))
 _CORE_HEADS = (At(Role.HEAD, ("core",)),)
-_POSITIONS = (At(Role.TOKEN, ("residual", "query", "routed", "core")),)
+_POSITIONS = (At(Role.TOKEN, ("residual", "posted", "query", "routed", "core")),)
+_OUTER_POSITIONS = At(Role.TOKEN, ("residual", "posted", "query", "routed"))
 _SEQUENCES = (At(Role.BATCH, ("", "routed")),)
 _PLANES = (At(Role.BATCH, ("", "plane", "inner")),)
 _ROUTED = At(Role.EXPERT, ("",))
@@ -92,9 +94,17 @@ STRATEGIES: dict[str, Entry] = {
     ),
     "sp": Entry(
         meaning="Megatron sequence parallel: residual positions over the tensor-parallel ranks",
-        places={"tp": (At(Role.TOKEN, ("residual",)),)},
+        places={"tp": (At(Role.TOKEN, ("residual", "posted")),)},
         needs=("tp",),
         source="korthikanti-2022",
+    ),
+    "spread": Entry(
+        meaning="whole experts over tensor-parallel ranks as well: each sends its own positions",
+        places={"tp": (_ROUTED,)},
+        needs=("tp", "sp", "ep"),
+        requires=(_ROUTED,),
+        rewrite=whole_experts,
+        source="megatron-moe",
     ),
     "2d": Entry(
         meaning="SUMMA: features over m1, positions over m2, weights over both",
@@ -148,7 +158,7 @@ STRATEGIES: dict[str, Entry] = {
     "ulysses": Entry(
         meaning="positions outside, heads inside the attention core",
         meshes={"ulysses": symbols.s1},
-        places={"ulysses": (At(Role.TOKEN, ("residual", "query", "routed")), *_CORE_HEADS)},
+        places={"ulysses": (_OUTER_POSITIONS, *_CORE_HEADS)},
         inmost=_CORE_HEADS,
         leaves=(POOLED, PATCHES),
         rewrite=exchange_heads,

@@ -14,8 +14,9 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.orders import Stage
 
-Fewer = Callable[[Expr, Expr], tuple[Expr, Expr]]
-"""By how many blocks the first and the last stage are lighter, of (blocks, slots)."""
+Fewer = Callable[[Expr, Expr], tuple[Expr, Expr, Expr]]
+"""How many blocks it would be with the ends as full as the middle, and how many are missing in the
+first and in the last stage, of (blocks, slots). For example 61 blocks in 16 slots: 64, 1, 2."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Layout:
         """
         if stages == 1:
             return total
-        first, last = self.rule(total, stages * chunks)
+        full, first, last = self.rule(total, stages * chunks)
         fewer = {Stage.FIRST: first, Stage.MIDDLE: Integer(0), Stage.LAST: last}
-        return (total + first + last) / stages - fewer[stage]
+        return full / stages - fewer[stage]
 
     def conditions(
         self, total: Expr, stages: Expr, chunks: Expr, path: str
@@ -52,13 +53,13 @@ class Layout:
         """Return what the numbers of blocks, stages and chunks must meet."""
         if stages == 1:
             return ()
-        first, last = self.rule(total, stages * chunks)
+        full, first, last = self.rule(total, stages * chunks)
         degrees = (("pp", stages), ("v", chunks))
         slots = tuple((name, degree) for name, degree in degrees if degree != 1)
         held = [self.blocks(total, stages, chunks, end) for end in (Stage.FIRST, Stage.LAST)]
         because = f"layout {self.name!r} takes more blocks from an end than a stage has"
         return (
-            Split("blocks", total + first + last, slots, path),
+            Split("blocks", full, slots, path),
             *(
                 Least("blocks of a stage at the end", blocks, Integer(0), because)
                 for blocks, fewer in zip(held, (first, last), strict=True)
@@ -73,17 +74,20 @@ def ends(first: int, last: int) -> Layout:
         f"ends={first}/{last}",
         f"the first stage holds {first} and the last {last} blocks less than a middle one",
         "grattafiori-2024",
-        lambda _total, _slots: (Integer(first), Integer(last)),
+        lambda total, _slots: (total + first + last, Integer(first), Integer(last)),
     )
 
 
-def _missing(total: Expr, slots: Expr) -> tuple[Expr, Expr]:
-    missing = slots * ceiling(total / slots) - total
-    return floor(missing / 2), ceiling(missing / 2)
+def _missing(total: Expr, slots: Expr) -> tuple[Expr, Expr, Expr]:
+    full = slots * ceiling(total / slots)
+    return full, floor((full - total) / 2), ceiling((full - total) / 2)
 
 
 EVEN = Layout(
-    "even", "every stage holds the same", "definition", lambda _t, _s: (Integer(0), Integer(0))
+    "even",
+    "every stage holds the same",
+    "definition",
+    lambda total, _slots: (total, Integer(0), Integer(0)),
 )
 UNEVEN = Layout(
     "uneven",

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from symbolic_cost.axes import Axis, Glossary, Role, of_role
+from symbolic_cost.axes import At, Axis, Glossary, Role, of_role
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.relabel import Names, relabel
 
 _INSIDE = (Role.HEAD, Role.INNER, Role.VOCABULARY)
@@ -48,6 +49,41 @@ def keep_key_shards(model: Model) -> Model:
         for part in model.parts
     )
     return replace(model, parts=parts)
+
+
+def whole_experts(model: Model) -> Model:
+    """Let ranks that hold a part of the positions each route these alone, to whole experts.
+
+    Positions stay split from the router to the sum of what the experts give, and an expert's width
+    is that of one rank: x[b r e] -> sent[u z x e] instead of a gathered full[b l e] on every rank.
+    """
+    routed = {id(op) for part in model.parts for op in _routing(part.ops, model.axes)}
+    rests = model.placed(At(Role.TOKEN, ("residual",)))
+
+    def rule(op: Op, known: Glossary) -> Names:
+        if id(op) in routed:
+            queries = (known[name] for name in op.axes if known[name] in _QUERIES)
+            return {axis.name: rest for axis in queries for rest in rests}
+        if not any(of_role(known, op.axes, Role.EXPERT)):
+            return {}
+        return {n: _copy(known[n], "whole") for n in of_role(known, op.axes, Role.INNER)}
+
+    return relabel(model, rule)
+
+
+_QUERIES = At(Role.TOKEN, ("query",))
+
+
+def _routing(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
+    """Yield ops on a token's copies, and the views that bring tokens to them and back."""
+    slots = [op for op in ops if any(of_role(known, op.axes, Role.SLOT))]
+    taken = {operand.tensor for op in slots for operand in op.inputs}
+    made = {operand.tensor for op in slots for operand in op.outputs}
+    yield from slots
+    for op in ops:
+        moves = isinstance(op, View) and op not in slots
+        if moves and (op.outputs[0].tensor in taken or op.inputs[0].tensor in made):
+            yield op
 
 
 def whole(axis: str) -> Axis:

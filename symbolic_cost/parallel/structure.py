@@ -35,11 +35,9 @@ class Structure:
         degrees = self.strategy.degrees
         names = {name for name, ranks in degrees.items() if any(rank != 1 for rank in ranks)}
         names |= {need for name in names for need in STRATEGIES[name].needs}
-        names |= {
-            name
-            for name, ranks in degrees.items()
-            if not ranks and all(need in names for need in STRATEGIES[name].needs)
-        }
+        for name, ranks in degrees.items():
+            if not ranks and names.issuperset(STRATEGIES[name].needs):
+                names.add(name)
         zero = self.strategy.zero if names & set(DATA_AXES) else 0
         in_panels = any(STRATEGIES[name].stored for name in names)
         panels = self.strategy.panels if in_panels else 1

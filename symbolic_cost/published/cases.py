@@ -31,7 +31,7 @@ from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
-from symbolic_cost.scaling.formula import Formula, chain
+from symbolic_cost.typed import Formula, chain
 
 Values = Mapping[str, Any]
 Derived = Callable[[Values], Values]

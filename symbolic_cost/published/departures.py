@@ -1,10 +1,12 @@
 """Departures of a publication: named changes of derived rows, declared where their rule stands."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.ledger import Row
+from symbolic_cost.published.results import Erratum
 
 Change = Callable[[Row, Any], tuple[Row, ...]]
 """What becomes of a derived row: several rows or none may come of one."""
@@ -38,6 +40,25 @@ class Departures(list[Departure]):
             return change
 
         return declared
+
+    def errata(self, publication: str, shown_by: str) -> list[Erratum]:
+        """Return the departures as slips.
+
+        Args:
+            publication: whose they are.
+            shown_by: what computes the numbers without them.
+        """
+        said = [(one, inspect.cleandoc(one.meaning).partition("\n\n")) for one in self]
+        return [
+            Erratum(
+                publication,
+                f"{one.name}, {', '.join(one.where)}",
+                what,
+                "what the declared ops imply",
+                f"{' '.join(why.split())} {shown_by}".strip(),
+            )
+            for one, (what, _, why) in said
+        ]
 
     def applied(
         self, rows: Iterable[Row], where: str, run: object, repaired: frozenset[str] = frozenset()

@@ -108,6 +108,9 @@ def _batched(_: Values) -> Values:
     return {"intensity": value(intensity(2 * b * e * f, moved))}
 
 
+_MODELS = ("book-4-q1", "book-5-q1", "book-6-params", "book-6-q2", "book-7-memory")
+"""Cases whose parameters are those of the declared Llama."""
+
 work = Work(
     "how-to-scale-your-model",
     "how_to_scale_your_model.toml",
@@ -116,8 +119,7 @@ work = Work(
         "book-1-q4": _batched,
         "book-5-dp": _data_parallel,
         "book-5-tp": _tensor_parallel,
-        "book-5-q1": _llama,
-        "book-6-params": _llama,
+        **dict.fromkeys(_MODELS, _llama),
         "book-7-kv13b": _cache,
         "book-7-q1-q3": _tied,
     },

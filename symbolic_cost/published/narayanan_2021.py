@@ -31,7 +31,7 @@ PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["narayanan_202
 """The model of 145.6 billion parameters of Table 1."""
 
 _TERA, _DAY = Integer(10**12), Integer(86400)
-_PUBLISHED_TOKENS = Integer(300 * 10**9)
+_PUBLISHED_TOKENS = printed_data("inputs.toml")["narayanan_2021_training"]["tokens"]
 
 
 class Run(Inputs):

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
-from symbolic_cost.scaling.formula import Formula
+from symbolic_cost.typed import Formula
 
 SLIP, ROUNDED, NONE = "slip", "rounded", "none"
 """How a number is listed without being compared; see `cases`."""

@@ -21,13 +21,13 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_rows
+from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import F_m, beta, exact
 from symbolic_cost.symbols import c as block
 from symbolic_cost.symbols import e as width
 from symbolic_cost.units import SI
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {"tflops": 312, "bw_gb_s": 300}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ring_2023"]
 """First row of Table 2: A100 with NVLink."""
 
 BLOCKS_HELD = 6

@@ -7,7 +7,9 @@ from functools import lru_cache
 
 from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.scaling.declared import law
-from symbolic_cost.scaling.optimum import cheapest
+from symbolic_cost.scaling.optimum import cheapest, optimum
+
+_SOME_FLOP = 1e23
 
 
 @lru_cache(8)
@@ -22,6 +24,38 @@ def _compared(given: Values) -> Values:
     return _cheapest(float(given["loss"]), float(given["D_inf"]))
 
 
-work = Work("sardana-2024", "sardana_2024.toml", {"sardana-2024": _compared})
+def _priced(given: Values) -> Values:
+    """Weigh later tokens by what their FLOP cost beside those of training.
+
+    p/(R u) dollars per FLOP of a peak R, used to a share u: 6 N D p/(R u) of training and
+    2 N T p'/(R' u') of T tokens are least where 6 N D + 2 N T' is, T' = T (p'/(R' u'))/(p/(R u)).
+    """
+    one = given["usd_train"] / (given["peak_train"] * given["mfu_train"])
+    rate = given["usd_infer"] / given["peak_infer"] / one
+    read, written = (given[name] / given[f"mfu_{name}"] for name in ("read", "written"))
+    tokens = float(given["requests"] * rate * (read + written))
+    found = _cheapest(float(given["loss"]), tokens)
+    costs = {end: found[f"C{end}"] for end in ("", "_0")}
+    return {**found, "cost": costs[""], "cost_0": costs["_0"] + 2 * found["N_0"] * tokens}
+
+
+def _best_of_size(given: Values) -> Values:
+    """Return the tokens for which a size is the best one: both are powers of the compute."""
+    own, size = law("chinchilla").with_constants(law("inference").constants()), float(given["N"])
+    some = optimum(own, _SOME_FLOP)
+    grown = (size / some.values["N"]) ** (some.exponents["D"] / some.exponents["N"])
+    tokens = some.values["D"] * grown
+    return {"D": tokens, "loss": own.at({"N": size, "D": tokens})["loss"]}
+
+
+work = Work(
+    "sardana-2024",
+    "sardana_2024.toml",
+    {
+        "sardana-2024": _compared,
+        "sardana-2024-cost": _priced,
+        "sardana-2024-calculator": _best_of_size,
+    },
+)
 PUBLISHED_INPUTS = work.inputs
 evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

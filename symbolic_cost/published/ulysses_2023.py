@@ -24,10 +24,11 @@ from symbolic_cost.ops.view import view
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
+from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import e, h, k, l, s1
 from symbolic_cost.units import SI
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {"l": 60000, "e": 16384, "h": 128, "s1": 16}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ulysses_2023"]
 """Sizes of the prefill log."""
 
 

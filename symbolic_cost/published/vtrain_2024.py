@@ -25,9 +25,8 @@ from symbolic_cost.systems.runs import Run, rates, step_seconds
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["vtrain_2024"]
 """A run of 175 billion parameters."""
 
-VOCABULARY = 50257
-NODE_BANDWIDTH = Integer(100 * 10**9)
-"""Of the network interfaces of one node, one direction [byte/s]."""
+_MADE_OF: Mapping[str, int] = printed_data("inputs.toml")["vtrain_2024_setting"]
+"""The vocabulary, and what the network interfaces of one node carry one way [byte/s]."""
 
 
 class Measurement(Inputs):
@@ -43,7 +42,7 @@ class Measurement(Inputs):
     tp: Count
     dp: Count
     pp: Count
-    V: Count = VOCABULARY
+    V: Count = _MADE_OF["vocabulary"]
 
     def run(self) -> Run:
         """Return the run without its number of ranks."""
@@ -64,7 +63,8 @@ def cluster() -> Machine:
     node = machine("a100-80gb")
     inside, outside = node.links
     ranks = Integer(1) if inside.ranks is None else inside.ranks.value
-    bandwidth = Figure(NODE_BANDWIDTH / ranks, "vtrain-2024", "one rank's part of the node's")
+    of_node = Integer(_MADE_OF["node_bandwidth"])
+    bandwidth = Figure(of_node / ranks, "vtrain-2024", "one rank's part of the node's")
     return replace(node, links=(inside, replace(outside, bandwidth=bandwidth)))
 
 

@@ -31,7 +31,7 @@ from symbolic_cost.published.printed import not_recomputed, printed_data, record
 from symbolic_cost.symbols import dp, exact
 from symbolic_cost.units import SI
 
-PUBLISHED_INPUTS: Mapping[str, Any] = {"psi": 7.5e9, "nd": 64}
+PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["zero_2019"]
 """The paper's running example (Figure 1 and Table 1)."""
 
 LEVELS = {"baseline": 0, "P_os": 1, "P_os+g": 2, "P_os+g+p": 3}

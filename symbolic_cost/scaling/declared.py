@@ -12,15 +12,14 @@ One table is one law:
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
-from symbolic_cost.reading import package_data, read_text
-from symbolic_cost.scaling.formula import Formula
+from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.scaling.law import Constants, Law
+from symbolic_cost.typed import Formula
 
 _MOST_BYTES = 2**17
 
@@ -38,16 +37,22 @@ def law(name: str) -> Law:
         InputError: no such law, or every problem of the file.
     """
     if not name.endswith(".toml"):
-        return looked_up("law", name, laws())
-    place = f"law file {shown(name, 200)}"
-    try:
-        data = tomllib.loads(read_text(name, _MOST_BYTES, place))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: is not TOML: {brief(visible(str(error)), 200)}") from None
+        return looked_up("law", name, {**_by_source(), **laws()})
+    data, place = toml_record(name, _MOST_BYTES, "law")
     found = laws_of(data, place)
     if len(found) != 1:
         raise InputError(f"{place}: has {len(found)} laws; one is accepted")
     return next(iter(found.values()))
+
+
+@cache
+def _by_source() -> Mapping[str, Law]:
+    """Return laws by the first author of their constants, where that names one law alone."""
+    named: dict[str, list[Law]] = {}
+    for one in laws().values():
+        for author in {made.source.partition("-")[0] for made in one.sets.values()}:
+            named.setdefault(author, []).append(one)
+    return {author: found[0] for author, found in named.items() if len(found) == 1}
 
 
 _KEYS = (

@@ -21,8 +21,8 @@ from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.lowering import lowered
-from symbolic_cost.scaling.formula import Formula
 from symbolic_cost.symbols import b, exact, in_glossary_order, l, symbol
+from symbolic_cost.typed import Formula
 
 RULES: Mapping[str, Mapping[str, str]] = {
     "gpt": {"e": "128*n_layers", "f": "4*e", "h": "n_layers"},

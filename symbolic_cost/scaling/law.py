@@ -14,8 +14,8 @@ from sympy import Expr, Symbol
 
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import InputError, looked_up, shown, unknown
-from symbolic_cost.scaling.formula import Formula, chain
 from symbolic_cost.symbols import exact
+from symbolic_cost.typed import Formula, chain
 
 Number = int | float | Fraction
 """Of a variable or a constant."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from sympy import Add
 
 from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.scaling.formula import Formula
 from symbolic_cost.scaling.law import Law, variable
 from symbolic_cost.scaling.runs import Runs
+from symbolic_cost.typed import Formula
 
 if TYPE_CHECKING:
     import numpy as np

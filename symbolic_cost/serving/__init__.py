@@ -1,16 +1,22 @@
 """Serving: prefill, decode, continuous batching in steady state, and plans that meet targets.
 
-`serving.serve_plan(...)` finds engines and sequences; `serving.Engine` derives the passes of one,
-`serving.Batching` its steady state. All are loaded when first used.
+`serving.serve_plan(...)` finds engines and sequences; `serving.decode(engine)` derives a pass of
+one, `serving.Batching` and `serving.Chunked` are its steady state. All are loaded when first used.
 """
 
 from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "engine": ("Engine", "Pass"),
-    "plan": ("Plan", "Plans", "Sized", "serve_plan"),
-    "steady": ("Batching", "Load", "Split", "accepted"),
+    "choice": ("Plan",),
+    "doubt": ("span", "spreads"),
+    "engine": ("Engine",),
+    "load": ("Load", "Targets", "accepted"),
+    "passes": ("Pass", "chunk", "decode", "mixed", "prefill"),
+    "precisions": ("Decoding", "Reading"),
+    "plan": ("Plans", "serve_plan"),
+    "sized": ("Clock", "Sized"),
+    "steady": ("Batching", "Chunked", "Split"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -2,66 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.serving.engine import WEIGHTS
-from symbolic_cost.serving.plan import USED, Plan, Plans
+from symbolic_cost.serving.choice import Plan
+from symbolic_cost.serving.doubt import Span, span
+from symbolic_cost.serving.notes import assumptions, engine_name
+from symbolic_cost.serving.plan import Plans
 from symbolic_cost.systems.prices import Rates, rates
 from symbolic_cost.units import Unit, human
 
-_COLUMNS = (
-    Column("rank", "right"),
+_BRIEF = (
     Column("engine"),
-    Column("engines"),
-    Column("sequences", "right"),
+    Column("chunk", "right"),
+    Column("seqs", "right"),
     Column("tokens/s/GPU", "right"),
-    Column("tokens/s/user", "right"),
     Column("TTFT", "right", Unit.SECOND),
     Column("ITL", "right", Unit.SECOND),
+    Column("binds"),
+)
+"""What people compare; the rest is told of the best plan, and of all in formats for programs."""
+
+_FULL = (
+    *_BRIEF,
+    Column("engines"),
+    Column("tokens/s/user", "right"),
     Column("requests/s", "right"),
     Column("memory", "right", Unit.BYTE),
-    Column("binds"),
 )
 
 
-def plan_sheet(plans: Plans, price: float | None = None, most: int = 10) -> Sheet:
+def plan_sheet(
+    plans: Plans, price: float | None = None, most: int = 10, *, full: bool = False
+) -> Sheet:
     """Tabulate plans.
 
     Args:
         plans: best first.
         price: of one GPU for an hour [USD]; that on record unless given.
         most: plans that are shown.
+        full: whether every plan has every figure, as programs read them.
     """
     shown = plans.best[:most]
     best = shown[0]
     known = rates(best.sized.engine.machine.name, price=price)
-    columns = (
-        *_COLUMNS,
-        *((Column("USD/Mtoken", "right"),) if known.price else ()),
-        *((Column("kWh/Mtoken", "right"),) if known.power else ()),
-    )
-    rows = tuple((*_row(place, plan), *_costs(plan, known)) for place, plan in enumerate(shown, 1))
+    costs = (Column("USD/Mtoken", "right"), Column("kWh/Mtoken", "right"))
+    columns = (*_FULL, *costs) if full else _BRIEF
+    rows = tuple((*_row(plan, full=full), *(_rest(plan, known) if full else ())) for plan in shown)
     engine, load = best.sized.engine, best.steady.load
+    shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
         f"Serving {engine.name} on {best.gpus} GPUs of {engine.machine.name}: {load.input} tokens "
-        f"in, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
     )
-    facts = (f"{one}" for one in (known.price, known.power) if one)
-    pue = (f"PUE {known.pue}",) if known.power else ()
-    return Sheet(title, columns, rows, (*_notes(plans, len(shown)), *facts, *pue))
+    notes = (*_told(best, known), *assumptions(plans, known))
+    left = len(plans.best) - len(shown)
+    more = (f"{left} more are not shown",) if left else ()
+    reasons = (f"left out: {name}: {reason}" for name, reason in plans.refused.items())
+    return Sheet(title, columns, rows, (*notes, *more, *reasons))
 
 
-def plan_front(plans: Plans) -> Front:
-    """Return the plans that no other beats in speed per GPU and per user."""
+def plan_front(plans: Plans, *, full: bool = False) -> Front:
+    """Return the plans that no other beats in speed per GPU and per user; `full` as of a sheet."""
     points = sorted(plans.every, key=lambda plan: (plan.itl, -plan.tokens))
     front: list[Plan] = []
     for plan in points:
         if not front or plan.tokens > front[-1].tokens:
             front.append(plan)
     best = plans.best[0]
-    sheet = plan_sheet(Plans(tuple(front), {}, ()), most=len(front))
+    sheet = plan_sheet(Plans(tuple(front), {}, ()), most=len(front), full=full)
     return Front(
         "ITL",
         "tokens/s/GPU",
@@ -69,68 +79,106 @@ def plan_front(plans: Plans) -> Front:
         Unit.RATIO,
         [plan.itl for plan in front],
         [plan.tokens for plan in front],
-        [f"{_engine(plan)}, {plan.sequences:.0f}" for plan in front],
-        "engine, sequences",
+        [f"{engine_name(plan)}, {_way(plan)}, {plan.sequences:.0f}" for plan in front],
+        "engine, chunk, sequences",
         f"{best.sized.engine.name} on {best.gpus} {best.sized.engine.machine.name}",
         sheet,
     )
 
 
-def _row(place: int, plan: Plan) -> tuple[Cell, ...]:
-    own = plan.split
-    engines = (
-        str(plan.engines) if own is None else f"{own.prefilling} prefill + {own.decoding} decode"
-    )
+def _row(plan: Plan, *, full: bool) -> tuple[Cell, ...]:
     return (
-        place,
-        _engine(plan),
-        engines,
+        engine_name(plan),
+        plan.chunk if full else _way(plan),
         round(plan.sequences, 1),
-        round(plan.tokens, 2),
-        round(1 / plan.itl, 2),
+        round(plan.tokens, 1),
         plan.ttft,
         plan.itl,
-        round(plan.requests, 3),
-        plan.memory,
         plan.binds,
     )
 
 
-def _engine(plan: Plan) -> str:
-    return str(plan.sized.engine.strategy) or "one GPU"
+def _way(plan: Plan) -> str:
+    """Return how prompts run, in a word."""
+    if plan.split is not None:
+        return "apart"
+    return "none" if plan.chunk is None else str(plan.chunk)
 
 
-def _costs(plan: Plan, known: Rates) -> Iterator[float]:
-    """Yield dollars and energy of a million output tokens, as far as they are known."""
+def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
+    """Return what programs read besides."""
     costs = known.costs(1e6 / plan.tokens)
-    yield from (round(one, 3) for one in (costs.usd, costs.kwh) if one is not None)
+    rounded = (None if one is None else round(one, 4) for one in (costs.usd, costs.kwh))
+    return (
+        _engines(plan),
+        round(1 / plan.itl, 3),
+        round(plan.requests, 4),
+        plan.memory,
+        *rounded,
+    )
 
 
-def _notes(plans: Plans, shown: int) -> Iterator[str]:
-    best = plans.best[0]
-    kernels = best.sized.engine.kernels
-    errors = ", ".join(
-        f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
-    )
-    yield f"{kernels.note}; mean error of kernels left out of the fit: {errors}"
+def _engines(plan: Plan) -> str:
+    own = plan.split
+    return str(plan.engines) if own is None else f"{own.prefilling} prefill + {own.decoding} decode"
+
+
+def _told(best: Plan, known: Rates) -> Iterator[str]:
+    """Yield what is to say of the best plan."""
+    each = int(best.sized.engine.ranks)
+    engines = f"{_engines(best)} engine{'s' if best.engines > 1 else ''} of {each} GPU"
+    binds = _BINDS.get(best.binds, best.binds)
     yield (
-        f"continuous batching in steady state, prompts prefilled one by one; weights and cache of "
-        f"whole sequences take at most {USED:.0%} of the usable memory"
+        f"best: {engines}{'s' if each > 1 else ''}, {best.requests:.4g} requests/s, "
+        f"{1 / best.itl:.4g} tokens/s to each user; {binds}"
     )
+    figures: tuple[tuple[str, Callable[[Plan], float], Callable[[float], str]], ...] = (
+        ("tokens/s/GPU", lambda plan: plan.tokens, _plainly),
+        ("TTFT", lambda plan: plan.ttft, _seconds),
+        ("ITL", lambda plan: plan.itl, _seconds),
+    )
+    asked = figures if best.rate is None else figures[1:]
+    spans = [(name, span(best, figure), shown) for name, figure, shown in asked]
+    between = ", ".join(f"{name} {_between(own, shown)}" for name, own, shown in spans)
+    yield f"four of five such engines: {between}; most is open in {spans[-1][1].most}"
+    sized, load = best.sized, best.steady.load
+    held, usable = best.memory, float(sized.engine.machine.usable.value)
+    prefix = sized.cache(load.shared)
+    shared = f", {human(prefix, Unit.BYTE)} of shared prefix" if prefix else ""
     yield (
-        "TTFT: requests arrive by chance, one prompt at a time; ITL: the mean between two tokens, "
-        "prefills of others included; experts are chosen by chance, each alike"
+        f"memory of a rank: {human(held, Unit.BYTE)} of {human(usable, Unit.BYTE)}: "
+        f"{human(sized.weights, Unit.BYTE)} of weights{shared}, "
+        f"{human(sized.each(load.longest), Unit.BYTE)} for each sequence at its end"
     )
-    rate = WEIGHTS[best.sized.engine.weights][1]
-    if rate not in best.sized.engine.machine.matrix:
-        yield f"{best.sized.engine.machine.name} has no {rate} units: products run in bf16"
-    if any(plan.split for plan in plans.best):
-        yield "prefill + decode: caches move over the outermost link; ITL without prefills"
-    held = human(best.sized.weights, Unit.BYTE)
-    each = human(best.sized.cache(best.steady.load.longest), Unit.BYTE)
-    yield f"best: {held} of weights on a rank, {each} of cache for each sequence at its end"
-    left = len(plans.best) - shown
-    if left:
-        yield f"{left} more are not shown"
-    for name, reason in plans.refused.items():
-        yield f"left out: {name}: {reason}"
+    costs = known.costs(1e6 / best.tokens)
+    told = [f"{costs.usd:.4g} USD"] if costs.usd is not None else []
+    told += [f"{costs.kwh:.4g} kWh"] if costs.kwh is not None else []
+    if told:
+        yield f"a million output tokens: {' and '.join(told)}"
+
+
+_BINDS = {
+    "memory": "one more sequence does not fit in memory",
+    "ITL": "one more sequence would miss the ITL",
+    "TTFT": "one more sequence would miss the TTFT",
+    "prompts": "steps take no more prompts",
+    "rate": "no more is asked for",
+    "prefill": "its prefill engines set the pace",
+    "decode": "its decode engines set the pace",
+    "batch": "a larger batch serves more",
+}
+
+
+def _between(own: Span, shown: Callable[[float], str]) -> str:
+    return f"{shown(own.low)} to {shown(own.high)}"
+
+
+def _plainly(value: float) -> str:
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+
+
+_WHOLE = 100
+
+
+def _seconds(value: float) -> str:
+    return "without end" if value == float("inf") else human(value, Unit.SECOND)

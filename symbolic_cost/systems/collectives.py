@@ -73,7 +73,8 @@ class Algorithm:
     def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, link: Link) -> Expr:
         """Return the time of a collective over one kind of link [s]."""
         steps = self.steps(kind, size, ranks)
-        return steps.count * link.latency + steps.sent / link.bandwidth
+        waits = self.steps(kind, size, link.around(ranks)).count
+        return waits * link.latency + steps.sent / link.bandwidth
 
 
 _PART = message * (p - 1) / p

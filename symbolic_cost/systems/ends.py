@@ -22,6 +22,18 @@ ENDS = ("gradients", "clipping", "optimizer", "weights")
 """Definitions of what happens once."""
 
 
+def states_of(given: Setting, stage: Stage) -> States:
+    """Return the states of one rank of a stage."""
+    return States(
+        given.divided.share(stage),
+        given.divided.placement,
+        given.conventions,
+        given.policy,
+        optimizer(given.training.optimizer),
+        given.timing.mesh,
+    )
+
+
 class StepEnds:
     """Writes what happens once per step."""
 
@@ -38,7 +50,7 @@ class StepEnds:
             ends["gradients"].append(summed)
             forward = self.to[f"{stage}.forward"]
             ends["weights"].append(self._once(f"{stage}.weights", costs, Phase.STEP, forward))
-            states = self._states(stage)
+            states = states_of(self.given, stage)
             updates = [(p.repeat, self._update(states, p.path, held)) for p, held in states.parts()]
             if updates:
                 ends["clipping"].append(self._clipped(f"{stage}.clipping", states, updates))
@@ -51,18 +63,6 @@ class StepEnds:
             self.to.keep(name, Max(*terms) if terms else Integer(0))
         if self.given.training.offload:
             self.to.keep("optimizer.exposed", Max(*hosting))
-
-    def _states(self, stage: Stage) -> States:
-        """Return the states of one rank of a stage."""
-        given = self.given
-        return States(
-            given.divided.share(stage),
-            given.divided.placement,
-            given.conventions,
-            given.policy,
-            optimizer(given.training.optimizer),
-            given.timing.mesh,
-        )
 
     def _update(self, states: States, path: str, weights: Weights) -> PartUpdate:
         """Return what a part costs at the end of a step, once; it is the same on every stage."""

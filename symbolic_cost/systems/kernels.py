@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import TypeVar
 
 from sympy import Expr, Integer
@@ -34,9 +35,10 @@ from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
 from symbolic_cost.systems.machines import Figure, Machine
-from symbolic_cost.systems.network import Hops
+from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.records import machine as named_machine
 
+_NARROW = ("fp8", "fp4")
 RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
 
 NORMAL_WIDTH = Integer(128)
@@ -214,6 +216,7 @@ class Kernels:
         calls: collectives inside one domain; None where the record's own links are all there is.
         origin: machine whose kernels were measured; another one where these were not.
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
+        second: bandwidth of the second-level cache [byte/s]; None where it is not on record.
     """
 
     machine: Machine
@@ -224,6 +227,7 @@ class Kernels:
     calls: Calls | None
     origin: str
     errors: Mapping[str, tuple[Expr, int]]
+    second: Expr | None = None
 
     @property
     def wide(self) -> str:
@@ -231,8 +235,19 @@ class Kernels:
         return next(name for name in ("bf16", "fp16", "fp32") if name in self.machine.matrix)
 
     def rate(self, precision: str) -> Products:
-        """Return the shares of products in a precision; of 16 bits if none are on record."""
-        return self.products.get(precision, self.products["bf16"])
+        """Return the shares of products in a precision; of the narrowest if none are on record.
+
+        What a half of the peak takes is a time, so that it grows with the peak: a result that
+        reaches half of it in fp8 reaches a third at twice the rate.
+        """
+        if precision in self.products or self.calls is None:
+            return self.products.get(precision, self.products["bf16"])
+        near = "fp8" if precision in _NARROW and "fp8" in self.products else "bf16"
+        own = self.products[near]
+        if precision not in _NARROW or near not in self.machine.matrix:
+            return own
+        faster = self.machine.peak(precision) / self.machine.peak(near)
+        return replace(own, area=mul(own.area, faster), length=mul(own.length, faster))
 
     @property
     def note(self) -> str:
@@ -266,48 +281,78 @@ class Kernels:
             self.machine.bandwidth.value,
         )
 
-    def attended(self, rows: Iterable[Row], tokens: Expr, value: Expr) -> Expr:
+    def attended(
+        self, rows: Iterable[Row], tokens: Expr, value: Expr, cache: Expr = Integer(0)
+    ) -> Expr:
         """Return the time of attention over a prompt from its rows [s].
 
         Args:
             rows: of the kernel.
             tokens: of one prompt.
             value: bytes of an element of its result.
+            cache: bytes of keys and values of earlier tokens and these, where some are cached.
         """
         listed = tuple(rows)
         flop, wide = _sum(_products(listed), Quantity.FLOP), head_width(listed, value)
-        return self.attention.prefill(flop, tokens, wide, self.machine.peak("bf16"))
+        took = self.attention.prefill(flop, tokens, wide, self.machine.peak("bf16"))
+        if cache == 0:
+            return took
+        return Max(took, cache / (self.attention.memory * self.machine.bandwidth.value))
 
-    def stepped(self, rows: Iterable[Row], cache: Expr) -> Expr:
-        """Return the time of attention of a decode step from its rows and its cache [s]."""
+    def stepped(self, rows: Iterable[Row], cache: Expr, again: Expr | None = None) -> Expr:
+        """Return the time of attention of a decode step [s].
+
+        Args:
+            rows: of the kernel.
+            cache: bytes of keys and values that memory supplies.
+            again: bytes that the second-level cache supplies, where heads read one by one.
+        """
         listed = tuple(rows)
         own = 2 * _sum(listed, Quantity.WRITE)
         busy = _sum(_products(listed), Quantity.FLOP) / (
             self.attention.share * self.machine.peak("bf16")
         )
+        if again is not None and self.second is not None:
+            busy = Max(busy, again / (self.attention.memory * self.second))
         return self.attention.decode(cache, own, busy, self.machine.bandwidth.value)
 
     def moved(self, move: Collective, hops: Hops) -> Expr:
         """Return the time of a collective [s].
 
-        The innermost link as measured, outer ones by their record, on what inner ones left.
+        The innermost link as measured, outer ones by their record, on what inner ones left; an
+        all-to-all sends to all partners at once, and waits for one latency of each link.
         """
         inner, *outer = hops
         bandwidth = self.machine.links[0].bandwidth.value
         terms = [_called(self, move, inner.ranks, bandwidth)]
         left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
-        if outer:
+        if move.kind is CollectiveKind.ALL_TO_ALL:
+            terms += [_scattered(left, hop) for hop in outer]
+        elif outer:
             terms.append(COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer)))
         return mul(move.calls, add(*terms))
 
-    def passed(self, moved: Iterable[tuple[str, Expr]]) -> Expr:
+    def passed(self, moved: Iterable[tuple[str, Expr]], inside: Iterable[Row] = ()) -> Expr:
         """Return the time of a pass over memory [s].
 
         Args:
             moved: what it reads and writes [byte], with the kind of op that does.
+            inside: rows of products of activations that it computes on its way.
         """
         terms = (size / self.passes[PASSES.get(kind, "activation")] for kind, size in moved)
-        return self.call + add(*terms) / self.machine.bandwidth.value
+        took = add(*terms) / self.machine.bandwidth.value
+        flop = _sum(tuple(inside), Quantity.FLOP)
+        if flop == 0:
+            return self.call + took
+        return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
+
+    def carried(self, size: Expr) -> Expr:
+        """Return the time in which a pass reads or writes a state [s], beside what else it does.
+
+        Args:
+            size: bytes that are read and written.
+        """
+        return size / (self.passes["activation"] * self.machine.bandwidth.value)
 
 
 def kernels(machine: Machine) -> Kernels:
@@ -329,16 +374,23 @@ def kernels(machine: Machine) -> Kernels:
     record = {**_DATA["measured"][origin], **machine.kernels}
     for part in ("products", "errors"):
         record[part] = {**_DATA["measured"][origin][part], **record[part]}
+    faster = exact(1) if machine.kernels else _powered(machine, origin)
     origin = machine.name if machine.kernels else origin
+    attention = _of(AttentionKernels, record["attention"])
     return Kernels(
         machine,
-        {name: _of(Products, each) for name, each in record["products"].items()},
-        _of(AttentionKernels, record["attention"]),
+        {
+            name: replace(one, share=mul(one.share, faster))
+            for name, each in record["products"].items()
+            for one in (_of(Products, each),)
+        },
+        replace(attention, share=mul(attention.share, faster)),
         {name: exact(value) for name, value in record["passes"].items() if name != "call"},
         exact(record["passes"]["call"]),
         _of(Calls, record["collectives"]),
         origin,
         {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
+        exact(_DATA["second"][machine.name]["value"]) if machine.name in _DATA["second"] else None,
     )
 
 
@@ -391,8 +443,36 @@ def _recorded(machine: Machine) -> Kernels:
 
 _DATA = package_data("systems/kernels.toml")
 
+
+def _powered(machine: Machine, origin: str) -> Expr:
+    """Return how much faster than its peak says a machine is, of that of the same chip.
+
+    Large products run at the clock that the limit of power leaves, whose power grows with about its
+    square (assumed): 1400 W in place of 1200 W for one peak are 8 % more.
+    """
+    own, near = watts(machine.name), watts(origin)
+    if machine.name not in _DATA["chips"].get(origin, ()) or not own or not near:
+        return exact(1)
+    peaks = named_machine(origin).matrix["bf16"].value / machine.matrix["bf16"].value
+    return clock(own / near * float(peaks))
+
+
+def watts(name: str) -> float | None:
+    """Return the limit of power of a machine's datasheet [W]; None where none is on record."""
+    record = package_data("systems/prices.toml")["machines"].get(name, {}).get("power")
+    return None if record is None else float(record["value"])
+
+
+def clock(power: float) -> Expr:
+    """Return the clock that lasts under a part of the power, as a part; three digits of it."""
+    return exact(Decimal(f"{math.sqrt(power):.3f}"))
+
+
 _LIKE: Mapping[str, str] = {
-    other: name for name, others in _DATA["alike"].items() for other in others
+    other: name
+    for group in ("alike", "chips")
+    for name, others in _DATA[group].items()
+    for other in others
 }
 """By machine without kernels on record: the one whose shares it takes."""
 
@@ -405,6 +485,12 @@ def _called(own: Kernels, move: Collective, ranks: Expr, bandwidth: Expr) -> Exp
     if own.calls is None:
         raise InputError(f"no collectives of {own.machine.name} on record")
     return own.calls.time(move.kind, move.message, ranks, bandwidth)
+
+
+def _scattered(size: Expr, hop: Hop) -> Expr:
+    """Return the time in which all-to-all messages cross one kind of link [s]."""
+    sent = size * (1 - 1 / hop.ranks)
+    return Active(hop.ranks) * (hop.link.latency + sent / hop.link.bandwidth)
 
 
 def head_width(rows: Iterable[Row], value: Expr) -> Expr:

@@ -57,6 +57,7 @@ class MachineLink:
         latency: of one step [s].
         ranks: that it joins to one domain; None where it joins all.
         efficiency: share of the bandwidth that large messages reach.
+        dimensions: of a torus, along which rings run one after the other; one for a ring of all.
     """
 
     name: str
@@ -64,14 +65,16 @@ class MachineLink:
     latency: Figure
     ranks: Figure | None = None
     efficiency: Figure = ONE
+    dimensions: Figure = ONE
 
     @property
     def reached(self) -> Link:
         """The link at the bandwidth that is reached."""
-        return Link(self.name, self.bandwidth.value * self.efficiency.value, self.latency.value)
+        rate = self.bandwidth.value * self.efficiency.value
+        return Link(self.name, rate, self.latency.value, self.dimensions.value)
 
 
-CLUSTER = ("computing", "moving", "issuing")
+CLUSTER = ("computing", "streaming", "moving")
 """Efficiencies that are fitted to a cluster's own steps, under a software stack."""
 
 
@@ -88,9 +91,9 @@ class Efficiencies:
         host: in which the host issues one op, while the device works on earlier ones [s].
         clock: share of the nominal clock that the box's limit of power leaves; kernels under a
             stack run at it.
-        computing: times as long as predicted that kernels take on this cluster.
+        computing: times as long as predicted that products take on this cluster.
+        streaming: the same of attention and passes over memory.
         moving: the same of collectives.
-        issuing: the same of the host's issue of an op.
         products: instead of matrix and half, pairs of size [FLOP] and share of the matrix peak.
     """
 
@@ -102,8 +105,8 @@ class Efficiencies:
     host: Figure = NOTHING
     clock: Figure = ONE
     computing: Figure = ONE
+    streaming: Figure = ONE
     moving: Figure = ONE
-    issuing: Figure = ONE
     products: tuple[tuple[Figure, Figure], ...] = ()
 
     @property

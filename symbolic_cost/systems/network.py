@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 from sympy import Expr, Integer, log, oo
 
-from symbolic_cost.algebra import mul
+from symbolic_cost.algebra import mul, replaced
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.symbols import p
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,22 @@ class Link:
     Args:
         bandwidth: of one rank [byte/s].
         latency: of one step [s].
+        dimensions: of the torus that it makes; one for a ring.
     """
 
     name: str
     bandwidth: Expr
     latency: Expr = Integer(0)
+    dimensions: Expr = Integer(1)
+
+    def around(self, ranks: Expr) -> Expr:
+        """Return the ranks of one ring of as many steps as there are along all dimensions.
+
+        For example 4096 chips of a torus of 16 x 16 x 16: 45 steps in place of 4095.
+        """
+        if self.dimensions == 1:
+            return ranks
+        return 1 + self.dimensions * (replaced(_side(self.dimensions), {p: ranks}) - 1)
 
     def time(self, charged: Expr, ranks: Expr) -> Expr:
         """Return the time of a collective whose steps double the ranks reached [s].
@@ -33,6 +45,13 @@ class Link:
             ranks: that take part.
         """
         return charged / self.bandwidth + log(ranks, 2) * self.latency
+
+
+@cache
+def _side(dimensions: Expr) -> Expr:
+    """Return the side of a torus of p ranks."""
+    side: Expr = p ** (1 / dimensions)
+    return side
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from symbolic_cost.systems.times import (
     communication,
     op_times,
 )
-from symbolic_cost.systems.together import misaligned
+from symbolic_cost.systems.together import shapes
 
 PASSES: Mapping[str, tuple[Phase, ...]] = {
     "forward": (Phase.FORWARD,),
@@ -98,8 +98,8 @@ class StagePasses:
 
     def _timed(self, costs: PartCosts) -> PartTimes:
         path, timing, divided = costs.part.path, self.given.timing, self.given.divided
-        odd = misaligned(costs.part, divided.own, divided.placement) if timing.rates else {}
-        ops = op_times(costs.once, timing, self.to, odd)
+        known = shapes(costs.part, divided.own, divided.placement) if timing.rates else None
+        ops = op_times(costs.once, timing, self.to, known)
         busy, exposed, issued = {}, {}, {}
         for name, phases in PASSES.items():
             mine = [op for op in ops if op.phase in phases]

@@ -18,7 +18,7 @@ from typing import Protocol
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.extrema import Max
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.systems.collectives import COLLECTIVES
@@ -41,9 +41,9 @@ KINDS = (PRODUCTS, ATTENTION, PASSING, INSIDE, OUTSIDE, HOST)
 
 
 OF_CLUSTER: Mapping[str, tuple[str, ...]] = {
-    "computing": (PRODUCTS, ATTENTION, PASSING),
+    "computing": (PRODUCTS,),
+    "streaming": (ATTENTION, PASSING),
     "moving": (INSIDE, OUTSIDE),
-    "issuing": (HOST,),
 }
 """Kinds of work by the efficiency of a cluster that they share."""
 
@@ -126,9 +126,13 @@ class Rates:
     def define(self, to: Named) -> None:
         """Define the slowness of every kind: one, or as the cluster's record has it."""
         own = self.kernels.machine.efficiencies
-        for figure, kinds in OF_CLUSTER.items():
-            for kind in kinds:
-                to.keep(f"{SLOWNESS}.{kind}", getattr(own, figure).value)
+        fitted = {
+            kind: getattr(own, figure).value
+            for figure, kinds in OF_CLUSTER.items()
+            for kind in kinds
+        }
+        for kind in KINDS:
+            to.keep(f"{SLOWNESS}.{kind}", fitted.get(kind, _ONE))
 
     def op(self, rows: Sequence[Row], forward: Sequence[Row], around: Around) -> Busy | None:
         """Return what an op takes in a phase; none where it does no work.
@@ -148,18 +152,40 @@ class Rates:
         return self._pass(rows, work, around)
 
     def _product(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
-        wide = self.precision in _NARROW and not self._in_block(rows[0].path)
+        apart = not self._in_block(rows[0].path) or rows[0].phase.value == self.stack.wide
+        wide = self.precision in _NARROW and apart
         own = self.kernels.wide if wide else self.precision
         rate, flop = self.kernels.rate(own), work.flop[Units.MATRIX]
         written = add(*(row.expr for row in rows if row.quantity is Quantity.WRITE))
         size = self.gradient if rows[0].phase is Phase.BACKWARD_WEIGHT else self.value
         alike = around.together.get((rows[0].path, rows[0].phase), written)
-        charged = flop if written == 0 else rate.charged(flop, written / size, alike / size)
+        several = around.groups.get(rows[0].path, _ONE) if self.stack.experts == "apart" else _ONE
+        whole = alike * Min(_STREAMS / several, 1) / size
+        charged = flop if written == 0 else rate.charged(flop, written / size, whole)
         peak = self.kernels.machine.peak(own) * self.clock
         bandwidth = rate.memory * self.kernels.machine.bandwidth.value
         aligned = 1 + mul(misalignment(), around.odd.get(rows[0].path, Integer(0)))
         compute = mul(charged, aligned) / (rate.share * peak)
-        return Busy(compute, work.traffic / bandwidth, rate.call, PRODUCTS)
+        memory, call = work.traffic / bandwidth, mul(rate.call, Max(several / _STREAMS, 1))
+        if own in _NARROW:
+            call = add(call, self._cast(rows, around))
+        return Busy(compute, memory, call, PRODUCTS)
+
+    def _cast(self, rows: Sequence[Row], around: Around) -> Expr:
+        """Return the time of casts to a narrow precision before a product [s].
+
+        Weights are cast once per step, which microbatches share, or wherever they are used.
+        """
+        path, none = rows[0].path, frozenset[str]()
+        tensors = around.casts.get(path, none)
+        if self.stack.weights == "cast each":
+            tensors |= around.weights.get(path, none)
+        reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
+        if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
+            return Integer(0)
+        share = self.stack.fusion.share or self.kernels.passes["activation"]
+        bandwidth = share * self.kernels.machine.bandwidth.value
+        return self.kernels.call + mul(self.stack.cast, add(*reads)) / bandwidth
 
     def _attention(self, rows: Sequence[Row], forward: Sequence[Row]) -> Busy:
         """Price attention; what backward computes again belongs to its kernel."""
@@ -189,12 +215,12 @@ class Rates:
         compute = self.device.compute_time(Units.VECTOR, work.flop[Units.VECTOR])
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
-    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named) -> Expr:
+    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]
         if self.kernels.calls is None:
             return slowness[0] * COLLECTIVES["hierarchical ring"].time(kind, size, hops)
-        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness)
+        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness, copies)
 
     def update(self, work: Work) -> Expr:
         """Return the time of work on all weights together [s]: passes as additions are."""
@@ -205,6 +231,10 @@ class Rates:
     def _in_block(self, path: str) -> bool:
         return any(path.startswith(f"{block}.") for block in self.blocks)
 
+
+_ONE = Integer(1)
+_STREAMS = Integer(4)
+"""Products of experts that run at the same time where each is a kernel of its own."""
 
 _NARROW = ("fp8", "fp4", "int8")
 """Precisions of products of blocks alone: embeddings, heads and attention stay in 16 bits."""

@@ -103,6 +103,7 @@ class _Link(_Record):
     latency: _Figure
     ranks: _Positive | None = None
     efficiency: _Share | None = None
+    dimensions: _Positive | None = None
 
 
 class _Host(_Record):
@@ -127,7 +128,7 @@ class _Efficiencies(_Record):
     host: _Figure | None = None
     computing: _Positive | None = None
     moving: _Positive | None = None
-    issuing: _Positive | None = None
+    streaming: _Positive | None = None
     products: list[_Product] = Field(default_factory=list)
 
 

@@ -168,6 +168,7 @@ def _link(entry: Mapping[str, Any]) -> MachineLink:
         _figure(entry.get("latency")),
         _figure(entry["ranks"]) if "ranks" in entry else None,
         _figure(entry.get("efficiency"), ONE),
+        _figure(entry.get("dimensions"), ONE),
     )
 
 

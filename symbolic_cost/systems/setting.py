@@ -6,6 +6,7 @@ from functools import cached_property
 
 from sympy import Expr, Integer
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.lazy import Recent
@@ -132,7 +133,15 @@ class Setting:
             self.machine.host_link() if self.training.offload else None,
             self.methods.strides,
             rates,
+            self._copies,
         )
+
+    @property
+    def _copies(self) -> Expr:
+        """Copies of a token to its experts that the stack sends as one."""
+        runs, slots = self.methods.stack, At(Role.SLOT)
+        once = runs is not None and runs.dispatch == "once" and self.model.placed(slots)
+        return self.model.size(slots) if once else Integer(1)
 
     @property
     def _rates(self) -> Rates | None:

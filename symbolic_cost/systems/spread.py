@@ -78,7 +78,7 @@ class Interval:
 def doubts(rates: Rates) -> tuple[Doubt, ...]:
     """Return what every kind of work leaves open under a stack."""
     every = [Doubt(kind, *_joined(_reasons(kind, rates))) for kind in KINDS]
-    return (*every, Doubt(STEP, _assumed("step"), ("two runs of one configuration differ",)))
+    return (*every, Doubt(STEP, assumed("step"), ("two runs of one configuration differ",)))
 
 
 def interval(chain: Chain, values: Mapping[str, object], rates: Rates) -> Interval:
@@ -138,7 +138,7 @@ def within(
     )
 
 
-_MEAN = math.sqrt(math.pi / 2)
+MEAN = math.sqrt(math.pi / 2)
 """Standard deviation of normal numbers of mean size one."""
 
 _FITS = {PRODUCTS: "products", ATTENTION: "attention prefill", PASSING: "passes"}
@@ -161,16 +161,17 @@ def _reasons(kind: str, rates: Rates) -> Iterator[tuple[float, str]]:
     fits = [name for name in errors if kind in _FITS and name.startswith(_FITS[kind])]
     if fits:
         error = max(float(errors[name][0]) for name in fits)
-        yield _MEAN * error, f"what the fit to kernels of {own.origin} left over"
+        yield MEAN * error, f"what the fit to kernels of {own.origin} left over"
     key, words = _ASSUMED[kind]
     said = rates.stack.sources.get(key, "assumed")
     far = "unknown " if said == "assumed" and key in rates.stack.sources else ""
-    yield _assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
+    yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
     if own.origin != own.machine.name or not errors:
-        yield _assumed("machine"), own.note
+        yield assumed("machine"), own.note
 
 
-def _assumed(key: str) -> float:
+def assumed(key: str) -> float:
+    """Return a spread that is assumed: of a stack, or of another machine's kernels."""
     return float(package_data("systems/stacks.toml")["spread"][key])
 
 

@@ -56,6 +56,8 @@ class Fusion:
         way: "alone" where every op is a kernel, "merged" where those in a row are one.
         share: of the memory's bandwidth that they reach; None for that of their kind.
         times: how much more they move than declared, by kind of op, where several kernels run.
+        joined: names of ops of one scope that are one kernel, group by group.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Fusion:
     way: str
     share: Expr | None
     times: Mapping[str, Expr] = field(hash=False)
+    joined: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     @property
     def merges(self) -> bool:
@@ -79,9 +83,15 @@ class Stack:
         fusion: how passes over memory run together.
         projections: "joined" where those of one input, as of queries, keys and values, are one
             product, else "apart".
+        experts: "apart" where the product of every expert is a kernel, four at a time, else
+            "grouped".
+        wide: pass of products that stays in 16 bits where others are narrower; empty for none.
+        cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
+        weights: "cast once" per step where products are narrower, else "cast each" time.
         host: in which the host issues one op [s].
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
+        dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
         clock: part of the peak's clock that lasts in training, under limits of power and heat.
@@ -95,8 +105,13 @@ class Stack:
     attention: str
     fusion: Fusion
     projections: str
+    experts: str
+    wide: str
+    cast: Expr
+    weights: str
     host: Expr
     gathers: str
+    dispatch: str
     overlap: str
     gradients: Expr
     clock: Expr
@@ -193,7 +208,9 @@ def _fusion(name: str) -> Fusion:
     record = package_data("systems/stacks.toml")["fusions"][name]
     share = exact(record["share"]) if "share" in record else None
     times = {kind: exact(value) for kind, value in record.get("times", {}).items()}
-    return Fusion(name, record["meaning"], record["way"], share, times)
+    joined = tuple(map(tuple, record.get("joined", ())))
+    absorbed = tuple(record.get("absorbed", ()))
+    return Fusion(name, record["meaning"], record["way"], share, times, joined, absorbed)
 
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:

@@ -22,6 +22,7 @@ from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
+_ONE = Integer(1)
 
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
@@ -43,6 +44,7 @@ class Timing:
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
         rates: by kind of kernel, in place of the roofline.
+        copies: of a token to its experts that go as one to those of one rank.
     """
 
     device: Device
@@ -54,6 +56,7 @@ class Timing:
     host: Link | None = None
     strides: Mapping[str, Expr] = field(default_factory=dict)
     rates: Rates | None = None
+    copies: Expr = Integer(1)
 
     @cached_property
     def key(self) -> int:
@@ -64,6 +67,7 @@ class Timing:
             self.network,
             self.host,
             self.rates,
+            self.copies,
             *self.mesh.items(),
             *self.strides.items(),
             answers,
@@ -225,7 +229,7 @@ def op_times(
     rows: Iterable[Row],
     timing: Timing,
     definitions: Definitions,
-    odd: Mapping[str, Expr] | None = None,
+    of_part: Around | None = None,
 ) -> list[OpTime]:
     """Define the times of every op and phase.
 
@@ -233,7 +237,7 @@ def op_times(
         rows: of one microbatch; rows of the state, of a whole step and of the pipeline are no work.
         timing: how work takes time.
         definitions: to add to.
-        odd: which products have a side that is not aligned, as of `together.misaligned`.
+        of_part: what its declaration says of its products, as of `together.shapes`.
     """
     groups: dict[tuple[str, Phase], list[Row]] = {}
     for row in rows:
@@ -241,7 +245,7 @@ def op_times(
         if is_work and not row.per_step and row.origin is Origin.OP:
             groups.setdefault((row.path, row.phase), []).append(row)
     listed = [row for group in groups.values() for row in group]
-    one = around(listed, timing.rates.stack, odd or {}) if timing.rates else Around()
+    one = around(listed, timing.rates.stack, of_part or Around()) if timing.rates else Around()
     return [
         _once_timed(group, groups.get((path, Phase.FORWARD), []), one, timing, definitions)
         for (path, _), group in groups.items()
@@ -266,6 +270,8 @@ def _once_timed(
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
     """Yield what of a part's other work tells how long an op's takes."""
     yield one.odd.get(rows[0].path)
+    yield one.groups.get(rows[0].path)
+    yield one.casts.get(rows[0].path)
     yield one.together.get((rows[0].path, rows[0].phase))
     yield from (id(row) in one.inside for row in rows)
     if rows[0].kind == "fused":
@@ -311,7 +317,13 @@ def work_time(work: Work, timing: Timing, name: str, definitions: Definitions) -
 
 
 def communication(
-    kind: CollectiveKind, size: Expr, hops: Hops, timing: Timing, definitions: Definitions
+    kind: CollectiveKind,
+    size: Expr,
+    hops: Hops,
+    timing: Timing,
+    definitions: Definitions,
+    *,
+    copies: Expr = _ONE,
 ) -> Expr:
     """Return the time of one call of a collective [s].
 
@@ -321,9 +333,10 @@ def communication(
         hops: where its group lies.
         timing: how work takes time.
         definitions: that it may name.
+        copies: of a token that go as one, see `Timing`.
     """
     if timing.rates is not None:
-        return timing.rates.moved(kind, size, hops, definitions)
+        return timing.rates.moved(kind, size, hops, definitions, copies)
     return timing.collectives.time(kind, size, hops)
 
 
@@ -332,7 +345,8 @@ def collective_time(move: Collective, timing: Timing, definitions: Definitions) 
 
     def made() -> Expr:
         hops = definitions.hops(move.group, timing.hops(move.meshes))
-        return communication(move.kind, move.message, hops, timing, definitions)
+        copies = timing.copies if "ep" in move.meshes else Integer(1)
+        return communication(move.kind, move.message, hops, timing, definitions, copies=copies)
 
     what = ("collective", timing.key, move.kind, move.meshes, move.message)
     return definitions.once(what, None, made)
@@ -381,9 +395,11 @@ def _op_time(
         parts.append((policy, definitions.add(label, add(*terms))))
     communication = add(*(part for _, part in parts))
     # Under a stack products of the part hide it: `passes` sees to it that they last.
-    waited = exposed(parts, busy) if timing.rates is None else add(*map(_alone, parts))
-    waits = definitions.add(f"{name}.exposed", waited)
-    return OpTime(path, kind, phase, compute, memory, busy, communication, waits, moves)
+    stolen = (mul(timing.steal, t - _alone((p, t))) for p, t in parts if sums[p][0] == "ep")
+    waits = (exposed(parts, busy),) if timing.rates is None else (*map(_alone, parts), *stolen)
+    waited = add(*waits)
+    left = definitions.add(f"{name}.exposed", waited)
+    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves)
 
 
 def _alone(part: tuple[Overlap, Expr]) -> Expr:

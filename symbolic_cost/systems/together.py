@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from sympy import Expr, Integer, Rational, ceiling
 
-from symbolic_cost.algebra import add, on_terms
-from symbolic_cost.axes import Role
+from symbolic_cost.algebra import add, mul, on_terms
+from symbolic_cost.axes import At, Role
 from symbolic_cost.extrema import AtLeast
 from symbolic_cost.ledger import Phase, Quantity, Row, Units
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import TRAFFIC
-from symbolic_cost.systems.stacks import Stack
+from symbolic_cost.ops.view import View
+from symbolic_cost.systems.stacks import Fusion, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,27 @@ class Around:
         odd: by path of a product, one where a side of it is no multiple of `ALIGNED`, else zero.
         together: by path and phase of a product that is one kernel with others of the same input,
             what all of these write [byte].
+        casts: by path of a product, tensors that are cast for it where it is in a narrow precision.
+        weights: by path of a product, its own.
+        groups: by path of a product of several experts, how many a rank has.
     """
 
     inside: frozenset[int] = frozenset()
     followers: frozenset[tuple[str, Phase]] = frozenset()
     odd: Mapping[str, Expr] = field(default_factory=dict)
     together: Mapping[tuple[str, Phase], Expr] = field(default_factory=dict)
+    casts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    weights: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    groups: Mapping[str, Expr] = field(default_factory=dict)
 
 
-def around(rows: Sequence[Row], stack: Stack, odd: Mapping[str, Expr]) -> Around:
+def around(rows: Sequence[Row], stack: Stack, of_part: Around) -> Around:
     """Return what of a part decides over its ops.
 
     Under a compiler passes in a row are one kernel: what one of them writes and no other op reads
     stays inside. Where a stack joins projections, those of one layer and input are one product.
     """
     together = _together(rows) if stack.projections == "joined" else {}
-    if not stack.fusion.merges:
-        return Around(odd=odd, together=together)
     inside: set[int] = set()
     followers: set[tuple[str, Phase]] = set()
     ops: dict[str, list[Row]] = {}
@@ -55,17 +60,35 @@ def around(rows: Sequence[Row], stack: Stack, odd: Mapping[str, Expr]) -> Around
     for row in rows:
         if row.quantity is Quantity.READ:
             readers.setdefault(row.tensor, set()).add(row.path)
-    for passes, group in groupby(ops.items(), key=lambda op: not any(_is_bound(r) for r in op[1])):
-        chain = dict(group)
-        if not passes or len(chain) == 1:
-            continue
+    for path, own in ops.items():
+        if path.endswith(stack.fusion.absorbed):
+            followers |= {(path, row.phase) for row in own}
+            inside |= {id(row) for row in own if row.quantity in TRAFFIC}
+    for chain in _kernels(ops, stack.fusion):
         listed = [row for own in chain.values() for row in own]
         later = tuple(chain)[1:]
         followers |= {(path, row.phase) for path in later for row in chain[path]}
         made = {r.tensor for r in listed if r.quantity is Quantity.WRITE}
         hidden = {t for t in made if readers.get(t) and readers[t] <= chain.keys()}
         inside |= {id(row) for row in listed if row.quantity in TRAFFIC and row.tensor in hidden}
-    return Around(frozenset(inside), frozenset(followers), odd, together)
+    kernels = replace(of_part, inside=frozenset(inside), followers=frozenset(followers))
+    return replace(kernels, together=together)
+
+
+def _kernels(ops: Mapping[str, list[Row]], fusion: Fusion) -> Iterator[dict[str, list[Row]]]:
+    """Yield ops that are one kernel: passes in a row, or those of a scope that are joined."""
+    if fusion.merges:
+        for passes, group in groupby(ops.items(), key=lambda op: not any(map(_is_bound, op[1]))):
+            chain = dict(group)
+            if passes and len(chain) > 1:
+                yield chain
+    for names in fusion.joined:
+        scopes: dict[str, dict[str, list[Row]]] = {}
+        for path, own in ops.items():
+            scope, _, name = path.rpartition(".")
+            if name in names:
+                scopes.setdefault(scope, {})[path] = own
+        yield from (chain for chain in scopes.values() if len(chain) > 1)
 
 
 def _together(rows: Sequence[Row]) -> Mapping[tuple[str, Phase], Expr]:
@@ -91,6 +114,50 @@ def _together(rows: Sequence[Row]) -> Mapping[tuple[str, Phase], Expr]:
 
 ALIGNED = 64
 """Elements of 16 bits that fill 128 bytes: sides of products of a multiple of these are aligned."""
+
+
+def shapes(part: Part, model: Model, placement: Placement) -> Around:
+    """Return what the declaration of a part says of its products; arguments as below."""
+    groups = {
+        f"{part.path}.{op.path}": mul(*(model.sizes[name] for name in experts))
+        / placement.degree(tuple(mesh for name in experts for mesh in placement.meshes(name)))
+        for op in part.ops
+        for experts in ([n for n in op.axes if n in model.axes and model.axes[n] in _ROUTED],)
+        if experts and op.weights and op.units is Units.MATRIX
+    }
+    weights = {f"{part.path}.{op.path}": frozenset(w.tensor for w in op.weights) for op in part.ops}
+    odd = misaligned(part, model, placement)
+    return Around(odd=odd, casts=_casts(part), weights=weights, groups=groups)
+
+
+_ROUTED = At(Role.EXPERT, ("",))
+
+
+def _casts(part: Part) -> Mapping[str, frozenset[str]]:
+    """Return tensors that become narrow for a product, by its path: inputs, once, and gradients.
+
+    A norm writes its result as the products want it; other inputs are read again, and so is the
+    gradient of every product's result.
+
+    Source: transformer-engine.
+    """
+    made: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    cast: set[str] = set()
+    found: dict[str, frozenset[str]] = {}
+    for op in part.ops:
+        for operand in op.outputs:
+            moved = isinstance(op, View) and len(op.inputs) == 1
+            made[operand.tensor] = made.get(op.inputs[0].tensor, "") if moved else operand.tensor
+            kinds[operand.tensor] = op.kind
+        if not op.weights or op.units is not Units.MATRIX:
+            continue
+        values = [operand for operand in op.inputs if not operand.is_weight]
+        new = {o.tensor for o in values if made.get(o.tensor, o.tensor) not in cast}
+        new -= {tensor for tensor in new if kinds.get(made.get(tensor, ""), "").endswith("norm")}
+        cast |= {made.get(operand.tensor, operand.tensor) for operand in values}
+        found[f"{part.path}.{op.path}"] = frozenset(new | {o.gradient().tensor for o in op.outputs})
+    return found
 
 
 def misaligned(part: Part, model: Model, placement: Placement) -> Mapping[str, Expr]:

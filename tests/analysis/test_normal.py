@@ -121,6 +121,6 @@ def test_forms_by_name():
 
 def test_repeats_get_a_name():
     large = Max(e, f) + l + 1
-    names, short = abbreviated(b * large + V / large)
+    names, (short,) = abbreviated([b * large + V / large])
     assert list(names.values()) == [large]
     assert short.xreplace(names) == b * large + V / large

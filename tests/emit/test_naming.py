@@ -4,13 +4,13 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.analysis.notations import notation, notation_names
-from symbolic_cost.analysis.typed import formula
 from symbolic_cost.cli.options import NOTATIONS
 from symbolic_cost.emit.formulas import latex, plain, where_list, where_plain
 from symbolic_cost.emit.naming import latex_of, macro, text_of, written_in
 from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import GLOSSARY, b, e, f, h, l, m1, n_layers, q
 from symbolic_cost.symbols import t as keys
+from symbolic_cost.typed import formula
 
 MEGATRON_34 = b * e * l * (34 + 5 * h * l / e)
 

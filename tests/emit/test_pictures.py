@@ -1,15 +1,22 @@
 """Pictures: labels cover nothing, bytes are the same each time, widths are those of journals."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 
 import symbolic_cost as sc
+from symbolic_cost.analysis.dominance import Map
+from symbolic_cost.emit import front as fronts
+from symbolic_cost.emit import regions
+from symbolic_cost.emit import timeline as schedule
 from symbolic_cost.emit.charts import Bars, Curve, Curves, draw_bars, draw_curves
+from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.plots import picture, style
 from symbolic_cost.emit.roofline import draw
+from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.tables.pictures import memory_bars, scaling_curves, time_bars
+from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.roofline_points import roofline_points
 from symbolic_cost.units import Unit
@@ -40,6 +47,29 @@ def _curves(figure):
 def _roofline(figure):
     device = machine("h100").device("bf16")
     draw(figure, roofline_points(sc.job("gpt3-175b").bound, device), device, "GPT-3 on $H100$")
+
+
+def _front(figure):
+    points = range(1, 7)
+    labels = [f"tp={2**n} pp={n} dp={64 // n}" for n in points]
+    sheet = Sheet("t", (Column("a"),), ())
+    up = [2.0**36 / n for n in points]
+    steps = [0.1 * n for n in points]
+    one = Front("step", "memory", "s", "byte", steps, up, labels, "gpus=64", "gpt2", sheet)
+    fronts.draw(figure, [one, one])
+
+
+def _map(figure):
+    import numpy as np
+
+    winner = np.add.outer(np.arange(40), np.arange(40)) // 20
+    grid = np.geomspace(1, 1e6, 40)
+    found = Map(("core", "mlp", "<b>$head", "router"), ("l", grid), ("e", grid), winner)
+    regions.draw(figure, found, "most of the $FLOP$ of <script>")
+
+
+def _schedule(figure):
+    schedule.draw(figure, timeline("zb-h1", 4, 8), "zb-h1, $4$ stages")
 
 
 def drawn(draws, wide):
@@ -88,6 +118,11 @@ _SLOW = pytest.mark.slow
         pytest.param(_bars, 3.3, marks=_SLOW),
         (_curves, 3.3),
         (_roofline, 3.3),
+        (_front, 3.3),
+        (_map, 3.3),
+        (_schedule, 6.5),
+        pytest.param(_schedule, 3.3, marks=_SLOW),
+        pytest.param(_front, 9.0, marks=_SLOW),
         pytest.param(_step, 6.5, marks=_SLOW),
         pytest.param(_roofline, 6.5, marks=_SLOW),
     ],
@@ -115,6 +150,34 @@ def test_bars_are_told_apart_in_grey():
     patches = figure.axes[0].patches
     looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in patches}
     assert len({hatch for _, hatch in looks}) == len(looks)
+
+
+def grey(colour):
+    red, green, blue = colour[:3]
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def test_maps_and_schedules_are_told_apart_in_grey():
+    looks = {p.get_hatch() for p in drawn(_map, 6.5).legends[0].get_patches()}
+    assert len(looks) == 4
+    shades = sorted(grey(p.get_facecolor()) for p in drawn(_schedule, 6.5).legends[0].get_patches())
+    assert len(shades) == 3
+    assert all(after - before > 0.15 for before, after in pairwise(shades))
+
+
+def test_labels_of_a_front_keep_off_its_stairs():
+    from matplotlib.text import Text
+
+    figure = drawn(_front, 3.3)
+    for axes in figure.axes:
+        (line,) = axes.lines  # as one line with a corner at every turn
+        corners = axes.transData.transform(line.get_xydata())
+        assert len(corners) == 2 * 6 - 1
+        for label in axes.texts:
+            box = Text.get_window_extent(label, figure.canvas.get_renderer())
+            for one, other in pairwise(corners):
+                steps = [one + (other - one) * n / 200 for n in range(201)]
+                assert not any(box.contains(*at) for at in steps), label.get_text()
 
 
 def test_parts_add_up():

@@ -291,7 +291,7 @@ FAULTS = (
     ),
     Fault(
         "parallel/catalogue.py",
-        'places={"tp": (At(Role.TOKEN, ("residual",)),)}',
+        'places={"tp": (At(Role.TOKEN, ("residual", "posted")),)}',
         'places={"tp": (At(Role.TOKEN, ("query",)),)}',
         (STRATEGY, COVERAGE),
     ),
@@ -351,8 +351,8 @@ FAULTS = (
     ),
     Fault(
         "layers/moe.py",
-        'view("dispatch", f"copied[b l a {e}] -> sent[u z x {e}]")',
-        'view("dispatch", f"copied[b l a {e}] -> sent[u x z {e}]")',
+        'view("dispatch", f"copied[b r a {e}] -> posted[u z_r x {e}]")',
+        'view("dispatch", f"copied[b r a {e}] -> posted[u x z_r {e}]")',
         (MODELS, COVERAGE, TORCH),
     ),
     Fault("layers/ssm.py", 'along="l")', 'along="s")', (KINDS,)),

@@ -7,7 +7,7 @@ from symbolic_cost.jobs.cluster import PRIOR, fit_cluster, on_cluster
 from symbolic_cost.jobs.job import job
 from symbolic_cost.jobs.steps import Steps, all_seconds
 
-TRUTH = {"computing": 1.1, "moving": 1.4, "issuing": 1.0}
+TRUTH = {"computing": 1.1, "streaming": 1.0, "moving": 1.4}
 
 
 @pytest.fixture(scope="module")

@@ -178,3 +178,17 @@ def test_refusals(line, told):
 def test_both_ways_round(text):
     asked = question(text)
     assert (asked.name, asked.sign, asked.bound) == ("memory", "<=", 80 * 2**30)
+
+
+def test_a_part_that_is_always_greater_meets_another_nowhere():
+    sheet = crossing(sc.job("mamba2-2.7b"), "mixer", "head", "l").sheet()
+    (row,) = sheet.rows
+    assert row[2] == "none"
+    assert row[3] == "mixer is greater than head at every l from 1 on"
+
+
+def test_a_bound_that_no_size_meets_says_what_is_in_the_way():
+    solved = solve("memory == 80 GiB", sc.job("llama-3-70b", "tp=8"), "l")
+    assert solved.integer is None
+    assert solved.refused == "no l meets the bound"
+    assert solved.binds.startswith("backward: optimizer")

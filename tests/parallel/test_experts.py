@@ -28,9 +28,9 @@ CASES = [
 def model(number, chosen, b, length):
     axes = {"b": b, "u": b, **dict.fromkeys("rl", length), "e": 6, "f_m": 7, "a": chosen}
     given = sizes(axes) | dict.fromkeys("xo", Integer(number))
-    given["z"] = Rational(length * chosen, number)
+    given["z"] = given["z_r"] = Rational(length * chosen, number)
     return Model(
-        "moe", (Part("block", MixtureOfExperts().ops()),), given, means=("z",), axes=moe.AXES
+        "moe", (Part("block", MixtureOfExperts().ops()),), given, means=("z", "z_r"), axes=moe.AXES
     )
 
 
@@ -54,8 +54,9 @@ def test_dispatch_and_return(experts_over, replicas, number, chosen):
 def test_volume_of_dispatch_and_return():
     """Both ways 2 T k_top e (ep - 1)/ep elements in forward, T tokens of a rank."""
     declared = model(8, 2, 1, 1)
-    given = {**declared.sizes, "b": sequences, "u": sequences, "l": l, "r": l, "e": e, "z": l / 4}
-    declared = Model("moe", declared.parts, given, means=("z",), axes=moe.AXES)
+    given = {**declared.sizes, "b": sequences, "u": sequences, "l": l, "r": l, "e": e}
+    given |= dict.fromkeys(("z", "z_r"), l / 4)
+    declared = Model("moe", declared.parts, given, means=("z", "z_r"), axes=moe.AXES)
     table = strategy_table(declared, parse_strategy("ep,dp"), WORDS)
     moved = sum(
         row.expr

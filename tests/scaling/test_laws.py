@@ -13,9 +13,9 @@ from symbolic_cost.references import REFERENCES
 from symbolic_cost.scaling.closed import closed, numeric
 from symbolic_cost.scaling.declared import law, laws, laws_of
 from symbolic_cost.scaling.family import Family
-from symbolic_cost.scaling.formula import Formula
 from symbolic_cost.scaling.law import Constants
 from symbolic_cost.scaling.optimum import cheapest, optimum
+from symbolic_cost.typed import Formula
 
 SETS = [(name, one) for name in laws() for one in law(name).sets]
 CLOSED = ["chinchilla", "kaplan", "over-training", "moe-joint"]
@@ -232,7 +232,8 @@ def test_a_law_of_a_file(tmp_path):
     ("old", "new", "said"),
     [
         ("A/N**alpha", "A/M**alpha", "unknown name 'M'"),
-        ("A/N**alpha", "open('x')", "unknown function 'open'"),
+        ("A/N**alpha", "open(N)", "unknown function 'open'"),
+        ("A/N**alpha", "open('x')", "is no part of one"),
         ('compute = "8*N*D"', 'compute = "8*N*E"', "compute: unknown variable 'E'"),
         ("E = 1.7, ", "", "sets.first: E has no value"),
         ("A = 400", "A = nan", "sets.first.values.A is nan: a finite number is accepted"),
@@ -256,3 +257,10 @@ def test_all_problems_of_a_file_are_told():
     with pytest.raises(InputError) as refused:
         laws_of({"a": {"meaning": 1}, "b": 3}, "file")
     assert len(refused.value.problems) == 4
+
+
+def test_a_law_has_the_name_of_who_published_it():
+    assert law("krajewski") is law("moe-granularity")
+    assert law("hoffmann") is law("chinchilla")
+    with pytest.raises(InputError, match="unknown law 'kaplann'"):
+        law("kaplann")

@@ -1,4 +1,7 @@
-"""An event simulation of one engine: requests arrive, are prefilled alone, and decode together."""
+"""An event simulation of one engine: requests arrive, are prefilled, and decode together.
+
+Every sequence has its own context, and every prompt its own parts; nothing here is a mean.
+"""
 
 import random
 from collections import deque
@@ -14,15 +17,63 @@ class Sequence:
 
 
 @dataclass
+class Prompt:
+    """One that is being prefilled: when it arrived, and how many of its tokens are in the cache."""
+
+    arrived: float
+    cached: int
+
+
+@dataclass
+class Costs:
+    """A pass takes a start, time for every token that it computes, and for every token it reads.
+
+    `once` tokens at the start of all contexts are read once per step, where a cascade reads them.
+    """
+
+    start: float = 0.012
+    token: float = 2.5e-5
+    read: float = 2e-8
+    once: int = 0
+
+    def seconds(self, contexts, parts):
+        """Of a pass over one new token of each context, and parts of prompts (tokens, cached)."""
+        tokens = len(contexts) + sum(new for new, _ in parts)
+        read = sum(c - self.once for c in contexts) + (self.once if contexts else 0)
+        read += sum(new * (cached + new / 2) for new, cached in parts)
+        return self.start + self.token * tokens + self.read * read
+
+    # The same as the closed forms ask for it.
+    def prefill(self, prompts, tokens, cached):
+        return self.seconds([], [(tokens, cached)] * prompts)
+
+    def decode(self, sequences, context):
+        return (
+            self.start
+            + sequences * (self.token + self.read * (context - self.once))
+            + (self.read * self.once)
+        )
+
+    def mixed(self, sequences, context, prompts, tokens, cached):
+        part = self.seconds([], [(tokens, cached)]) - self.start
+        return self.decode(sequences, context) + prompts * part
+
+
+@dataclass
 class Engine:
-    """Prefills whatever waits, as long as there is room, before the next decode step."""
+    """Prefills whatever waits, as long as there is room.
+
+    Whole prompts run before the next decode step, one after the other; in chunks, each step takes
+    a part of the prompt that is first in line, or as many whole prompts as the chunk has room for.
+    """
 
     load: object
     slots: int
-    prefill: object
-    decode: object
+    costs: Costs
+    chunk: int | None = None
     now: float = 0.0
     queue: deque = field(default_factory=deque)
+    prompts: list = field(default_factory=list)
     running: list = field(default_factory=list)
     ends: list = field(default_factory=list)
     gaps: list = field(default_factory=list)
@@ -30,29 +81,50 @@ class Engine:
 
     def start_prompt(self):
         arrived = self.queue.popleft()
-        self.now += self.prefill(1, self.load.input)
+        self.now += self.costs.seconds([], [(self.load.own, self.load.shared)])
+        self.first(arrived)
+
+    def first(self, arrived):
         self.firsts.append((self.now, self.now - arrived))
         self.running.append(Sequence(self.now))
 
+    def admitted(self):
+        """Parts of prompts that the next step holds."""
+        if self.chunk is None:
+            return []
+        places = max(1, self.chunk // self.load.own)
+        while self.queue and len(self.prompts) < places:
+            if len(self.running) + len(self.prompts) >= self.slots:
+                break
+            self.prompts.append(Prompt(self.queue.popleft(), self.load.shared))
+        parts = -(-self.load.own // self.chunk)
+        return [(self.load.own / parts, prompt.cached) for prompt in self.prompts]
+
     def step(self):
-        context = sum(self.load.input + one.steps for one in self.running) / len(self.running)
-        self.now += self.decode(len(self.running), context)
-        for one in self.running:
+        parts, decoding = self.admitted(), list(self.running)
+        contexts = [self.load.input + one.steps for one in decoding]
+        self.now += self.costs.seconds(contexts, parts)
+        for one in decoding:
             if one.last is not None:
                 self.gaps.append((self.now, self.now - one.last))
             one.last = self.now
             one.steps += 1
-        self.ends += [self.now for one in self.running if one.steps >= self.load.steps]
-        self.running = [one for one in self.running if one.steps < self.load.steps]
+        self.ends += [self.now for one in decoding if one.steps >= self.load.steps]
+        self.running = [one for one in decoding if one.steps < self.load.steps]
+        for prompt, (tokens, _) in zip(self.prompts, parts, strict=True):
+            prompt.cached += tokens
+            if prompt.cached >= self.load.input - 0.5:
+                self.first(prompt.arrived)
+        self.prompts = [p for p in self.prompts if p.cached < self.load.input - 0.5]
 
     def run(self, arrivals):
         waiting = deque(arrivals)
-        while waiting or self.queue or self.running:
+        while waiting or self.queue or self.running or self.prompts:
             while waiting and waiting[0] <= self.now:
                 self.queue.append(waiting.popleft())
-            if self.queue and len(self.running) < self.slots:
+            if self.chunk is None and self.queue and len(self.running) < self.slots:
                 self.start_prompt()
-            elif self.running:
+            elif self.running or self.queue or self.prompts:
                 self.step()
             else:
                 self.now = waiting[0]
@@ -70,20 +142,20 @@ class Engine:
         )
 
 
-def saturated(load, slots, prefill, decode, requests):
+def saturated(load, slots, costs, requests, chunk=None):
     """Keep as many in flight as there are slots, their ages spread at the start."""
-    engine = Engine(load, slots, prefill, decode)
-    engine.running = [Sequence(None, place * load.steps // slots) for place in range(slots)]
+    engine = Engine(load, slots, costs, chunk)
+    engine.running = [Sequence(None, int(place * load.steps // slots)) for place in range(slots)]
     engine.run([0.0] * requests)
     return engine.measured()
 
 
-def by_chance(load, prefill, decode, *, requests, rate, seed):
+def by_chance(load, costs, *, requests, rate, seed, chunk=None):
     """Let requests arrive by chance at a rate, with room for all."""
     chance, time, arrivals = random.Random(seed), 0.0, []  # noqa: S311 - no secret
     for _ in range(requests):
         time += chance.expovariate(rate)
         arrivals.append(time)
-    engine = Engine(load, requests, prefill, decode)
+    engine = Engine(load, requests, costs, chunk)
     engine.run(arrivals)
     return engine.measured()

@@ -3,52 +3,115 @@
 import pytest
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.serving.steady import Batching, Load, Split, accepted
-from tests.serving.simulation import by_chance, saturated
+from symbolic_cost.serving.load import Load, accepted
+from symbolic_cost.serving.steady import Batching, Chunked, Split
+from tests.serving.simulation import Costs, by_chance, saturated
 
-
-def prefill(sequences, tokens):
-    return 0.002 + sequences * tokens * 2.5e-5
-
-
-def decode(sequences, context):
-    return 0.012 + sequences * 2e-5 + sequences * context * 2e-8
-
-
-LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 400, 128)]
+COSTS = Costs()
+LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 300, 48)]
 
 
 @pytest.mark.parametrize(("prompt", "answer", "slots"), LOADS)
 def test_full_engine_is_simulated_to_one_percent(prompt, answer, slots):
     load = Load(prompt, answer)
-    closed = Batching(load, slots, prefill, decode)
-    requests, between, _ = saturated(load, slots, prefill, decode, 15 * slots)
+    closed = Batching(load, slots, COSTS)
+    requests, between, _ = saturated(load, slots, COSTS, 12 * slots)
     assert closed.requests == pytest.approx(requests, rel=0.01)
     assert closed.between == pytest.approx(between, rel=0.01)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6])
-def test_first_token_waits_as_in_the_queue(share):
-    load = Load(512, 256)
-    rate = share * Batching(load, 64, prefill, decode).requests
-    held = 64 * share
-    for _ in range(50):
-        held = rate * load.steps * Batching(load, held, prefill, decode).cycle
-    closed = Batching(load, held, prefill, decode)
-    requests, between, first = by_chance(load, prefill, decode, requests=2500, rate=rate, seed=1)
-    assert closed.requests == pytest.approx(rate, rel=1e-9)
-    assert requests == pytest.approx(rate, rel=0.03)  # by chance
+@pytest.mark.parametrize(
+    ("load", "slots", "chunk"),
+    [
+        (Load(2000, 300), 32, 512),
+        (Load(2000, 300), 48, 2048),
+        (Load(2100, 100), 24, 1024),
+        (Load(2000, 200, shared=1500), 32, 256),
+        (Load(128, 128), 48, 2048),
+        (Load(128, 64), 160, 512),
+        (Load(2000, 40), 64, 512),  # chunks bind: more prompts wait than steps take
+    ],
+)
+def test_full_engine_of_chunks_is_simulated_to_one_percent(load, slots, chunk):
+    costs = Costs(once=load.shared // 2)
+    closed = Chunked(load, slots, costs, chunk)
+    requests, between, _ = saturated(load, slots, costs, 12 * slots, chunk)
+    assert closed.requests == pytest.approx(requests, rel=0.01)
     assert closed.between == pytest.approx(between, rel=0.01)
+
+
+def at_rate(rate, at, most):
+    """The engine that holds what arrives at a rate."""
+    low, high = 0.0, float(most)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle).requests < rate else (low, middle)
+    return at(high)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "shared"), [(0.3, 0), (0.6, 0), (0.6, 384)])
+def test_first_token_waits_as_in_the_queue(share, shared):
+    load = Load(512, 256, shared)
+    full = Batching(load, 64, COSTS)
+    closed = at_rate(share * full.requests, lambda held: Batching(load, held, COSTS), 64)
+    requests, between, first = by_chance(
+        load, COSTS, requests=2500, rate=share * full.requests, seed=1
+    )
+    assert requests == pytest.approx(closed.requests, rel=0.03)  # by chance
+    assert closed.between_by_chance == pytest.approx(between, rel=0.01)
     assert closed.first_token == pytest.approx(first, rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("load", "chunk", "share"),
+    [
+        (Load(2000, 200), 512, 0.3),
+        (Load(2000, 200), 512, 0.7),
+        (Load(900, 150, shared=400), 512, 0.6),
+        (Load(128, 64), 512, 0.7),
+    ],
+)
+def test_first_token_waits_for_chunks_before_it(load, chunk, share):
+    most = Chunked(load, 10**4, COSTS, chunk).requests
+    closed = at_rate(share * most, lambda held: Chunked(load, held, COSTS, chunk), 10**4)
+    requests, between, first = by_chance(
+        load, COSTS, requests=2500, rate=share * most, seed=2, chunk=chunk
+    )
+    assert requests == pytest.approx(closed.requests, rel=0.03)  # by chance
+    # While a queue of prompts runs, more sequences join than leave: more tokens see its chunks.
+    assert closed.between_by_chance == pytest.approx(between, rel=0.02 if share < 0.7 else 0.04)
+    assert closed.first_token == pytest.approx(first, rel=0.06)
+
+
+def test_more_prompts_than_steps_take_wait_without_end():
+    full = Chunked(Load(2000, 40), 64, COSTS, 512)
+    assert full.first_token == float("inf")
+    assert full.requests == Chunked(Load(2000, 40), 128, COSTS, 512).requests
+
+
+def test_one_chunk_of_the_whole_prompt_takes_less_than_a_step_beside_a_prefill():
+    """The weights are read once: a step that holds a prompt saves the start of a pass."""
+    load = Load(500, 100)
+    whole, chunked = Batching(load, 32, COSTS), Chunked(load, 32, COSTS, 500)
+    assert chunked.requests > whole.requests
 
 
 def test_slower_half_of_a_split_sets_the_pace():
     load = Load(1000, 100)
-    few = Split(load, 1, 7, 64, prefill, decode, transfer=0.01)
-    many = Split(load, 7, 1, 64, prefill, decode, transfer=0.01)
-    assert few.requests == pytest.approx(1 / prefill(1, 1000))
-    assert many.requests == pytest.approx(64 / (99 * decode(64, 1050)))
-    assert few.first_token == pytest.approx(prefill(1, 1000) + 0.01)
+    few = Split(load, 1, 7, 64, COSTS, transfer=0.01)
+    many = Split(load, 7, 1, 64, COSTS, transfer=0.01)
+    prompt = COSTS.prefill(1, 1000, 0)
+    assert few.requests == pytest.approx(0.95 / prompt)
+    assert many.requests == pytest.approx(64 / (99 * COSTS.decode(64, 1050)))
+    assert few.first_token == pytest.approx(prompt * (0.95 / 0.1 + 1) + 0.01)
+
+
+def test_checked_drafts_yield_tokens():
+    plain, drafted = (Batching(Load(100, 401, yielded=y), 8, COSTS) for y in (1.0, 2.0))
+    assert drafted.tokens > 1.5 * plain.tokens
+    assert drafted.between < plain.between
 
 
 def test_tokens_of_a_checked_draft():
@@ -61,5 +124,5 @@ def test_tokens_of_a_checked_draft():
 
 def test_load_without_tokens_is_refused_with_all_problems():
     with pytest.raises(InputError) as refused:
-        Load(0, 1)
-    assert len(refused.value.problems) == 2
+        Load(0, 1, shared=3, yielded=0.5)
+    assert len(refused.value.problems) == 4

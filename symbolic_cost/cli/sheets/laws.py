@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError, shown, unknown
-from symbolic_cost.published.contract import MODULES, publication
-from symbolic_cost.published.results import Erratum
+from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
 from symbolic_cost.scaling.closed import closed
@@ -94,15 +93,31 @@ def optima_sheet(made: Law, found: Sequence[Optimum]) -> Sheet:
         )
         for one in found
     )
-    notes = tuple(dict.fromkeys(text for one in found for text in one.warnings))
+    notes = _together(text for one in found for text in one.warnings)
     return Sheet(f"Least {made.gives} of {made.name}", headings, rows, notes)
+
+
+def _together(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Return warnings with the numbers of one variable and range in one line.
+
+    "N = 4e10 is outside of ..." and "N = 5e10 is outside of ..." are "N = 4e10, 5e10 is ...".
+    """
+    numbers: dict[tuple[str, str], dict[str, None]] = {}
+    for text in warnings:
+        point, _, range_ = text.partition(" is outside of ")
+        name, _, value = point.partition(" = ")
+        numbers.setdefault((name, range_), {})[value] = None
+    return tuple(
+        f"{name} = {', '.join(values)} is outside of {range_}" if range_ else name
+        for (name, range_), values in numbers.items()
+    )
 
 
 def point_sheet(made: Law, values: Mapping[str, float], sets: Sequence[str]) -> Sheet:
     """Tabulate what a law gives at a point, one column per set."""
     found = {one: laws.at(made, one, **values) for one in sets}
     rows = tuple((name, *(found[one][name] for one in sets)) for name in found[sets[0]])
-    notes = tuple(dict.fromkeys(text for one in sets for text in made.warnings(values, one)))
+    notes = _together(text for one in sets for text in made.warnings(values, one))
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
     return Sheet(f"{made.name} at {at}", columns, rows, notes)
@@ -215,12 +230,6 @@ def prices_sheet() -> Sheet:
     columns = tuple(Column(each, "right" if each == "value" else "left") for each in headings)
     notes = ("prices move: laws allocate takes --price, --power, --pue and --grid instead",)
     return Sheet("Prices, power, PUE and carbon", columns, cells, notes)
-
-
-def errata() -> list[Erratum]:
-    """Return the slips of every publication that lists them."""
-    works = (publication(name) for name in MODULES)
-    return [slip for work in works for slip in getattr(work, "errata", list)()]
 
 
 def errata_sheet() -> Sheet:

@@ -40,6 +40,11 @@ def bundle(value: object) -> dict[str, str]:
     return forms
 
 
+def text(value: object) -> str:
+    """Return the table of a value as text."""
+    return render(sheet_of(value), "table")
+
+
 @singledispatch
 def sheet_of(value: object) -> Sheet:
     """Return the table that shows a value.

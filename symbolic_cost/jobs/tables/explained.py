@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -55,8 +55,21 @@ def explained_sheet(timed: Timed) -> Sheet:
     Raises:
         InputError: a symbol has no number.
     """
+    stage = _slowest(timed)
+    notes = (
+        f"ops of the {stage.stage} stage, which sets the pace; {microbatches(timed.microbatches)}",
+        stack_note(timed.setup),
+        *(() if timed.interval is None else interval_notes(timed.interval)),
+        *_helps(timed),
+        *timed.warnings,
+        *header(timed.setup),
+    )
+    return replace(spent_sheet(timed, spent(timed)), notes=notes)
+
+
+def spent_sheet(timed: Timed, rows: Iterable[Spent]) -> Sheet:
+    """Tabulate what takes time, without notes."""
     step = float(timed.known["step"])
-    rows = sorted((*_ops(timed), *_parts(timed)), key=attrgetter("total"), reverse=True)
     columns = (
         Column("op"),
         Column("pass"),
@@ -67,17 +80,18 @@ def explained_sheet(timed: Timed) -> Sheet:
         Column("of peak", "right", "%"),
         Column("bound by"),
     )
-    cells = tuple(_cells(row, step) for row in rows if row.total > 0)
-    stage = _slowest(timed)
-    notes = (
-        f"ops of the {stage.stage} stage, which sets the pace; {microbatches(timed.microbatches)}",
-        stack_note(timed.setup),
-        *(() if timed.interval is None else interval_notes(timed.interval)),
-        *_helps(timed),
-        *timed.warnings,
-        *header(timed.setup),
-    )
-    return Sheet(f"{timed.title}: where the time goes", columns, cells, notes)
+    cells = tuple(_cells(row, step) for row in rows)
+    return Sheet(f"{timed.title}: where the time goes", columns, cells)
+
+
+def spent(timed: Timed) -> list[Spent]:
+    """Return what takes the time of a step, the largest first; together they are the step.
+
+    Raises:
+        InputError: a symbol has no number.
+    """
+    rows = sorted((*_ops(timed), *_parts(timed)), key=attrgetter("total"), reverse=True)
+    return [row for row in rows if row.total > 0]
 
 
 def _cells(row: Spent, step: float) -> tuple[Cell, ...]:
@@ -155,15 +169,22 @@ def _parts(timed: Timed) -> Iterator[Spent]:
 
 def _helps(timed: Timed) -> tuple[str, ...]:
     """Say how much shorter the step is where one rate is a tenth better, the most first."""
+    told = (f"{name} {gain:.2%}" for name, gain in gains(timed))
+    machine = timed.setup.machine
+    return (f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()
+
+
+def gains(timed: Timed) -> list[tuple[str, float]]:
+    """Return by which share the step is shorter where one rate is a tenth better, most first."""
     machine, before = timed.setup.machine, float(timed.known["step"])
     if machine is None:
-        return ()
-    gains = []
+        return []
+    found = []
     for name, better in _improved(machine):
         step = float(Timed(replace(timed.setup, machine=better)).known["step"])
-        gains.append((1 - step / before, name))
-    told = (f"{name} {gain:.2%}" for gain, name in sorted(gains, reverse=True) if gain > _LEAST)
-    return (f"a tenth better shortens the step by: {', '.join(told)}",)
+        found.append((name, 1 - step / before))
+    found.sort(key=lambda one: (one[1], one[0]), reverse=True)
+    return [one for one in found if one[1] > _LEAST]
 
 
 _LEAST = 5e-5

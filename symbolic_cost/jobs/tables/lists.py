@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.ops.recompute import POLICIES
+from symbolic_cost.ops.recompute import MODULES, POLICIES
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
@@ -66,7 +66,8 @@ def precisions_sheet() -> Sheet:
     ]
     rows += [("optimizer", o.name, o.meaning, _where(o.source)) for o in OPTIMIZERS.values()]
     rows += [("schedule", s.name, s.meaning, _where(s.source)) for s in SCHEDULES.values()]
-    rows += [("recompute", name, policy.meaning, "") for name, policy in POLICIES.items()]
+    again = {**POLICIES, **MODULES}
+    rows += [("recompute", name, one.meaning, _where(one.source)) for name, one in again.items()]
     return _list("Training runs", ("option", "name", "meaning", "source"), rows)
 
 

@@ -24,6 +24,7 @@ def memory_sheet(setup: Setup) -> Sheet:
     Raises:
         InputError: numbers that are refused.
     """
+    training, setup = setup.training, setup.lettered
     table = setup.memory_rows
     bind(table, setup.values)
     held = moments(table)
@@ -50,13 +51,12 @@ def memory_sheet(setup: Setup) -> Sheet:
         Column("value", "right", Unit.BYTE),
         Column("share of peak", "right", "%"),
     )
-    training = setup.training
     said = (
         f"precision {training.precision}, optimizer {training.optimizer}, "
         f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
     )
     title = f"Memory of one rank of {setup.model.name}"
-    return Sheet(title, columns, tuple(rows), (said, *header(setup)))
+    return Sheet(title, columns, tuple(rows), (said, *header(setup)), setup.names)
 
 
 def _at(moment: str) -> str:

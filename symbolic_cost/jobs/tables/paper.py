@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sympy import Add, Eq, Expr
 
@@ -173,7 +173,11 @@ def _by_kind(table: CostTable) -> dict[tuple[str, str, str], list[Expr]]:
 # ---------------------------------------------------------------------- totals and text
 
 
-def totals_sheet(work: Setup, costs: Sequence[NamedCost]) -> Sheet:
+def totals_sheet(
+    work: Setup,
+    costs: Sequence[NamedCost],
+    printed: Callable[[Expr, Unit], Cell] = lambda total, _: number(total),
+) -> Sheet:
     """Tabulate totals; what is sent by kind of collective and mesh axis."""
     rows: list[tuple[Cell, ...]] = []
     for cost in costs:
@@ -187,7 +191,9 @@ def totals_sheet(work: Setup, costs: Sequence[NamedCost]) -> Sheet:
                 Add(*(row.total for row in table if not key or _kind(row) == key))
                 for table in tables
             )
-            rows.append((f"{name}, {key}" if key else name, factored(own), number(bound)))
+            rows.append(
+                (f"{name}, {key}" if key else name, factored(own), printed(bound, cost.unit))
+            )
     columns = (Column("Cost"), Column("Formula"), Column("Value", "right"))
     return Sheet(f"Totals of {work.share.name}, of one rank and microbatch", columns, tuple(rows))
 

@@ -42,7 +42,9 @@ def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> She
     for part, path, pairs in (*_ops(work, costs), (None, "total", _total(work, costs))):
         cells = [cell for pair in pairs for cell in _chosen(pair, only)]
         rows.append((path, None if part is None else part.repeat, *cells))
-    return Sheet(f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work))
+    return Sheet(
+        f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work), work.names
+    )
 
 
 def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
@@ -62,7 +64,9 @@ def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> 
         rows.append((path.rpartition(".")[2], *cells))
     totals = [_chosen(pair, only)[::-1] for pair in _total(work, costs)]
     rows.append(("total", *(cell for cells in totals for cell in cells)))
-    return Sheet(f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work))
+    return Sheet(
+        f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work), work.names
+    )
 
 
 def heading_of(path: str, count: Expr) -> Phrase:

@@ -24,8 +24,12 @@ _SPAN = 16
 """A curve goes from a sixteenth of the symbol's number to sixteen times it."""
 
 
-def memory_bars(works: Sequence[Setup]) -> Bars:
+def memory_bars(works: Sequence[Setup], labels: Sequence[str] = ()) -> Bars:
     """Return what one rank of each job holds at its peak.
+
+    Args:
+        works: the jobs.
+        labels: of their bars; the strategies unless given.
 
     Raises:
         InputError: symbols have no number.
@@ -37,7 +41,8 @@ def memory_bars(works: Sequence[Setup]) -> Bars:
     limit = 0.0 if machine is None else float(machine.usable.value)
     of = "" if machine is None else f"usable memory of {machine.name}"
     title = f"Memory of one rank of {works[0].model.name}, at its peak"
-    return Bars(title, [_label(work) for work in works], parts, Unit.BYTE, limit, of)
+    names_of = labels or [_label(work) for work in works]
+    return Bars(title, names_of, parts, Unit.BYTE, limit, of)
 
 
 def _peak(work: Setup) -> dict[str, float]:

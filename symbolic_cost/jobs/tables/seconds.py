@@ -33,7 +33,7 @@ def step_sheet(timed: Timed) -> Sheet:
     named = {symbol.name for expr in shown.values() for symbol in expr.free_symbols}
     terms = dict.fromkeys(name for name in definitions if name in named and name not in shown)
     rows: list[tuple[Cell, ...]] = [
-        (name, _number(timed, name), (shown | terms)[name]) for name in (*shown, *terms)
+        (name, figure_text(timed, name), (shown | terms)[name]) for name in (*shown, *terms)
     ]
     own = timed.interval
     if own is not None:
@@ -44,7 +44,8 @@ def step_sheet(timed: Timed) -> Sheet:
     return Sheet(f"{timed.title}: parts", columns, tuple(rows), _notes(timed))
 
 
-def _number(timed: Timed, name: str) -> str:
+def figure_text(timed: Timed, name: str) -> str:
+    """Return the number of a definition with its unit, for people."""
     unit = Unit.FLOP if name.endswith("FLOP") else _UNITS.get(name, Unit.SECOND)
     number = float(timed.known[name])
     return f"{number:.6g}" if unit is None else human(number, unit)

@@ -32,7 +32,7 @@ def total_sheet(
     columns = (Column("cost"), Column("formula"), Column("value", "right", cost.unit))
     row = (cost.name, formula, number(known))
     notes = (note, *header(work)) if note else header(work)
-    return Sheet(f"{cost.meaning} of {path or work.share.name}", columns, (row,), notes)
+    return Sheet(f"{cost.meaning} of {path or work.share.name}", columns, (row,), notes, work.names)
 
 
 def total_latex(
@@ -55,7 +55,7 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
     cost = named_cost(name, phase)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)
-    return replace(sheet, notes=sheet.notes + header(work))
+    return replace(sheet, notes=sheet.notes + header(work), names=work.names)
 
 
 def below(table: CostTable, path: str | None) -> CostTable:

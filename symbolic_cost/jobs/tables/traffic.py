@@ -25,6 +25,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
         work: the costed model.
         per_op: one row per op and message, or one per group, collective and pass.
     """
+    work = work.lettered
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
@@ -35,7 +36,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
             shown = factored(total) if per_op or known is None else None
             rows.append((f"{label}: {mesh}", *[None] * (width - 3), shown, known))
     title = f"Communication of {work.share.name} in one step"
-    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work))
+    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work), work.names)
 
 
 def groups_sheet(work: Setup, node_size: int) -> Sheet:
@@ -58,7 +59,9 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
-    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
+    return Sheet(
+        f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work), work.names
+    )
 
 
 def _reach(group: Group) -> str:

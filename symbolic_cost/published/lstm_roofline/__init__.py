@@ -16,10 +16,18 @@ from sympy import Expr
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.lstm_roofline.definitions import Definitions
-from symbolic_cost.published.lstm_roofline.inputs import Configured, Run, Structure, accepted, term
+from symbolic_cost.published.lstm_roofline.inputs import (
+    SLIPS,
+    Configured,
+    Run,
+    Structure,
+    accepted,
+    term,
+)
 from symbolic_cost.published.lstm_roofline.parts import parts
 from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.results import Erratum
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.systems.chain import Chain
 
@@ -49,6 +57,12 @@ def reproduce() -> Sequence[Comparison]:
     """Compare the 293 numbers of the log in the format in which they are printed."""
     found = evaluate({})
     return tuple(comparison(row, found[row.key]) for row in printed())
+
+
+def errata() -> list[Erratum]:
+    """Return what the log does instead of what its model means."""
+    follows, proof = "what its model says", 'The mode "corrected" computes without it.'
+    return [Erratum("lstm-roofline", name, what, follows, proof) for name, what in SLIPS.items()]
 
 
 def formulas() -> dict[str, Expr]:

@@ -15,6 +15,7 @@ from symbolic_cost.published.megatron_report.amounts import REPORT, Amounts, Run
 from symbolic_cost.published.megatron_report.figures import Figures, figures, peaks
 from symbolic_cost.published.megatron_report.text import corrections_text, report_text
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.results import Erratum
 from symbolic_cost.units import IEC
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["megatron_report"]
@@ -51,6 +52,15 @@ def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
 def reproduce() -> list[Comparison]:
     """Compare every printed figure with its computed value."""
     return equal(printed_data("megatron_report")["values"], evaluate(PUBLISHED_INPUTS))
+
+
+def errata() -> list[Erratum]:
+    """Return what the report prints beside the true figures."""
+    proof = "Figures that the declared layers give follow the report where it is corrected."
+    return [
+        Erratum("megatron-report", name, slip["printed"], slip["true"], proof)
+        for name, slip in REPORT["slips"].items()
+    ]
 
 
 def _derived(amounts: Amounts) -> dict[str, Any]:

@@ -18,11 +18,13 @@ from sympy import Expr
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.nersc_2024.books import SLIPS
 from symbolic_cost.published.nersc_2024.declaration import MESHES, Scheme
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import PASSES, Layer, Timed
 from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.results import Erratum
 from symbolic_cost.symbols import exact
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("nersc_2024")["inputs"]
@@ -67,6 +69,11 @@ def reproduce() -> Sequence[Comparison]:
         for name, cell in case["printed"].items():
             found.append(_full_precision(f"totals {number}.{name}", cell, totals[name]))
     return found
+
+
+def errata() -> list[Erratum]:
+    """Return where the counts depart from what the declared layers imply."""
+    return SLIPS.errata("nersc-2024", "Named in the input `corrected`, it is left out.")
 
 
 @cache

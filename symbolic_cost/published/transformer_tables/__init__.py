@@ -19,15 +19,22 @@ from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.published.contract import Comparison, compared
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.results import Erratum
 from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
+from symbolic_cost.published.transformer_tables.slips import SLIPS
 from symbolic_cost.published.transformer_tables.times import Cell, TableInputs, symbolic, table_row
 
 _TABLES = {"mlp": "transformer_mlp.csv", "sa": "transformer_attention.csv"}
 _TOTALS = "transformer_totals"
 _BLANK = "NaN"
 _DIGITS_OF_A_DOUBLE = 16
+
+
+def errata() -> list[Erratum]:
+    """Return where the tables depart from what their own declarations imply."""
+    return SLIPS.errata("transformer-tables", "Variant C is without it.")
 
 
 def configuration() -> dict[str, Any]:

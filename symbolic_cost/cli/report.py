@@ -1,0 +1,87 @@
+"""`symbolic-cost report`: one page for a job, and published reports in their layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from symbolic_cost.cli.options import STACK, Choices, Output, every_stage, output, training
+
+
+class _Reports(click.Group):
+    """`report run` and `report megatron`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a report, or offer the closest; an option that is given twice is refused."""
+        from symbolic_cost.cli import accepted, check_repeated
+        from symbolic_cost.errors import UnknownNameError, unknown
+
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            raise UnknownNameError(unknown("report", args[0], self.commands))
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            check_repeated(command, ctx, rest)
+            accepted.told(f"report {name}", command)
+        return name, command, rest
+
+
+@click.command(cls=_Reports, name="report")
+def command() -> None:
+    """Report on a job on one page (run), or print a published report (megatron).
+
+    For example: symbolic-cost report run llama-3-70b --strategy tp=8,sp,pp=4,dp=8,zero=1
+    --system h100 --stack megatron-core --global-batch 128 --set b=1 -o report.html
+
+    symbolic-cost report megatron --inputs run.json
+    """
+
+
+@command.command("run")
+@click.argument("model")
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    required=True,
+    metavar="FILE.html|FILE.md",
+    help="Whole or not at all.",
+)
+@STACK
+@training
+def run(
+    *, model: str, file: str, stack: str | None, choices: Choices, trained: dict[str, Any]
+) -> None:
+    """Report on MODEL, run this way: where it runs, what binds, what to change, and why.
+
+    The page needs no network and no script; it follows the colours of the system. Every number
+    stands with its formula and source. Strategies on as many ranks are searched: half a minute.
+
+    For example: symbolic-cost report run gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1
+    --system a100-80gb --global-batch 64 --recompute selective --set b=1 -o report.html
+    """
+    from symbolic_cost.explore.report import check_path, report
+
+    check_path(file)
+    if trained["system"] is None:
+        trained["system"] = "a100-80gb"
+    said = {} if stack is None else {"stack": stack}
+    report(every_stage(choices).job(model, **trained, **said)).write(file)
+
+
+@command.command("megatron")
+@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
+@click.option("--corrected", is_flag=True, help="Show the true figures and what differs.")
+@output
+def megatron(*, inputs: str | None, corrected: bool, out: Output) -> None:
+    """Print the report of Megatron's theoretical memory and traffic in its published layout.
+
+    For example: symbolic-cost report megatron --inputs run.json
+    """
+    from symbolic_cost.published.inputs import read_inputs
+    from symbolic_cost.published.megatron_report import PUBLISHED_INPUTS, report
+
+    chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
+    out.text(report(chosen, corrected=corrected))

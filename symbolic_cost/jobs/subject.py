@@ -1,0 +1,123 @@
+"""A cost of a job as a formula of a paper is about it: one notation, one part, taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypedDict, Unpack
+
+from sympy import Expr, Symbol
+
+from symbolic_cost.analysis.notations import Notation, notation
+from symbolic_cost.costs import NamedCost, named_cost
+from symbolic_cost.emit.formulas import plain
+from symbolic_cost.errors import Problems
+from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.tables.totals import below
+from symbolic_cost.ledger import CostTable
+from symbolic_cost.symbols import symbol
+
+
+class Asked(TypedDict, total=False):
+    """What may be said of a cost.
+
+    path: part of the model, all of it unless given; one that is repeated is taken once.
+    phase: as of the command `formula`.
+    strategy: as of `jobs.job.job`.
+    notation_name: whose letters, sizes, conventions and kernel hold where none are given: a name,
+        a TOML file or a notation.
+    numbers: by symbol name.
+    conventions: of counting; those of the notation, or standard.
+    attention: kernel; that of the notation, or flash.
+    recompute: policy.
+    """
+
+    path: str | None
+    phase: str | None
+    strategy: str
+    notation_name: str | Notation | None
+    numbers: Mapping[str, int | Fraction] | None
+    conventions: str | None
+    attention: str | None
+    recompute: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A named cost of one part of a job, in the letters of a notation."""
+
+    cost: NamedCost
+    run: Job
+    letters: Notation
+    path: str | None
+
+    @property
+    def rows(self) -> CostTable:
+        """The rows of one occurrence of the part."""
+        found = below(self.run.rows, self.path)
+        return found if self.occurrences is None else found.once()
+
+    @property
+    def occurrences(self) -> Expr | None:
+        """How often the part occurs, if it is one part and repeated."""
+        if self.path is None:
+            return None
+        first = self.path.partition(".")[0]
+        parts = [p.repeat for p in self.run.share.parts if p.path.partition(".")[0] == first]
+        return parts[0] if len(parts) == 1 and parts[0] != 1 else None
+
+    @property
+    def name(self) -> str:
+        """What the cost is of."""
+        return self.path or self.run.share.name
+
+    def notes(self, used: Mapping[Symbol, Expr]) -> tuple[str, ...]:
+        """Return what is assumed, which part is meant, and the header of the job."""
+        tied = ", ".join(f"{plain(one)} = {plain(expr)}" for one, expr in used.items())
+        times = self.occurrences
+        return (
+            *((f"assumed by the notation: {tied}",) if tied else ()),
+            *((f"one of {plain(times)}, which are alike",) if times is not None else ()),
+            *header(self.run),
+        )
+
+    def assumed(self, free: set[Symbol]) -> dict[Symbol, Expr]:
+        """Return the sizes that the notation ties, of symbols that occur: f = 4 e."""
+        tied = {symbol(name): expr for name, expr in self.letters.assumed.items()}
+        return {one: expr for one, expr in tied.items() if one in free}
+
+
+def subject(
+    model: str, cost: str, letters: Notation, problems: Problems, **asked: Unpack[Asked]
+) -> Subject:
+    """Return what a formula is about.
+
+    Args:
+        model: name or path of a config.json.
+        cost: named cost.
+        letters: the notation.
+        problems: that were found before.
+        asked: see `Asked`; the notation's own name is not read.
+
+    Raises:
+        InputError: every problem of the arguments, and those found before.
+    """
+    named = problems.attempt(named_cost, cost, asked.get("phase"))
+    rules = asked.get("conventions") or letters.conventions or "standard"
+    kernel = asked.get("attention") or letters.attention or "flash"
+
+    def make() -> Job:
+        recompute = asked.get("recompute") or "none"
+        more = {"conventions": rules, "attention": kernel, "recompute": recompute}
+        return job(model, asked.get("strategy") or "", asked.get("numbers"), **more)  # type: ignore[arg-type]
+
+    run = problems.attempt(make)
+    problems.refuse()
+    return Subject(named, run, letters, asked.get("path"))
+
+
+def notated(name: str | Notation) -> Notation:
+    """Return a notation, or that of a name."""
+    return name if isinstance(name, Notation) else notation(name)

@@ -1,0 +1,135 @@
+"""States of recurrent layers, and what conventions charge a token for them.
+
+A state is what a layer keeps of all earlier tokens, of a size that no length changes: Mamba-2 keeps
+h d N elements, the gated delta rule h k v. Frameworks charge so many FLOP per element and pass:
+
+    7 h d N (Megatron-LM), 2 h d N (NeMo), 6 h k v (torchtitan)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sympy import Expr, Integer, Mul
+
+from symbolic_cost.axes import Role
+from symbolic_cost.conventions.per_token import TokenConventions
+from symbolic_cost.conventions.token_questions import STATES, Between, Inner, State, Unknown
+from symbolic_cost.errors import InputError
+from symbolic_cost.ops.cache import Cache
+from symbolic_cost.ops.einsum import Einsum
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.scan import Scan
+
+_KINDS = {
+    (Role.INNER, Role.LATENT): State.SELECTIVE,
+    (Role.HEAD, Role.LATENT, Role.WIDTH): State.DUAL,
+    (Role.GROUP, Role.HEAD, Role.WIDTH, Role.WIDTH): State.DELTA,
+    (Role.HEAD, Role.WIDTH, Role.WIDTH): State.LINEAR,
+}
+"""Kind of a state by the roles of its axes, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A state that a layer keeps.
+
+    Args:
+        kind: of it; None if it is none that conventions have rules for.
+        path: of the op that keeps it.
+        axes: of the state, without sequences.
+        paths: of the products of states beside it.
+    """
+
+    kind: State | None
+    path: str
+    axes: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+def held(model: Model) -> Mapping[str, tuple[Held, ...]]:
+    """Return the states of every part that has some, by its path."""
+    found = {part.path: tuple(_held(model, part)) for part in model.parts}
+    return {path: states for path, states in found.items() if states}
+
+
+def _held(model: Model, part: Part) -> Iterator[Held]:
+    ops = [stage for whole in part.ops for stage in whole.stages]
+    paths = tuple(f"{part.path}.{op.path}" for op in ops if _of_states(op))
+    states = [op for op in ops if isinstance(op, Cache) and last(op) == _STATE]
+    for op in states:
+        axes = tuple(a for a in op.kept if model.axes[a].role is not Role.BATCH)
+        yield Held(_kind(model, axes, ops), op.path, axes, paths)
+    if paths and not states:
+        yield Held(None, paths[0].removeprefix(f"{part.path}."), (), paths)
+
+
+_STATE = "state"
+
+
+def last(op: Op) -> str:
+    """Return the name of an op in its layer: "state" of "mixer.state"."""
+    return op.path.rpartition(".")[2]
+
+
+def _of_states(op: Op) -> bool:
+    """Tell whether an op multiplies activations that are no pairs of positions."""
+    product = isinstance(op, Einsum) and not op.weights and not op.pairs
+    return product or isinstance(op, Scan)
+
+
+def _kind(model: Model, axes: tuple[str, ...], ops: list[Op]) -> State | None:
+    roles = (model.axes[name].role for name in axes)
+    kind = _KINDS.get(tuple(sorted(role for role in roles if role is not Role.WHOLE)))
+    if kind is not State.DELTA:
+        return kind
+    own = (w.axes for op in ops if not isinstance(op, Einsum) for w in op.weights)
+    decays = {tuple(sorted(model.axes[a].role for a in weight)) for weight in own}
+    by_channel = (Role.GROUP, Role.HEAD, Role.WIDTH) in decays
+    return State.CHANNEL_DELTA if by_channel else kind
+
+
+def as_wide(model: Model, answers: TokenConventions) -> Model:
+    """Return the model whose states are as wide as the conventions take them to be."""
+    widths: dict[str, Expr] = {}
+    hidden = next((a for a in model.axis_names if model.axes[a].role is Role.HIDDEN), None)
+    for one in (state for states in held(model).values() for state in states):
+        rule = answers.states.get(one.kind) if one.kind else None
+        if hidden and rule and rule.inner is Inner.TWICE:
+            heads = Mul(*(model.sizes[a] for a in one.axes if model.axes[a].role is Role.HEAD))
+            wide = 2 * model.sizes[hidden] / heads
+            widths |= {a: wide for a in one.axes if model.axes[a].role is Role.WIDTH}
+    return replace(model, sizes={**model.sizes, **widths}) if widths else model
+
+
+def state_flop(model: Model, state: Held, answers: TokenConventions) -> tuple[Expr, str]:
+    """Return the FLOP of a state per token and pass, and the answer that makes it so.
+
+    Raises:
+        InputError: the conventions have formulas for states, and none for this kind.
+    """
+    rule = answers.states.get(state.kind) if state.kind else None
+    if rule is not None:
+        return Mul(rule.flop, _elements(model, state, rule.between)), (
+            f"{rule.flop} per element of a {state.kind} state and pass"
+        )
+    if answers.recurrence is Unknown.NONE:
+        return Integer(0), "not counted: products of states"
+    kind = f"a {state.kind} state ({STATES[state.kind]})" if state.kind else "a state"
+    known = " and ".join(f"{one} states" for one in answers.states) or "attention alone"
+    raise InputError(
+        f"model {model.name!r} keeps {kind} in {state.path}: {answers.name} has formulas for "
+        f"{known} in models of family {model.family}; conventions that leave states out are "
+        "accepted, such as palm or 6nd"
+    )
+
+
+def _elements(model: Model, state: Held, between: Between) -> Expr:
+    """Return the elements of a state of one sequence: h k v, or h v v."""
+    sizes = {name: model.sizes[name] for name in state.axes}
+    widths = [name for name in state.axes if model.axes[name].role is Role.WIDTH]
+    if between is Between.VALUES and len(widths) > 1:
+        sizes[widths[0]] = sizes[widths[-1]]
+    return Mul(*sizes.values())

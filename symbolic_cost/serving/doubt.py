@@ -1,0 +1,107 @@
+"""How far off a plan's figures may be: low and high, from the spread of every kind of kernel.
+
+As for training steps (`systems.spread`): kinds are independent, one kind is off alike wherever it
+occurs, and the figures move by what each kind would move them; these add in squares. For example an
+ITL of 50 ms with 20 ms of attention known to 33 % and 30 ms of products known to 13 %: 6.6 and
+3.9 ms make 7.7 ms, and four of five engines lie within 1.28 of these, 40 to 60 ms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from symbolic_cost.ledger import Quantity
+from symbolic_cost.serving.choice import Plan
+from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.passes import decode
+from symbolic_cost.serving.precisions import WEIGHTS
+from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS, is_state
+from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Four of five engines lie between; the figure's own unit.
+
+    Args:
+        low: end.
+        high: end; inf where a queue may grow without end.
+        most: kind of kernel that leaves most open.
+    """
+
+    low: float
+    high: float
+    most: str
+
+
+def spreads(engine: Engine) -> Mapping[str, float]:
+    """Return the standard deviation of the logarithm of the time of every kind of kernel."""
+    return {
+        kind: math.sqrt(sum(size**2 for size in _reasons(engine, name, kind)))
+        for kind, name in _fits(engine).items()
+    }
+
+
+def _fits(engine: Engine) -> Mapping[str, str]:
+    """Return the name of the fit of every kind of kernel."""
+    errors, rate = engine.kernels.errors, WEIGHTS[engine.weights][1]
+    own = f"products {rate}"
+    return {
+        PRODUCTS: own if own in errors else "products bf16",
+        PROMPTS: "attention prefill",
+        STEPS: "attention decode",
+        PASSES: "passes",
+        COLLECTIVES: "collectives",
+    }
+
+
+def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
+    """Yield the spreads of a kind of kernel."""
+    own = engine.kernels
+    if fit in own.errors:
+        yield MEAN * float(own.errors[fit][0])
+    if own.origin != own.machine.name or fit not in own.errors:
+        yield assumed("machine")
+    yield assumed(_UNSAID[kind])
+
+
+_UNSAID = {
+    PRODUCTS: "clock",
+    PROMPTS: "unknown attention",
+    STEPS: "unknown attention",
+    PASSES: "unknown fusion",
+    COLLECTIVES: "overlap",
+}
+"""What nobody says of an engine's software, as of a training stack that is not named."""
+
+
+def has_states(engine: Engine) -> bool:
+    """Return whether the engine runs recurrences, of which no kernels are on record."""
+    (run,) = decode(engine).runs
+    shares = map(run.at, run.divided.structure.stages)
+    return any(r.quantity is Quantity.CACHE and is_state(r) for s in shares for r in s.rows)
+
+
+def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
+    """Return between what a figure of a plan lies.
+
+    Args:
+        plan: as expected.
+        figure: of a plan: its tokens, TTFT or ITL.
+    """
+    expected = figure(plan)
+    moved = {
+        kind: (
+            figure(plan.slowed({kind: math.exp(-QUANTILE * size)})) - expected,
+            figure(plan.slowed({kind: math.exp(QUANTILE * size)})) - expected,
+        )
+        for kind, size in spreads(plan.sized.engine).items()
+    }
+    off = QUANTILE * assumed("step") * expected
+    below = [min(pair) for pair in moved.values()]
+    above = [max(pair) for pair in moved.values()]
+    width = math.hypot(*above, off)
+    most = max(moved, key=lambda kind: max(map(abs, moved[kind])))
+    return Span(max(0.0, expected - math.hypot(*below, off)), expected + width, most)

@@ -1,0 +1,137 @@
+"""What requests ask for, and what an engine must reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symbolic_cost.checking import checked
+from symbolic_cost.errors import InputError, shown
+
+MOST_TOKENS = 10**8
+"""Of a prompt or an answer."""
+
+_LARGEST = 1e9
+
+
+@checked
+@dataclass(frozen=True)
+class Load:
+    """What requests ask for.
+
+    Args:
+        input: tokens of a prompt.
+        output: tokens of an answer.
+        shared: tokens at the start of every prompt that all have in common; cached once.
+        yielded: tokens that a sequence gains per step; more than one where a draft is checked.
+
+    Raises:
+        InputError: a number of tokens that is none; an answer has two tokens at least, and the
+            last token of a prompt is its own.
+    """
+
+    input: int
+    output: int
+    shared: int = 0
+    yielded: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check all."""
+        bounds = (
+            ("input", self.input, 1, MOST_TOKENS),
+            ("output", self.output, 2, MOST_TOKENS),
+            ("shared", self.shared, 0, max(0, self.input - 1)),
+        )
+        problems = [
+            f"{name} = {shown(number)}: an integer from {least} to {most} is accepted"
+            for name, number, least, most in bounds
+            if not least <= number <= most
+        ]
+        if not self.yielded >= 1:
+            problems.append(f"yielded = {shown(self.yielded)}: a number from 1 is accepted")
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def own(self) -> int:
+        """Tokens of a prompt that are prefilled: those that it does not share."""
+        return self.input - self.shared
+
+    @property
+    def context(self) -> float:
+        """Tokens in the cache of a sequence, in the mean over its decode steps."""
+        return self.input + self.output / 2
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a sequence at its end."""
+        return self.input + self.output
+
+    @property
+    def steps(self) -> float:
+        """Decode steps of a sequence; the first token is the prefill's."""
+        return (self.output - 1) / self.yielded
+
+
+@checked
+@dataclass(frozen=True)
+class Targets:
+    """What a plan must reach; what is None is free.
+
+    Args:
+        rate: requests per second, of all engines.
+        ttft: time to the first token [s].
+        itl: time between tokens of a sequence [s].
+
+    Raises:
+        InputError: every target that is no positive number.
+    """
+
+    rate: float | None = None
+    ttft: float | None = None
+    itl: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check all."""
+        named = (("rate", self.rate), ("ttft", self.ttft), ("itl", self.itl))
+        problems = [
+            f"{name} = {shown(value)}: a positive number below {_LARGEST:g} is accepted"
+            for name, value in named
+            if value is not None and not 0 < value < _LARGEST
+        ]
+        if problems:
+            raise InputError(problems)
+
+    def excess(self, ttft: float, itl: float) -> float:
+        """Return how many times its target the worst of both is; at most 1 where both are met."""
+        asked = ((ttft, self.ttft), (itl, self.itl))
+        return max((value / target for value, target in asked if target is not None), default=0.0)
+
+    def missed(self, ttft: float, itl: float) -> str:
+        """Return the targets that are missed, in words; empty where both are met."""
+        asked = (("TTFT", ttft, self.ttft), ("ITL", itl, self.itl))
+        return " and ".join(
+            f"{name} {value * 1000:.4g} ms of {target * 1000:.4g}"
+            for name, value, target in asked
+            if target is not None and value > target
+        )
+
+
+@checked
+def accepted(rate: float, draft: int) -> float:
+    """Return the tokens that one step yields where a draft is checked.
+
+    Args:
+        rate: with which a drafted token is accepted, each alike.
+        draft: tokens drafted per step.
+
+    Raises:
+        InputError: a rate that is no share.
+
+    Source: leviathan-2022, equation 1: (1 - a^(g + 1))/(1 - a).
+
+    >>> round(accepted(0.8, 4), 4)
+    3.3616
+    """
+    if not 0 <= rate <= 1:
+        raise InputError(f"rate = {rate}: a share from 0 to 1 is accepted")
+    return draft + 1.0 if rate == 1 else (1 - rate ** (draft + 1)) / (1 - rate)

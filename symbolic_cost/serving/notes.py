@@ -1,0 +1,81 @@
+"""What a plan assumes, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from symbolic_cost.serving.choice import Plan
+from symbolic_cost.serving.doubt import has_states
+from symbolic_cost.serving.precisions import READINGS, WEIGHTS
+from symbolic_cost.serving.sized import USED
+from symbolic_cost.systems.prices import Rates
+
+if TYPE_CHECKING:
+    from symbolic_cost.serving.plan import Plans
+
+
+def engine_name(plan: Plan) -> str:
+    """Return the strategy of an engine in words."""
+    return str(plan.sized.engine.strategy) or "one GPU"
+
+
+def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
+    """Yield what the plans take for granted, the rates they rest on first."""
+    best = plans.best[0]
+    yield _rates(best)
+    yield (
+        f"weights and whole sequences take at most {USED:.0%} of the usable memory; sequences are "
+        "in a steady state, each at a place of its own"
+    )
+    yield from _ways(plans)
+    yield from _of_engine(best)
+    name = best.sized.engine.machine.name
+    if known.price is None:
+        yield f"no price of {name} on record: give one"
+    elif known.price.source != "given":
+        yield f"price {known.price}"
+    if known.power:
+        yield f"power {known.power}; PUE {known.pue}"
+
+
+def _rates(best: Plan) -> str:
+    """Say whose rates of kernels they are, and how far off these are."""
+    kernels = best.sized.engine.kernels
+    errors = ", ".join(
+        f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
+    )
+    return f"{kernels.note}; mean error of kernels left out of the fit: {errors or 'unknown'}"
+
+
+def _ways(plans: Plans) -> Iterator[str]:
+    """Say what the ways to run prompts are, and what the times are of."""
+    if any(plan.chunk is None and plan.split is None for plan in plans.best):
+        yield "chunk none: whole prompts run between decode steps, one by one"
+    if any(plan.chunk for plan in plans.best):
+        yield "chunk: prompt tokens that a step of the decoding sequences holds besides, at most"
+    if any(plan.split for plan in plans.best):
+        yield "apart: engines for prompts and for steps; caches move over the outermost link"
+    yield (
+        "TTFT: requests arrive by chance, at the throughput shown; ITL: mean time between two "
+        "tokens of a sequence"
+    )
+
+
+def _of_engine(best: Plan) -> Iterator[str]:
+    """Say what is assumed of how the engine runs."""
+    engine, load = best.sized.engine, best.steady.load
+    if load.shared:
+        yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"
+    if engine.drafted:
+        free = "" if best.sized.drafting else "; drafting itself takes no time"
+        yield f"{engine.drafted} drafted tokens a step yield {load.yielded:.3g} tokens{free}"
+    if has_states(engine):
+        yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
+    if engine.strategy.degree("pp") != 1:
+        yield "stages take equally long; bubbles between unlike microbatches are left aside"
+    if "ep" in engine.strategy:
+        yield "experts are chosen by chance, each alike; dispatch is in 16 bits, not overlapped"
+    rate = WEIGHTS[engine.weights][1]
+    if rate not in engine.machine.matrix:
+        yield f"{engine.machine.name} has no {rate} units: products run in bf16"

@@ -1,0 +1,344 @@
+"""The time of a pass: its forward rows, priced by kind of kernel.
+
+An op is a product with weights, a core of attention, or a pass over memory. Passes in a row run as
+one kernel, in which products of activations alone (the inside of a recurrence) take part: what one
+of them makes and only others of them read never reaches memory. A state is read and written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+
+from sympy import Add, Expr, Integer, Mul
+
+from symbolic_cost import symbols
+from symbolic_cost.ledger import Origin, Phase, Quantity, Row, Units
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.conv import Conv
+from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import View
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.table import Divided
+from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.systems.times import Definitions
+
+PRODUCTS, PROMPTS, STEPS, PASSES, COLLECTIVES = KINDS = (
+    "products",
+    "attention of prompts",
+    "attention of steps",
+    "passes over memory",
+    "collectives",
+)
+"""Kinds of kernels, each with an error of its own."""
+
+PER_HEAD = Decoding.PER_HEAD
+
+Took = tuple[str, Expr]
+"""A kind and a time [s]."""
+
+_LENGTHS = frozenset({symbols.l, symbols.c, symbols.c_p})
+
+
+def is_state(row: Row) -> bool:
+    """Return whether what is kept has the same size after any number of tokens."""
+    return not row.expr.free_symbols & _LENGTHS
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the ranks of one stage do for the tokens of one shape."""
+
+    shape: Shape
+    parts: tuple[Part, ...]
+    rows: tuple[Row, ...]
+    divided: Divided
+
+    @cached_property
+    def forward(self) -> tuple[Row, ...]:
+        """Rows of the pass."""
+        return tuple(r for r in self.rows if r.phase is Phase.FORWARD and not r.per_step)
+
+    def kept(self, part: str, *, states: bool) -> list[Row]:
+        """Return what a part keeps: its states, or its keys and values."""
+        rows = (r for r in self.rows if r.quantity is Quantity.CACHE and r.part == part)
+        return [row for row in rows if is_state(row) is states]
+
+    @cached_property
+    def weights(self) -> frozenset[str]:
+        """Tensors that are weights."""
+        return frozenset(row.tensor for row in self.rows if row.quantity is Quantity.WEIGHT)
+
+
+@dataclass(frozen=True)
+class Work:
+    """An op of one shape, or of several that run as one.
+
+    Args:
+        path: of the op.
+        rows: of its kernel and its collectives.
+        kind: "core", "product" or "pass".
+        share: of the shape, or of the first.
+    """
+
+    path: str
+    rows: tuple[Row, ...]
+    kind: str
+    share: Share
+
+
+class Priced:
+    """Prices a stage.
+
+    Args:
+        engine: that runs it.
+        shares: of the shapes that run together.
+        to: takes the definitions.
+    """
+
+    def __init__(self, engine: Engine, shares: Sequence[Share], to: Definitions) -> None:
+        self.engine, self.shares, self.to = engine, shares, to
+        self.kernels = engine.kernels
+        self.rate = WEIGHTS[engine.weights][1]
+        self.network = engine.machine.network()
+
+    def stage(self, stage: Stage) -> Mapping[str, Expr]:
+        """Define the time of a stage by kind [s]."""
+        terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
+        sent = [[r for r in s.forward if r.origin is Origin.PIPELINE] for s in self.shares]
+        for row in _together(sent[0], sent[1]) if sent[1:] else sent[0]:
+            terms[COLLECTIVES].append(Mul(row.count, self._moved(row)))
+        for part in self.shares[0].parts:
+            for kind, took in self._part(f"{stage}.{part.path}", part).items():
+                terms[kind].append(part.repeat * took)
+        return {kind: self.to.add(f"{stage}.{kind}", Add(*each)) for kind, each in terms.items()}
+
+    def _part(self, name: str, part: Part) -> Mapping[str, Expr]:
+        """Define the time of a part by kind [s]."""
+        terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
+        parts = [(s, next(p for p in s.parts if p.path == part.path)) for s in self.shares]
+        for works in _sequences([list(_works(share, own)) for share, own in parts]):
+            for kind, took in self._sequence(works, _names(part)):
+                terms[kind].append(took)
+        states = [r for share in self.shares for r in share.kept(part.path, states=True)]
+        if states:
+            terms[PASSES].append(self.kernels.carried(2 * Add(*(row.expr for row in states))))
+        by_kind = {k: self.to.add(f"{name}.{k}", Add(*each)) for k, each in terms.items()}
+        self.to.keep(name, Add(*by_kind.values()))
+        return by_kind
+
+    def _sequence(self, works: list[Work], names: Mapping[str, str]) -> Iterator[Took]:
+        """Yield the time of every kernel; passes in a row are one."""
+        rows = [row for work in works for row in work.rows]
+        for kind, group in groupby(_of_one_input(works, names), key=lambda work: work.kind):
+            listed = list(group)
+            if kind == "pass":
+                yield PASSES, self._passed(listed, rows, names)
+            for work in listed:
+                if kind == "product":
+                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE)
+                elif kind == "core":
+                    yield self._attended(work)
+                yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)
+
+    def _attended(self, work: Work) -> Took:
+        """Return the time of a core of attention."""
+        shape = work.share.shape
+        layer, part = work.path.rpartition(".")[0], work.rows[0].part
+        kept = work.share.kept(part, states=False)
+        near = [row for row in kept if row.path.startswith(f"{layer}.")] or kept
+        cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
+        if shape.by_steps:
+            again = self._again(work.rows, shape) if self.engine.decoding is PER_HEAD else None
+            return STEPS, self.kernels.stepped(work.rows, self._read(cache), again)
+        # A query of a later part sees as many keys as one of a prompt so much longer.
+        tokens = shape.l + 2 * shape.c
+        read = Integer(0) if shape.c == 0 else cache
+        return PROMPTS, self.kernels.attended(work.rows, tokens, VALUE, read)
+
+    def _again(self, rows: Iterable[Row], shape: Shape) -> Expr:
+        """Return the bytes that query heads read of the cache [byte], each on its own.
+
+        A token of a head takes 4 d FLOP for each key and value of d elements: 2 of these to two.
+        """
+        flop = Add(*(row.expr for row in rows if row.quantity is Quantity.FLOP))
+        return flop / (2 * shape.l) * CACHES[self.engine.cache]
+
+    def _read(self, cache: Expr) -> Expr:
+        """Return the bytes of the cache that a decode step reads.
+
+        A cascade reads those of the shared prefix once. Sequences that see s(c) of c tokens see
+        s(c - T) without the prefix: b s(c - T) of their own and s(c) - s(c - T) of the prefix, also
+        where a window leaves a part of it.
+        """
+        if self.engine.reading is Reading.EACH or self.engine.shared == 0:
+            return cache
+        own = cache.xreplace({symbols.c: symbols.c - self.engine.shared})
+        return own + (cache - own).xreplace({symbols.b: Integer(1)})
+
+    def _passed(self, works: list[Work], rows: list[Row], names: Mapping[str, str]) -> Expr:
+        """Return the time of passes that run as one kernel.
+
+        Args:
+            works: that run together.
+            rows: of all the part's ops.
+            names: of tensors that are views of others.
+        """
+        inside = {work.path for work in works}
+        own = [row for work in works for row in work.rows]
+
+        def tensors(quantity: Quantity, among: Iterable[Row]) -> set[str]:
+            return {_named(r.tensor, names) for r in among if r.quantity is quantity}
+
+        made, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
+        asked = tensors(Quantity.READ, (row for row in rows if row.path not in inside))
+        moved = []
+        for row in own:
+            tensor = _named(row.tensor, names)
+            fresh = row.quantity is Quantity.READ and tensor not in made
+            left = row.quantity is Quantity.WRITE and not (tensor in read and tensor not in asked)
+            if fresh or left:
+                moved.append((row.kind, row.expr))
+        return self.kernels.passed(moved, [row for row in own if row.units is Units.MATRIX])
+
+    def _moved(self, row: Row) -> Expr:
+        """Return the time of a row's collective."""
+        move = row.collective
+        if move is None:
+            return Integer(0)
+        mesh = self.shares[0].divided.ranks.mesh
+        return self.kernels.moved(move, self.network.hops(mesh, move.meshes))
+
+
+def _works(share: Share, part: Part) -> Iterator[Work]:
+    """Yield the ops of a part of a shape in order."""
+    by_path: dict[str, list[Row]] = {f"{part.path}.{op.path}": [] for op in part.ops}
+    for row in share.forward:
+        if row.origin is Origin.OP and row.part == part.path:
+            by_path.setdefault(row.path, []).append(row)
+    cached = {row.tensor for row in share.kept(part.path, states=False)}
+    ops = {f"{part.path}.{op.path}": op for op in part.ops}
+    for path, rows in by_path.items():
+        if rows and not _reads_alone(rows, cached):
+            yield Work(path, tuple(rows), _kind(rows, ops.get(path), share.weights), share)
+
+
+def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
+    """Return what an op runs as."""
+    if op is not None and op.core:
+        return "core"
+    computes = any(row.units is Units.MATRIX for row in rows)
+    weighs = any(row.quantity is Quantity.READ and row.tensor in weights for row in rows)
+    return "product" if computes and weighs and not isinstance(op, Conv) else "pass"
+
+
+def _reads_alone(rows: Iterable[Row], cached: Collection[str]) -> bool:
+    """Return whether an op lays parts of the cache side by side, as the cache holds them."""
+    listed = tuple(rows)
+    read = {row.tensor for row in listed if row.quantity is Quantity.READ}
+    return bool(read) and read <= set(cached) and all(r.quantity in _MOVES for r in listed)
+
+
+_MOVES = (Quantity.READ, Quantity.WRITE)
+
+
+def _sequences(each: list[list[Work]]) -> Iterator[list[Work]]:
+    """Yield the ops that run one after the other: those of all shapes as one, and what is left."""
+    first, *others = each
+    if not others:
+        yield first
+        return
+    (second,) = others
+    paired = {work.path: work for work in second if work.kind != "core"}
+    shared = {w.path for w in first if w.kind == (paired[w.path].kind if w.path in paired else "")}
+    yield [_joined(work, paired[work.path]) if work.path in shared else work for work in first]
+    yield [work for work in second if work.path not in shared]
+
+
+def _of_one_input(works: list[Work], names: Mapping[str, str]) -> list[Work]:
+    """Return ops with products of the same activations as one, as engines lay weights together.
+
+    For example queries, keys and values are one product, gate and up another; what ran between
+    them follows.
+    """
+    laid: list[Work] = []
+    places: dict[frozenset[str], int] = {}
+    for work in works:
+        reads = [row for row in work.rows if row.quantity is Quantity.READ]
+        inputs = [row for row in reads if row.tensor not in work.share.weights]
+        key = frozenset(_named(row.tensor, names) for row in inputs)
+        if work.kind == "product" and key in places:
+            first = laid[places[key]]
+            new = tuple(row for row in work.rows if row not in inputs)
+            laid[places[key]] = replace(first, rows=(*first.rows, *new))
+            continue
+        if work.kind == "product":
+            places[key] = len(laid)
+        laid.append(work)
+    return laid
+
+
+def _joined(one: Work, other: Work) -> Work:
+    """Return an op on the tokens of two shapes."""
+    weights = one.share.weights if one.kind == "product" else frozenset()
+    return replace(one, rows=tuple(_together(one.rows, other.rows, weights)))
+
+
+def _together(
+    one: Sequence[Row], other: Sequence[Row], weights: frozenset[str] = frozenset()
+) -> Iterator[Row]:
+    """Yield the rows of two shapes as those of one: all adds up but weights, which are read once.
+
+    Args:
+        one: rows of a shape.
+        other: rows of the same ops on another shape.
+        weights: tensors that are read once.
+    """
+    left = list(other)
+    for row in one:
+        match = next((r for r in left if _alike(r, row)), None)
+        if match is None:
+            yield row
+            continue
+        left.remove(match)
+        once = row.quantity is Quantity.READ and row.tensor in weights
+        yield row if once else _sum(row, match)
+    yield from left
+
+
+def _alike(one: Row, other: Row) -> bool:
+    kinds = [
+        None if row.collective is None else (row.collective.kind, row.collective.meshes)
+        for row in (one, other)
+    ]
+    keys = [(row.path, row.quantity, row.tensor, row.units, row.kind) for row in (one, other)]
+    return keys[0] == keys[1] and kinds[0] == kinds[1]
+
+
+def _sum(one: Row, other: Row) -> Row:
+    """Return one row for the bytes or the work of two."""
+    move = one.collective
+    if move is not None and other.collective is not None:
+        move = replace(move, message=move.message + other.collective.message)
+    return replace(one, expr=one.expr + other.expr, collective=move)
+
+
+def _names(part: Part) -> Mapping[str, str]:
+    """Return of which tensor each result of a view is another name."""
+    return {
+        made.tensor: op.inputs[0].tensor
+        for op in part.ops
+        if isinstance(op, View)
+        for made in op.outputs
+    }
+
+
+def _named(tensor: str, names: Mapping[str, str]) -> str:
+    """Return the first name of a tensor."""
+    while tensor in names:
+        tensor = names[tensor]
+    return tensor
