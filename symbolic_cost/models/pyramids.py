@@ -152,7 +152,7 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
     stages = lists(fields, *names, "expand_ratios")
     function = function_of(fields, "silu")
     wide, deeper = (
-        ratio_of(fields, f"{n}_coefficient", d) for n, d in (("width", 2.0), ("depth", 3.1))
+        ratio_of(fields, f"{n}_coefficient", d) for n, d in (("width", 2), ("depth", 31 / 10))
     )
     divisor, share = (
         fields.size("depth_divisor", 8),
