@@ -204,8 +204,8 @@ def levit(fields: Fields) -> dict[str, Layer]:
     padding, side = fields.size("padding", 1), fields.size("image_size", 224)
     given, key = fields.items("down_ops"), max(stages[3][0], 1)
     usual = [["Subsample", key, wide // key, 4, 2, 2] for wide in stages[1][:-1]]
-    own = [list(one) if isinstance(one, list | tuple) else one for one in given]
-    fine = [one for one in own if one != [""]] in ([], usual)
+    told = [list(one) if isinstance(one, list | tuple) else one for one in given]
+    fine = [one for one in told if one != [""]] in ([], usual)
     fields.require(holds=fine, problem=f"only {usual} is declared", name="down_ops")
     problem = "three stages are declared"
     fields.require(holds=len(stages[0]) == 3, problem=problem, name="depths")  # noqa: PLR2004
