@@ -67,6 +67,7 @@ _HOMES = {
     "symbolic_cost.jobs.workbook": ("workbook",),
     "symbolic_cost.jobs.calculator": ("calculator",),
     "symbolic_cost.jobs.perfetto": ("step_trace",),
+    "symbolic_cost.jobs.chakra": ("chakra_traces",),
     "symbolic_cost.explore.ask": ("fit", "prove", "search"),
     "symbolic_cost.explore.report": ("report",),
     "symbolic_cost.explore.sweep": ("pareto", "sweep"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from platform import platform, python_version
 
 _HOME = "symbolic_cost.cli.sheets.shown"
 """Says which table shows a value; loaded when one is shown, for it knows them all."""
@@ -33,6 +31,8 @@ class Shown:
 
 def show_versions() -> None:
     """Print the versions of Python and of every package that results may depend on."""
+    from platform import platform, python_version
+
     lines = {"python": python_version(), "platform": platform()}
     lines |= {name: _version(name) for name in _PACKAGES}
     for name, text in lines.items():
@@ -40,6 +40,8 @@ def show_versions() -> None:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -12,7 +12,6 @@ Every refusal of an input lists all that is wrong with it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TypeVar, cast
 
@@ -109,6 +108,8 @@ def unknown(
     >>> unknown("model", "gpt33", ["gpt", "gpt2", "gpt3-13b"])
     "unknown model 'gpt33': did you mean gpt3-13b, gpt or gpt2?"
     """
+    from difflib import get_close_matches
+
     names = sorted(map(str, accepted))
     if isinstance(name, str) and words.get(name.lower()) in names:
         return f"unknown {kind} {shown(name)}: did you mean {words[name.lower()]}?"

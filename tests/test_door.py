@@ -73,6 +73,7 @@ VALID = {
     "fit_cluster": {"steps": [], "seconds": [], "weights": None},
     "workbook": {"job": sc.job("gpt2", "dp=2", {"M": 1}, system="h100"), "path": "costs.xlsx"},
     "step_trace": {"job": sc.job("gpt2", "dp=2", {"M": 1}, system="h100"), "path": "a.json"},
+    "chakra_traces": {"job": sc.job("gpt2", "dp=2", {"M": 1}, system="h100"), "folder": "."},
     "calculator": {"job": sc.job("gpt2", "2d=2x2"), "path": "calculator.html"},
     "check": {
         "text": "b",
@@ -241,6 +242,7 @@ VALID = {
         "acceptance": 0.0,
         "draft_model": "",
     },
+    "report": {"job": sc.job("gpt2", "dp=2", {"M": 1}, system="h100")},
     "sweep": {**SWEPT, "by": "memory", "top": 1, "out": None, "histogram": "step"},
     "value": {"expr": b / b * 3},
     "view": {"name": "a", "pattern": "x[b e] -> y[b f]"},

@@ -235,3 +235,19 @@ def test_ranks_that_do_not_divide(tmp_path):
     (path,) = files(tmp_path, run__sh=MEGATRON.replace("NODES:-32", "NODES:-33"))
     with pytest.raises(InputError, match="264 ranks are not a multiple of tp x pp x cp = 128"):
         _ = recipe(path).strategy
+
+
+def test_a_published_configuration_says_its_lines(tmp_path):
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+    found = recipe(tmp_path / "config.json")
+    assert found.origins["config.hidden_size"].where == "config.json: line 3, key 'hidden_size'"
+
+
+def test_published_configurations_that_contradict_are_refused(tmp_path):
+    for name, width in (("one", 64), ("two", 96)):
+        (tmp_path / name).mkdir()
+        text = json.dumps({"model_type": "llama", "hidden_size": width})
+        (tmp_path / name / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="96 contradicts 64"):
+        recipe(tmp_path / "one" / "config.json", tmp_path / "two" / "config.json")

@@ -47,3 +47,19 @@ def test_help_of_the_command_line_is_light():
     output, report = run(HELP)
     assert report == {"code": 0, "heavy": []}
     assert output.startswith("Usage: ")
+
+
+JOB = """
+import symbolic_cost as sc
+job = sc.job("gpt3-175b", "tp=8,sp,pp=8,dp=8,zero=1", system="a100-80gb", global_batch=64)
+job.table(), job.memory()
+early = [name for name in ("emit.latex", "models.decoder_families", "systems.step")
+         if f"symbolic_cost.{name}" in sys.modules]
+job.time(), job.time().low
+code = early
+"""
+
+
+def test_a_job_loads_what_answers_its_question():
+    """No other family, no timing for a table of bytes, and no arrays for one configuration."""
+    assert run("import sys\n" + JOB) == ("", {"code": [], "heavy": ["sympy"]})

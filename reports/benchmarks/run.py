@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -27,18 +28,19 @@ Action = Callable[[int], object]
 
 
 def times(action: Action, repeats: int = REPEATS) -> tuple[float, float]:
-    """Return the time of the first run, and the median of the later ones [s]."""
+    """Return the processor time of the first run, and the median of the later ones [s]."""
     taken = []
     for number in range(repeats + 1):
-        start = time.perf_counter()
+        start = time.process_time()
         action(number)
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return taken[0], statistics.median(taken[1:])
 
 
 def processor_time(*arguments: str) -> float:
     """Return the user and system time of a fresh interpreter [s]."""
-    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    kept = {**os.environ, "SYMBOLIC_COST_CACHE": ""}  # nothing: a line is derived every time
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, env=kept)
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(arguments)}: status {status}")
@@ -104,10 +106,12 @@ def cold() -> None:
     least = {name: min(times) for name, times in taken.items()}
     bare, sympy = least["python -c pass"], least["import sympy"]
     state = "cached" if compiled else "not cached"
-    print("# Speed\n\n## Fresh processes\n")
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"# Speed\n\n{os.cpu_count()} cores, Python {platform.python_version()}; load {load}\n")
+    print("## Fresh processes\n")
     print(
         f"User and system time; the least of {PROCESSES} runs, and the first. Bytecode of the "
-        f"library is {state}, that of packages as pip left it.\n"
+        f"library is {state}, that of packages as pip left it; no answer is kept.\n"
     )
     print("| process | first [ms] | least [ms] | x bare Python | x import sympy |")
     print("|---|---:|---:|---:|---:|")

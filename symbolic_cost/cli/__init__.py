@@ -51,7 +51,7 @@ _COMMANDS = {
     "lift": "a declaration of a new family from exported graphs of several sizes",
     "export": "costs as code: Python, C, JavaScript, Rust or Julia, with tests",
     "workbook": "a job as a workbook with live formulas (.xlsx)",
-    "trace": "the timeline of a step, for Perfetto",
+    "trace": "a step as a timeline for Perfetto, or as traces for ASTRA-sim",
     "calculator": "a family as one offline page that computes in the browser",
     "profile": "a module profile, as profilers print it",
     "compare-conventions": "what one preset counts more than another, as a formula",

@@ -54,7 +54,6 @@ _OF_OPTIONS = {
     "--schedule": SCHEDULES,
     "--roofline": ROOFLINES,
     "--strategy": (*STRATEGIES, "zero=1|2|3", "panels=N"),
-    "--cost": COSTS,
     "--of": COSTS,
     "--columns": COSTS,
     "--system": MACHINES,
@@ -64,8 +63,7 @@ _OTHERS = {
     "--precision": ("roofline", "mfu"),
     "--strategy": ("schedule", "serve-plan"),
     "--system": ("serve-plan",),
-    "--cost": ("derive", "solve"),
-    "--of": ("solve", "optimum", "sensitivity"),
+    "--of": ("derive", "solve", "optimum", "sensitivity"),
     "--columns": ("sweep", "pareto"),
 }
 """Commands whose options of these names take something else."""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("formula")
 @click.argument("model")
-@click.option("--cost", required=True, help="Named cost, e.g. saved, flops_fwd, params, comm.")
+@click.option(
+    "--of", "--cost", "cost", required=True, help="Named cost, e.g. saved, flops_fwd, params, comm."
+)
 @asking
 @output
 @click.pass_context

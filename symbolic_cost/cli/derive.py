@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("derive")
 @click.argument("model")
-@click.option("--cost", required=True, help="Named cost as of `formula`, or step.")
-@click.option("--system", help="A machine, for --cost step.")
-@click.option("--global-batch", type=int, help="Sequences per step, for --cost step.")
+@click.option("--of", "--cost", "cost", required=True, help="Named cost as of `formula`, or step.")
+@click.option("--system", help="A machine, for --of step.")
+@click.option("--global-batch", type=int, help="Sequences per step, for --of step.")
 @asking
 @output
 def command(
@@ -35,10 +35,10 @@ def command(
     A notation that is named says which sizes are assumed, such as f = 4 e, too; of the family gpt
     they are Megatron's without one.
 
-    --cost step explains the time of a step: the chain of its parts, and the figures of the
+    --of step explains the time of a step: the chain of its parts, and the figures of the
     machine, each of a datasheet, calibrated or assumed, with the interval that follows.
 
-    For example: symbolic-cost derive gpt --cost saved --path block, where does the 34 come from
+    For example: symbolic-cost derive gpt --of saved --path block, where does the 34 come from
     """
     from symbolic_cost.jobs.derivation import derive
 

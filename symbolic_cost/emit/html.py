@@ -145,14 +145,20 @@ def _pieces(tex: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-@lru_cache(4096)
 def _converted(tex: str) -> str:
     try:
-        from latex2mathml.converter import convert
+        import latex2mathml.converter  # noqa: F401 - told where it is not installed
     except ImportError:
         raise InputError(
             "format html needs the package latex2mathml: pip install 'symbolic_cost[html]'"
         ) from None
+    return _typeset(tex)
+
+
+@lru_cache(4096)
+def _typeset(tex: str) -> str:
+    from latex2mathml.converter import convert
+
     return _short(convert(tex))
 
 

@@ -9,6 +9,7 @@ terms before negative ones. What divides goes below one fraction bar.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
 from sympy import (
@@ -351,22 +352,24 @@ def _ordered(terms: Iterable[Expr]) -> list[Expr]:
     return sorted(found, key=key)
 
 
-def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Expr, list[Expr]]:
+def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Fraction, list[Fraction]]:
     """Return the degree above the bar and the exponent of every symbol, of the leading term."""
-    exponents = [S.Zero] * len(symbols)
+    exponents = [_NONE] * len(symbols)
     if isinstance(expr, Add | Max | Min | ceiling | floor):
         return max(_degrees(part, symbols) for part in expr.args)
     for factor in Mul.make_args(expr):
-        base, exponent = factor.as_base_exp()
-        if not exponent.is_Rational:
+        base, power = factor.as_base_exp()
+        if not power.is_Rational:
             continue
+        exponent = Fraction(power.p, power.q)
         if base.is_Symbol:
             exponents[symbols.index(base)] += exponent
         elif isinstance(base, _LEADING):
             inner = _degrees(base, symbols)[1]
             exponents = [old + exponent * new for old, new in zip(exponents, inner, strict=True)]
-    return sum((x for x in exponents if x > 0), S.Zero), exponents
+    return sum((x for x in exponents if x > 0), _NONE), exponents
 
 
+_NONE = Fraction(0)
 _LEADING = (Add, Mul, Max, Min, ceiling, floor)
 """What grows as its leading part does; other functions and brackets have degree zero."""

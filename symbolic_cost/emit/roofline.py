@@ -48,7 +48,7 @@ def points_sheet(
         Column("computes", "right", Unit.FLOP),
         Column("moves", "right", Unit.BYTE),
         Column("intensity", "right", "FLOP/byte"),
-        Column("rate", "right", "FLOP/s"),
+        Column("rate", "right", Unit.FLOP_PER_SECOND),
     )
     ridges = tuple(
         f"ridge point of the {name} units: {float(ridge):.4g} FLOP/byte"

@@ -5,8 +5,9 @@ A table that is wider has the formulas of a row on lines of their own below it.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -24,6 +25,9 @@ _KEPT = 40
 
 _NAME = 28
 """Characters of a name that stay together even where there is no room."""
+
+_INSIDE = 4
+"""Blanks before a row whose name stands above it."""
 
 _LONG = 16
 """Characters up to which formulas stay in their column."""
@@ -94,28 +98,91 @@ def _natural(column: Column, cells: Sequence[str]) -> int:
 def _table(
     sheet: Sheet, cells: list[list[str]], beside: list[int], below: list[int], width: int
 ) -> Iterator[str]:
-    """Give the head, then each row with its formulas below it."""
-    columns = [sheet.columns[place] for place in beside]
-    plain_rows = [
-        [row[place] for place in beside]
-        for row, own in zip(cells, sheet.rows, strict=True)
-        if not isinstance(own[0], tuple)
-    ]
-    told = [[c.title, *(r[n] for r in plain_rows)] for n, c in enumerate(columns)]
-    widths = _widths(told, [column.align for column in columns], width)
-    headings = [column.title for column in columns]
-    yield from _line(columns, headings, widths)
-    yield " " + "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (sum(widths) + _BETWEEN * (len(widths) - 1))
-    labels = [sheet.columns[place].heading.removesuffix(" formula") for place in below]
-    for row, texts in zip(sheet.rows, cells, strict=True):
-        if isinstance(row[0], tuple):
-            yield from folded(f" {texts[0]}", width)
-            continue
-        yield from _line(columns, [texts[place] for place in beside], widths)
-        for label, place in zip(labels, below, strict=True):
-            if texts[place]:
-                name = f"{label} = " if len(below) > 1 else "= "
-                yield from folded(f"{5 * ' '}{name}{texts[place]}", width, 8)
+    """Give the head, then each row with its formulas below it.
+
+    Columns that do not fit beside each other have the names of the rows above them; columns that
+    are too many stand in several tables, each with the names.
+    """
+    headed = [isinstance(row[0], tuple) for row in sheet.rows]
+    told = {
+        place: [
+            sheet.columns[place].title,
+            *(row[place] for row, head in zip(cells, headed, strict=True) if not head),
+        ]
+        for place in beside
+    }
+    for number, (above, shown) in enumerate(_panels(sheet, told, width)):
+        yield from [""] * bool(number)
+        widths = _widths(sheet, {n: told[n] for n in shown}, width - _INSIDE * above)
+        panel = _Panel([sheet.columns[n] for n in shown], widths, above)
+        columns = [sheet.columns[0], *panel.columns] if above else panel.columns
+        yield from panel.line([column.title for column in columns])
+        yield " " + "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * panel.wide
+        labels = [sheet.columns[place].heading.removesuffix(" formula") for place in below]
+        name = ""
+        for texts, head in zip(cells, headed, strict=True):
+            if head:
+                yield from folded(f" {texts[0]}", width)
+                continue
+            named = texts[0] if texts[0] != name else ""
+            name = texts[0] if above else ""
+            yield from panel.line([*[named] * above, *(texts[place] for place in shown)])
+            for label, place in zip(labels, below, strict=True):
+                if texts[place] and not number:
+                    lead = f"{label} = " if len(below) > 1 else "= "
+                    yield from folded(f"{5 * ' '}{lead}{texts[place]}", width, 8)
+
+
+def _panels(
+    sheet: Sheet, told: Mapping[int, list[str]], width: int
+) -> list[tuple[bool, list[int]]]:
+    """Return the columns of each table, and whether names stand above the rows."""
+    places = list(told)
+
+    def fits(chosen: list[int], room: int) -> bool:
+        return _sum(_widths(sheet, {n: told[n] for n in chosen}, room)) <= room
+
+    if fits(places, width) or len(places) < 3:  # noqa: PLR2004 - names and one column
+        return [(False, places)]
+    longest = max(map(len, told[places[0]]))
+    if longest > _LONG and fits(places[1:], width - _INSIDE):
+        return [(True, places[1:])]
+    panels: list[list[int]] = [places[:1]]
+    for place in places[1:]:
+        if len(panels[-1]) > 1 and not fits([*panels[-1], place], width):
+            panels.append(places[:1])
+        panels[-1].append(place)
+    return [(False, panel) for panel in panels]
+
+
+class _Panel:
+    """Columns beside each other.
+
+    Args:
+        columns: that share a line.
+        widths: of these.
+        above: whether the name of a row has a line of its own.
+    """
+
+    def __init__(self, columns: list[Column], widths: list[int], above: bool) -> None:  # noqa: FBT001 - one caller
+        self.columns, self._widths, self._above = columns, widths, above
+
+    @property
+    def wide(self) -> int:
+        """Characters of a line."""
+        return _sum(self._widths) - _BETWEEN + _INSIDE * self._above
+
+    def line(self, cells: list[str]) -> Iterator[str]:
+        """Give the lines of a row."""
+        if self._above:
+            yield from folded(f" {cells[0]}", self.wide + 1) if cells[0] else ()
+            cells = cells[1:]
+        lead = _INSIDE * self._above * " "
+        yield from (lead + text for text in _line(self.columns, cells, self._widths))
+
+
+def _sum(widths: list[int]) -> int:
+    return sum(widths) + _BETWEEN * len(widths)
 
 
 def folded(text: str, width: int = _NARROWEST, indent: int = 0) -> list[str]:
@@ -146,7 +213,7 @@ def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[st
     for column, wide in zip(columns, widths, strict=True):
         table.add_column(justify=column.align, overflow="fold", width=wide)
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
-    table.add_row(*map(Text, cells))
+    table.add_row(*(Text(_in_words(cell, wide)) for cell, wide in zip(cells, widths, strict=True)))
     file = StringIO()
     room = sum(widths) + _BETWEEN * len(widths)
     console = Console(file=file, width=room, color_system=None, force_terminal=False)
@@ -154,29 +221,66 @@ def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[st
     return [f" {line}" for line in file.getvalue().splitlines()]
 
 
-def _widths(columns: list[list[str]], sides: list[str], width: int) -> list[int]:
+def _in_words(text: str, wide: int) -> str:
+    """Break words that are wider than their column behind a dot, as paths are read."""
+    lead = (len(text) - len(text.lstrip(" "))) * " "
+    if all(len(lead) + len(word) <= wide for word in text.split()):
+        return text
+    lines = [""]
+    for piece in re.findall(r"[^.\s]*[.\s]?", text.strip()):
+        if lines[-1] and len(lead) + len(lines[-1]) + len(piece.rstrip()) > wide:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(f"{lead}{line.rstrip()}" for line in lines)
+
+
+def _least(cells: list[str], *, is_name: bool, folds: bool) -> int:
+    """Return the widest of the pieces of cells that stay together.
+
+    Args:
+        cells: of a column, its heading first.
+        is_name: whether it is the first column, whose indents count.
+        folds: whether words end behind their dots.
+    """
+    most = 1
+    for cell in cells:
+        lead = len(cell) - len(cell.lstrip(" ")) if is_name else 0
+        for word in (cell or "-").split():
+            parts = re.findall(r"[^.]+\.?|\.", word) if folds else [word]
+            most = max(most, lead + max(map(len, parts)))
+    return most
+
+
+def _widths(sheet: Sheet, told: Mapping[int, list[str]], width: int) -> list[int]:
     """Return the widths of columns that share a line: the widest give way first.
 
-    Numbers, which stand on the right, stay in one piece, as words do.
+    Numbers, which stand on the right, stay in one piece, as words do where there is room.
     """
+    columns = list(told.values())
+    names = [place == 0 for place in told]
+    texts = [sheet.columns[place].align == "left" for place in told]
     wide = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    words = [
-        max(
-            len(piece)
-            for place, cell in enumerate(cells)
-            for piece in ((cell or "-").split() if place == 0 or side == "left" else [cell])
-        )
-        for cells, side in zip(columns, sides, strict=True)
-    ]
-    least = [max(min(_KEPT * (place == 0), wide[place]), word) for place, word in enumerate(words)]
-    least = [min(one, _LEAST) if one > _KEPT else one for one in least]
-    room = width - _BETWEEN * len(columns)
-    while sum(wide) > room:
-        spare = [place for place, whole in enumerate(wide) if whole > least[place]]
-        if not spare and least[0] > min(words[0], _NAME):
-            least[0] = min(words[0], _NAME)
-            continue
+    for folds in (False, True):
+        least = []
+        for cells, is_name, is_text, natural in zip(columns, names, texts, wide, strict=True):
+            whole = max((len(cell) for cell in cells[1:]), default=1)  # a number
+            word = _least(cells, is_name=is_name, folds=folds)
+            word = word if is_text else max(whole, _least(cells[:1], is_name=False, folds=False))
+            kept = min(_NAME if folds else _KEPT, natural) if is_name else 0
+            own = max(word, kept)
+            least.append(min(own, _LEAST) if own > _KEPT else own)
+        given = _squeezed(wide, least, width - _BETWEEN * len(columns))
+        if _sum(given) <= width:
+            break
+    return given
+
+
+def _squeezed(wide: list[int], least: list[int], room: int) -> list[int]:
+    """Return widths of a sum, if it can be: the widest give way first, none below its least."""
+    given = list(wide)
+    while sum(given) > room:
+        spare = [place for place, whole in enumerate(given) if whole > least[place]]
         if not spare:
             break
-        wide[max(spare, key=wide.__getitem__)] -= 1
-    return wide
+        given[max(spare, key=given.__getitem__)] -= 1
+    return given

@@ -67,7 +67,7 @@ def draw(figure: Figure, events: Sequence[Event], title: str) -> None:
     axes.set_xlim(0, length)
     axes.set_xlabel("time, in passes of one microbatch and stage")
     figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize="medium")
-    axes.tick_params(axis="y", length=0)
+    axes.yaxis.set_tick_params(length=0)
     axes.spines["left"].set_visible(False)
     shown = {event.task.work for event in events}
     legend = [

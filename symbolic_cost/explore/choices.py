@@ -14,8 +14,7 @@ from symbolic_cost.errors import InputError, looked_up, shown, unknown
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.part_memory import STATES
-from symbolic_cost.systems.offload import HOST
-from symbolic_cost.systems.overlap import overlap
+from symbolic_cost.systems.overlap import HOST, overlap
 
 OPEN = "open"
 """What an option says that is a number of a structure's candidates."""

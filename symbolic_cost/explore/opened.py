@@ -21,8 +21,7 @@ from symbolic_cost.extrema import Choice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import KEY_COPIES
-from symbolic_cost.systems.offload import HOST
-from symbolic_cost.systems.overlap import overlap, partial
+from symbolic_cost.systems.overlap import HOST, overlap, partial
 
 _ORDERED = tuple(name for name in STRATEGIES if name in MESHES)
 
@@ -53,6 +52,8 @@ def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
     if options.get("offload") == OPEN:
         shares = {name: _term(space, f"hosted {name}") for name in OFFLOADED}
         training = replace(training, offload=frozenset(OFFLOADED), shares=shares)
+    if methods is setup.methods and training is setup.training:
+        return setup
     return replace(setup, methods=methods, training=training)
 
 

@@ -22,13 +22,13 @@ from symbolic_cost.explore.described import described
 from symbolic_cost.explore.opened import OPENED
 from symbolic_cost.extrema import Max
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.shared import ModelTerms
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import at_moments
 from symbolic_cost.program.graph import Graph
-from symbolic_cost.program.terms import Terms
 from symbolic_cost.symbols import GLOSSARY, exact
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS, defined_step
 from symbolic_cost.systems.times import Reckoned
@@ -99,7 +99,7 @@ def _digest(text: str | None) -> str | None:
     return None if text is None else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-class Costs(Terms):
+class Costs(ModelTerms):
     """The space in which structures are derived; what is alike in them is derived once.
 
     Args:
@@ -151,7 +151,7 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     return outputs
 
 
-def _legal(space: Terms, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:
+def _legal(space: ModelTerms, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:
     """Yield what numbers must meet, in words, and the node that is one where they do.
 
     Raises:

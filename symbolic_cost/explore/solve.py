@@ -132,8 +132,8 @@ def solve(text: str, run: Job, by: str) -> Solved:
     variable = problems.attempt(symbol, by)
     problems.refuse()
     name = variable.name
-    refuse_moved(run, name)
     it = quantity(run, asked.name)
+    refuse_moved(it, name)
     _check_units(asked, it)
     if name not in it.program.inputs:
         raise InputError(f"{asked.name} of this job does not depend on {name}")

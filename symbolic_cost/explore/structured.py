@@ -97,7 +97,7 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         InputError: the model does not take the strategy.
     """
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
-    setup = make_setup(
+    made = make_setup(
         base.model,
         structure.strategy(numbers),
         values,
@@ -110,4 +110,7 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         stack=base.methods.stack,
         **structure.job_options,  # type: ignore[arg-type]  # names of Options
     )
-    return replace(setup, methods=replace(setup.methods, counted=base.methods.counted))
+    counted = base.methods.counted
+    if made.methods.counted is counted:
+        return made
+    return replace(made, methods=replace(made.methods, counted=counted))

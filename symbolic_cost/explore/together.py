@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from threading import get_ident, local
@@ -22,7 +21,7 @@ from symbolic_cost.explore.priced import LEGAL, Costs, outputs_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import CHUNK, Flat, evaluated
-from symbolic_cost.program.stored import kept_tape
+from symbolic_cost.program.stored import kept
 from symbolic_cost.program.tape import Tape, recorded
 
 Floats = NDArray[np.float64]
@@ -180,9 +179,20 @@ def together(
     """
     make = partial(_derived, space, structures, setup, tick)
     if about is None:
-        return Together(structures, make())
+        return Together(structures, _seldom(make))
     key = (about, tuple(structures))
-    return _TOGETHER.of(key, lambda: Together(structures, kept_tape(about, make)))  # type: ignore[return-value]  # the key has the structures
+    read = partial(kept, about, make)
+    return _TOGETHER.of(key, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
+
+
+def _seldom(make: Callable[[], Tape]) -> Tape:
+    """Make a tape without looking for garbage: what is derived or read lives on."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, *before[1:])
+    try:
+        return make()
+    finally:
+        gc.set_threshold(*before)
 
 
 def _derived(
@@ -192,26 +202,14 @@ def _derived(
     tick: Callable[[int], None],
 ) -> Tape:
     outputs: dict[str, int] = {}
-    with _seldom_collected():
-        for place, structure in enumerate(structures):
-            tick(place)
-            try:
-                nodes = outputs_of(space, setup(structure))
-            except InputError as error:
-                nodes = {_REFUSED + "; ".join(error.problems): space.graph.number(0)}
-            outputs |= {f"{place}|{name}": node for name, node in nodes.items()}
-        return recorded(space.graph, outputs)
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Look for garbage seldom: what is derived lives on, and is looked at in vain."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+    for place, structure in enumerate(structures):
+        tick(place)
+        try:
+            nodes = outputs_of(space, setup(structure))
+        except InputError as error:
+            nodes = {_REFUSED + "; ".join(error.problems): space.graph.number(0)}
+        outputs |= {f"{place}|{name}": node for name, node in nodes.items()}
+    return recorded(space.graph, outputs)
 
 
 def _each(tape: Tape, asked: Mapping[int, Mapping[str, int]]) -> Tape:

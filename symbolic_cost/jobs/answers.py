@@ -12,22 +12,21 @@ from sympy import Expr
 from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
 from symbolic_cost.display import Shown
-from symbolic_cost.emit.latex import Float, write
-from symbolic_cost.emit.page import page
 from symbolic_cost.emit.sheet import Sheet, render
 from symbolic_cost.jobs.fit import Fit, fit
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.parallel.memory import peak
-from symbolic_cost.systems.goodput import Goodput, goodput
-from symbolic_cost.systems.prices import Costs, rates
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     import pandas as pd
+
+    from symbolic_cost.jobs.timed import Timed
+    from symbolic_cost.systems.goodput import Goodput
+    from symbolic_cost.systems.prices import Costs
 
 
 _WRITTEN = (Quantity.WEIGHT, Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
@@ -81,6 +80,9 @@ class Answer(Shown):
 
     def latex(self, caption: str = "", label: str = "", width: str = "article") -> str:
         """Return the table as LaTeX that fits its page: article, ieee, acm, neurips or a width."""
+        from symbolic_cost.emit.latex import Float, write
+        from symbolic_cost.emit.page import page
+
         return write(self.sheet.visible, Float(page(width), caption, label))
 
     def __str__(self) -> str:
@@ -153,6 +155,8 @@ class TimeAnswer(Answer):
         Raises:
             InputError: symbols without a number, or numbers that are refused.
         """
+        from symbolic_cost.systems.prices import rates
+
         machine, strategy = self.setup.machine, self.setup.strategy.numbered(self.setup.values)
         name = "" if machine is None else machine.name
         return rates(name, **given).costs(float(self.step) * int(strategy.ranks))  # type: ignore[arg-type]
@@ -168,6 +172,8 @@ class TimeAnswer(Answer):
         Raises:
             InputError: symbols without a number, or numbers that are refused.
         """
+        from symbolic_cost.systems.goodput import goodput
+
         rows = bind(self.setup.memory_rows, self.setup.values)
         size = sum(float(rows.total(quantity)) for quantity in _WRITTEN)
         ranks = int(self.setup.strategy.numbered(self.setup.values).ranks)

@@ -18,7 +18,6 @@ from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.kernels import kernel
-from symbolic_cost.models.training import training
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import GATHERING, STRATEGIES
@@ -28,11 +27,10 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import KEY_COPIES, Strategy, parse_strategy
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import Machine
-from symbolic_cost.systems.offload import HOST
-from symbolic_cost.systems.overlap import Overlap, overlap
+from symbolic_cost.systems.methods import Methods
+from symbolic_cost.systems.overlap import HOST, Overlap, overlap
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.rooflines import MAXIMUM, Roofline, roofline
-from symbolic_cost.systems.setting import Methods
 from symbolic_cost.systems.stacks import Stack, stack, usual, usual_attention
 
 
@@ -166,10 +164,16 @@ def setup(
 def _learning(model: Modelled, train: str | None) -> Model:
     """Return the model, of which only some weights may be trained."""
     declared = modelled(model)
-    made = declared if train is None else training(declared, train)
+    made = declared if train is None else _training_only(declared, train)
     if made.unread and made.trains != ALL and "frozen:" not in made.trains:
         raise InputError(f"train {made.trains}: bytes of frozen weights: {made.unread}")
     return made
+
+
+def _training_only(declared: Model, train: str) -> Model:
+    from symbolic_cost.models.training import training
+
+    return training(declared, train)
 
 
 def stage_of(name: str) -> Stage:

@@ -1,9 +1,9 @@
 """Three numbers of a cluster from a handful of its steps, with priors; kernels come first.
 
 Rates of kernels are fitted to kernels alone. What a cluster's steps add is how much longer than
-predicted products, attention with passes over memory, and collectives take there: each a factor that is one unless
-steps say otherwise, more so the better the kind of work is known. A step that no factor explains
-weighs less and is named.
+predicted products, attention with passes over memory, and collectives take there: each a factor
+that is one unless steps say otherwise, more so the better the kind of work is known. A step that no
+factor explains weighs less and is named.
 """
 
 from __future__ import annotations

@@ -268,8 +268,14 @@ def _of_jobs(names: Pair, jobs: tuple[Job, Job], costs: list[NamedCost]) -> Diff
             cost.name, cost.unit, *differences(*sides), (wholes[0], wholes[1]), shared
         )
         sections.append(section)
-    notes = tuple(f"{cost.name}: {cost.meaning}" for cost in costs)
-    return Diff(names, tuple(sections), notes)
+    notes = [f"{cost.name}: {cost.meaning}" for cost in costs]
+    if length.name in own:
+        lengths = (
+            f"{name} at {length} = {of[length.name]}"
+            for name, of in zip(names, values, strict=True)
+        )
+        notes.append(f"{', '.join(lengths)}, each its own: seq gives both one")
+    return Diff(names, tuple(sections), tuple(notes))
 
 
 def _sides(run: Job, cost: NamedCost, own: set[str]) -> dict[str, Side]:

@@ -130,7 +130,7 @@ _RESULT_UNITS = {
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:
     outputs = {names[name]: node for name, node in program.outputs.items()}
-    return replace(program, outputs=outputs, _made=None, recorded_tape=None)
+    return replace(program, outputs=outputs, _made=None)
 
 
 @dataclass(frozen=True)

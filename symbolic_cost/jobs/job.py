@@ -13,13 +13,7 @@ from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.errors import looked_up
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
 from symbolic_cost.jobs.build import Modelled, Options, setup
-from symbolic_cost.jobs.device_memory import DeviceMemory, View
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.tables.memory import memory_sheet
-from symbolic_cost.jobs.tables.per_op import flat_sheet
-from symbolic_cost.jobs.tables.seconds import step_sheet
-from symbolic_cost.jobs.tables.traffic import communication_sheet
-from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.ops.derive import cost as derived
 from symbolic_cost.ops.graph import ALL
@@ -59,11 +53,15 @@ class Job(Setup):
 
     def table(self, *costs: str) -> Answer:
         """Tabulate costs per op of one rank and microbatch; the usual five unless named."""
+        from symbolic_cost.jobs.tables.per_op import flat_sheet
+
         chosen = [named_cost(name) for name in costs or _COLUMNS]
         return Answer(self, flat_sheet(self, chosen, None), lambda: self.rows)
 
     def memory(self) -> MemoryAnswer:
         """Tabulate what one rank of the stage holds, and the peak of a step."""
+        from symbolic_cost.jobs.tables.memory import memory_sheet
+
         own = replace(self, precise=True)
         return MemoryAnswer(own, memory_sheet(own), lambda: own.memory_rows)
 
@@ -77,6 +75,8 @@ class Job(Setup):
         Raises:
             InputError: no such view, a machine that is no GPU, or symbols without a number.
         """
+        from symbolic_cost.jobs.device_memory import DeviceMemory, View
+
         own = replace(self, precise=True)
         views = {one.value: one for one in View}
         sheet = DeviceMemory(own).sheet(looked_up("view of memory", view, views))
@@ -84,6 +84,8 @@ class Job(Setup):
 
     def communication(self) -> Answer:
         """Tabulate what moves between ranks in one step."""
+        from symbolic_cost.jobs.tables.traffic import communication_sheet
+
         own = replace(self, precise=True)
         return Answer(own, communication_sheet(own, per_op=False), lambda: own.rows)
 
@@ -93,6 +95,9 @@ class Job(Setup):
         Raises:
             InputError: the job has no machine, or symbols have no number.
         """
+        from symbolic_cost.jobs.tables.seconds import step_sheet
+        from symbolic_cost.jobs.timed import Timed
+
         own = replace(self, precise=True)
         timed = Timed(own)
         return TimeAnswer(own, step_sheet(timed), timed.step.rows, timed)

@@ -72,7 +72,9 @@ class Utilisation:
         where = self.machine.sources.get(peak.source, peak.source)
         said = f" ({peak.includes})" if peak.includes else ""
         spread = f"MFU from {_percent(self.least)} to {_percent(self.most)} for one throughput"
+        beyond = f"more than the peak: {number(self.rate)} tokens per second would take more GPUs"
         return (
+            *((beyond,) if self.least > 1 else ()),
             *((spread,) if len(self.counts) > 1 else ()),
             f"{number(self.rate)} tokens per second and GPU",
             f"datasheet: {self.precision} {float(peak.value):.6g} {unit}{said}, {where}",

@@ -95,11 +95,8 @@ def checked_numbers(
 def _names(strategy: Strategy) -> dict[str, str]:
     """Return the symbols of the degrees by the names under which they may be given."""
     degrees = degree_names()
-    return {name: degrees[name] for name in strategy.degrees if name in degrees} | {
-        symbol.name: symbol.name
-        for name in strategy.degrees
-        for symbol in STRATEGIES[name].meshes.values()
-    }
+    named = {name: degrees[name] for name in strategy.degrees if name in degrees}
+    return named | {name: name for name in strategy.symbols()}
 
 
 def _sizes(model: Model) -> set[str]:

@@ -64,12 +64,16 @@ class Quantity:
 
     def legal(self, by: str, size: int) -> bool:
         """Tell whether a size meets every condition, as that degrees divide it."""
-        conditions = (*self.run.rows.conditions, *self.run.structure.assumptions)
-        try:
-            check(conditions, check_values({**self.values, by: size}))
-        except InputError:
-            return False
-        return True
+        return is_legal(self.run, {**self.values, by: size})
+
+
+def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
+    """Tell whether numbers meet every condition of a job."""
+    try:
+        check((*run.rows.conditions, *run.structure.assumptions), check_values(values))
+    except InputError:
+        return False
+    return True
 
 
 def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
@@ -115,17 +119,25 @@ def moves_microbatches(run: Job, by: str) -> bool:
     return run.global_batch is not None and by in _MOVING
 
 
-def refuse_moved(run: Job, by: str) -> None:
-    """Refuse a symbol with which the microbatches of a global batch change.
+def is_made_anew(it: Quantity, by: str) -> bool:
+    """Tell whether another size makes another job: its microbatches or the degrees of its step."""
+    degree = it.name == "step" and by in it.run.strategy.symbols()
+    return degree or moves_microbatches(it.run, by)
+
+
+def refuse_moved(it: Quantity, by: str) -> None:
+    """Refuse a symbol with which the microbatches of a global batch or degrees of a step change.
 
     Raises:
         InputError: such a symbol.
     """
-    if moves_microbatches(run, by):
+    if moves_microbatches(it.run, by):
         raise InputError(
-            f"with another {by} a global batch of {run.global_batch} makes other microbatches: "
+            f"with another {by} a global batch of {it.run.global_batch} makes other microbatches: "
             "bind M instead, or ask for the optimum"
         )
+    if is_made_anew(it, by):
+        raise InputError(f"with another {by} a step is another chain: ask for the optimum")
 
 
 def part_named(rows: CostTable, name: str) -> str:

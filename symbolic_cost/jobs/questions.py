@@ -20,7 +20,14 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.quantities import Quantity, moves_microbatches, quantity, refuse_moved
+from symbolic_cost.jobs.quantities import (
+    Quantity,
+    is_legal,
+    is_made_anew,
+    moves_microbatches,
+    quantity,
+    refuse_moved,
+)
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.units import human
@@ -54,7 +61,7 @@ class Crossing:
         run = left.run
         if not self.roots and self.integer is None:
             raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
-        rows = [self._row(root) for root in self.roots if not _is_negative(run, root)]
+        rows = [self._row(root) for root in self.roots if not _is_below_one(run, root)]
         if self.integer is not None:
             how = How.SEARCH.value
             rows.append(("first integer of another order", None, self.integer, how))
@@ -82,9 +89,9 @@ class Crossing:
         return left > right
 
 
-def _is_negative(run: Job, root: Expr) -> bool:
+def _is_below_one(run: Job, root: Expr) -> bool:
     value = run.value(root)
-    return bool(value.is_number and value.is_negative)
+    return bool(value.is_number and value < 1)
 
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:
@@ -104,7 +111,8 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
     variable = problems.attempt(symbol, by)
     problems.refuse()
-    refuse_moved(run, variable.name)
+    for side in (one, other):
+        refuse_moved(side, variable.name)
     if one.unit is not other.unit:
         raise InputError(f"{left} is in {one.unit}, {right} in {other.unit}: name two of one unit")
     roots: tuple[Expr, ...] = ()
@@ -208,7 +216,7 @@ def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops"
     it = problems.attempt(quantity, run, of, cost)
     variable = problems.attempt(symbol, by)
     problems.refuse()
-    if moves_microbatches(run, variable.name):
+    if is_made_anew(it, variable.name):
         return _rebuilt(run, it, variable.name, candidates, cost)
     closed: tuple[Expr, ...] = ()
     refused = "the step is a chain of definitions" if it.expr is None else ""
@@ -234,19 +242,29 @@ def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops"
 
 
 def _rebuilt(run: Job, it: Quantity, by: str, candidates: range, cost: str) -> Best:
-    """Look at jobs of their own, whose microbatches follow from the global batch."""
+    """Look at jobs of their own, where microbatches or degrees of a step follow from a size."""
     found: dict[int, Fraction] = {}
     for size in candidates:
         try:
-            own = run.replace(numbers={**run.numbers, by: size})
-            found[size] = Fraction(quantity(own, it.name, cost).at())
+            own = _resized(run, by, size)
+            if is_legal(own, own.values):
+                found[size] = Fraction(quantity(own, it.name, cost).at())
         except InputError:  # a size that the batch or a degree does not divide
             continue
     if not found:
         raise InputError(f"no {by} from {candidates[0]} to {candidates[-1]} is legal")
     best = min(found, key=lambda size: (found[size], size))
-    refused = f"microbatches of the global batch of {run.global_batch} follow from {by}"
+    refused = f"with another {by} a step is another chain"
+    if moves_microbatches(run, by):
+        refused = f"microbatches of the global batch of {run.global_batch} follow from {by}"
     return Best(it, by, (), refused, best, found[best], len(found), None)
+
+
+def _resized(run: Job, by: str, size: int) -> Job:
+    """Return the job with another degree of its strategy, or another number."""
+    if by in run.strategy.bindings():
+        return run.replace(strategy=run.strategy.resized(by, size))
+    return run.replace(numbers={**run.numbers, by: size})
 
 
 def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:

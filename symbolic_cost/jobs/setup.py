@@ -37,7 +37,7 @@ from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Machine
-from symbolic_cost.systems.setting import Methods
+from symbolic_cost.systems.methods import Methods
 
 
 @checked

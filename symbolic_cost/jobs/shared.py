@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sympy import Expr, Symbol
 
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.program.exact import Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.terms import Terms
 from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.systems.times import Reckoned
 
 
-class Shared(Terms):
+class ModelTerms(Terms):
+    """Terms of models: a model is put into terms once."""
+
+    def __init__(self, graph: Graph, values: Mapping[str, Number]) -> None:
+        super().__init__(graph, values)
+        self._models: dict[tuple[object, ...], tuple[Model, Model]] = {}
+
+    def model(self, model: Model) -> Model:
+        """Return a model with terms for its sizes."""
+        key = (id(model.parts), *model.sizes.items())
+        if key not in self._models:
+            sizes = {axis: self.term(size) for axis, size in model.sizes.items()}
+            self._models[key] = model, replace(model, sizes=sizes)
+        return self._models[key][1]
+
+
+class Shared(ModelTerms):
     """The space of several structures; what is alike in them is derived once.
 
     Args:

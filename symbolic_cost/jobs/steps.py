@@ -24,6 +24,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.program.evaluator import Evaluator
+from symbolic_cost.program.program import Program
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.pricing import KINDS, OF_CLUSTER, SLOWNESS
 from symbolic_cost.systems.spread import Doubt, Interval, doubts, opened, within
@@ -45,7 +46,7 @@ class Derived:
     """
 
     step: StepTime
-    run: Evaluator
+    run: Program
     doubts: tuple[Doubt, ...]
 
 
@@ -63,7 +64,7 @@ class Numbered:
 
     def seconds(self, cluster: Cluster | None = None) -> float:
         """Return the time of a step [s]."""
-        return float(self.derived.run({**self.values, **_slowness(cluster)})["step"])
+        return self.derived.run.floats({**self.values, **_slowness(cluster)})["step"]
 
     def interval(self, cluster: Cluster | None = None) -> Interval:
         """Return between what four of five steps lie [s]."""
@@ -144,6 +145,6 @@ def all_seconds(steps: Sequence[Numbered], *clusters: Cluster) -> Floats:
             else np.tile([values[name] for values in own], len(given))
             for name in run.inputs
         }
-        times = np.broadcast_to(np.asarray(run(points)["step"]), len(given) * len(own))
+        times = np.broadcast_to(np.asarray(Evaluator(run)(points)["step"]), len(given) * len(own))
         found[:, places] = times.reshape(len(given), len(own))
     return found

@@ -74,7 +74,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     model = replace(build(fields, shape), name=name, family=name)
     model = _stored(made, fields, model)
     dtype = made.values.get("dtype") or made.values.get("torch_dtype")
-    wide = dtype if dtype in {"float32", "float16"} else "bfloat16"
+    wide = dtype if dtype in ("float32", "float16") else "bfloat16"
     read = (fields.origins, named is not None, fields.ignored, wide)
     return Imported(name, fields.head, model, *read)
 

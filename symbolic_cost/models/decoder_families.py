@@ -20,8 +20,8 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection
-from symbolic_cost.layers.core import PLAIN, Step
+from symbolic_cost.layers.attention import Bias, HeadNorm
+from symbolic_cost.layers.core import Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP
@@ -51,6 +51,7 @@ from symbolic_cost.models.decoder_switches import (
     every_bias,
     unmasked,
 )
+from symbolic_cost.models.gpt import GPT2
 from symbolic_cost.models.kinds import Sparse, Windows, symbolic_kinds
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
@@ -92,17 +93,6 @@ _FALCON = Decoder(
     order=Order.SHARED_NORM,
     reads=Reads({"bias": every_bias}, widening=4),
 ).stepping(Step.CAST, on=False)
-
-GPT2 = Decoder(
-    Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS),
-    MLP(),
-    tokens=Tokens(steps=Entry.POSITION | Entry.DROP),
-    head=TIED,
-    branch=replace(LAYER, outcome=Outcome.DROP),
-    reads=Reads(widening=4),
-    sizes=ONE_EACH,
-)
-"""GPT-2 with separate calls of products and biases, as Megatron runs it."""
 
 DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.kinds import DENSE, EXPERTS, Sparse
 from symbolic_cost.models.plan import Plan
 
-_EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "n_shared_experts", "mlp_layer_types")
+_EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "mlp_layer_types")
 
 _ATTENTION_KEYS = (
     *("num_attention_heads", "num_key_value_heads", "head_dim", "kv_lora_rank"),
@@ -46,7 +46,9 @@ def decoder_sizes(fields: Fields, decoder: Decoder, plan: Plan, heads: int | Non
             numbers |= decoder.mixers[kind.mixer].read(fields)[1]
     fields.ignore("intermediate_size", reads.dense_width, reads.expert_width)
     if decoder.sparse is not Sparse.NEVER:  # read above unless every layer is dense
-        fields.ignore(*(key for name in _EXPERT_KEYS for key in fields.names(name)))
+        known = decoder.experts.shared or EXPERTS not in layers
+        keys = (*_EXPERT_KEYS, *(("n_shared_experts",) if known else ()))
+        fields.ignore(*(key for name in keys for key in fields.names(name)))
     if not any(decoder.attends(kind) for kind in plan.kinds):
         fields.ignore(*(key for name in _ATTENTION_KEYS for key in fields.names(name)))
         return numbers

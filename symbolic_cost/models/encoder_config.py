@@ -105,11 +105,13 @@ def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables
     """
     layers = fields.size("num_hidden_layers")
     given = fields.source.values.get("attention_window", 512)
-    windows = given if isinstance(given, list | tuple) else [given] * layers
+    listed = isinstance(given, list | tuple)
+    windows = given if listed else [given]
     fields.ignore("attention_window")
     size = windows[0] if windows and is_size(windows[0]) else 2
+    alike = all(one == size for one in windows) and (len(windows) == layers or not listed)
     fields.require(
-        holds=size > 2 and size % 2 == 0 and list(windows) == [size] * layers,  # noqa: PLR2004
+        holds=size > 2 and size % 2 == 0 and alike,  # noqa: PLR2004
         problem=f"an even window above 2, alike in all {layers} layers, is accepted",
         name="attention_window",
     )

@@ -7,18 +7,30 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import Problems
-from symbolic_cost.layers.attention import Attention
+from symbolic_cost.layers.attention import Attention, Kept, Projection
+from symbolic_cost.layers.core import PLAIN
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
-from symbolic_cost.layers.tokens import Entry
-from symbolic_cost.models.decoder import Decoder
-from symbolic_cost.models.decoder_families import GPT2
+from symbolic_cost.layers.tokens import Entry, Tokens
+from symbolic_cost.models.decoder import Decoder, Reads
+from symbolic_cost.models.decoder_switches import LAYER, ONE_EACH, TIED
 from symbolic_cost.models.kinds import DENSE, FULL, Kind
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact, size
+
+GPT2 = Decoder(
+    Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS),
+    MLP(),
+    tokens=Tokens(steps=Entry.POSITION | Entry.DROP),
+    head=TIED,
+    branch=replace(LAYER, outcome=Outcome.DROP),
+    reads=Reads(widening=4),
+    sizes=ONE_EACH,
+)
+"""GPT-2 with separate calls of products and biases, as Megatron runs it."""
 
 _DERIVED = ("q", "P")
 """Sizes that follow from others unless they are given."""

@@ -16,8 +16,9 @@ from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import GatedDelta
 from symbolic_cost.layers.lightning import Lightning
 from symbolic_cost.layers.short import ShortConv
-from symbolic_cost.models.mixers_state import convolved, form_on, lettered, letters_of, renamed
+from symbolic_cost.models.mixers_state import convolved, form_on, letters_of, renamed
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Delta:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(delta.AXES))
+        return retitled(self.layer.ops(), letters_of(delta.AXES))
 
     def on(self, shape: Shape) -> Self:
         """Return the layer in chunks, or in steps for a decode step."""
@@ -96,7 +97,7 @@ class Short:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(short.AXES))
+        return retitled(self.layer.ops(), letters_of(short.AXES))
 
     def on(self, shape: Shape) -> Short:  # noqa: ARG002 - it runs alike on every shape
         """Return the layer itself."""
@@ -131,7 +132,7 @@ class LightningMixer:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(lightning.AXES))
+        return retitled(self.layer.ops(), letters_of(lightning.AXES))
 
     def on(self, shape: Shape) -> LightningMixer:
         """Return the layer in blocks, or in steps for a decode step."""

@@ -13,8 +13,9 @@ from symbolic_cost.axes import Glossary
 from symbolic_cost.layers import rglru, rwkv
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
-from symbolic_cost.models.mixers_state import convolved, lettered, letters_of, renamed
+from symbolic_cost.models.mixers_state import convolved, letters_of, renamed
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Griffin:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(rglru.AXES))
+        return retitled(self.layer.ops(), letters_of(rglru.AXES))
 
     def on(self, shape: Shape) -> Griffin:  # noqa: ARG002 - it runs alike on every shape
         """Return the layer itself."""
@@ -77,7 +78,7 @@ class Time:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(rwkv.AXES))
+        return retitled(self.layer.ops(), letters_of(rwkv.AXES))
 
     def on(self, shape: Shape) -> Time:  # noqa: ARG002 - it runs alike on every shape
         """Return the layer itself."""

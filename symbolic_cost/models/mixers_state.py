@@ -18,25 +18,13 @@ from symbolic_cost.layers.duality import Duality, Form
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.models.mamba import biases
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
 _STREAM = ("b", "r", "l", "e")
-
-
-def lettered(ops: tuple[Op, ...], letters: Mapping[str, str]) -> tuple[Op, ...]:
-    """Return ops under other names of axes; those not named keep theirs."""
-
-    def axes(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(letters.get(name, name) for name in names)
-
-    def operand(own: Operand) -> Operand:
-        return replace(own, axes=axes(own.axes))
-
-    return tuple(op.mapped(operand, axes) for op in ops)
 
 
 def letters_of(known: Glossary) -> dict[str, str]:
@@ -78,7 +66,7 @@ class StateSpace:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(ssm.AXES))
+        return retitled(self.layer.ops(), letters_of(ssm.AXES))
 
     def on(self, shape: Shape) -> StateSpace:  # noqa: ARG002 - it runs alike on every shape
         """Return the layer itself."""
@@ -136,7 +124,7 @@ class Dual:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return lettered(self.layer.ops(), letters_of(duality.AXES))
+        return retitled(self.layer.ops(), letters_of(duality.AXES))
 
     def on(self, shape: Shape) -> Dual:
         """Return the layer in chunks, or in steps for a decode step."""

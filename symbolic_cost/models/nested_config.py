@@ -37,7 +37,8 @@ from symbolic_cost.ops.unread import Unread, stored, unread
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
 
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = package_data("models/nested.toml")
+_TABLES: Mapping[str, Mapping[str, Any]] = package_data("models/nested.toml")
+_DEFAULTS = {name: _TABLES.get(own.get("like", ""), own) for name, own in _TABLES.items()}
 
 _IMAGE = "vision"
 
@@ -77,7 +78,7 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     fields.ignore(key)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
-    name = values.get("model_type") or kind
+    name = _named(fields, key, values) or kind
     name = kind if name == fields.family else name  # a section that is named like the whole
     if name not in FAMILIES:
         raise InputError(
@@ -96,6 +97,18 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     return Fields(own, name, record, record.heads[0])
 
 
+def _named(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
+    """Return the model_type of a section; empty where it says none.
+
+    Raises:
+        InputError: no text.
+    """
+    name = values.get("model_type") or ""
+    if not isinstance(name, str):
+        raise InputError(f"{fields.source.where(key)}: model_type: a family's name is accepted")
+    return name
+
+
 def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
     """Return the language model: that of its section, or of the whole where there is none."""
     key = family.sections[1]
@@ -105,7 +118,7 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
         values = _flat(fields, family)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
-    given = values.get("model_type") or family.text
+    given = _named(fields, key, values) or family.text
     name = TEXTS.get(given, given)
     if name not in FAMILIES:
         raise InputError(f"{fields.source.where(key)}: {given!r} is no declared language model")

@@ -31,7 +31,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.models.mixers_state import lettered, letters_of, renamed
+from symbolic_cost.models.mixers_state import letters_of, renamed
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
@@ -49,7 +49,7 @@ AXES = glossary(
     heads.AXES,
     axes(
         "o token residual, m token query, u key-token, h_t head, k_t head, g_t group, d_t width, "
-        "f_t inner, e_t hidden, z_u token routed"
+        "f_t inner, e_t hidden, z_u token routed, z_r_u token posted"
     ),
     renamed(moe.AXES),
 )
@@ -59,7 +59,7 @@ TARGET = Positions("o", "m", "u", "u")
 ENCODED = Positions("", "t", "t", "t")
 """A source whose keys and values are in the cache."""
 
-TO_TARGET = {"r": "o", "l": "m", "t": "u", "z_s": "z_u"}
+TO_TARGET = {"r": "o", "l": "m", "t": "u", "z_s": "z_u", "z_r_s": "z_r_u"}
 
 GENERATED = "ForConditionalGeneration"
 ENCODER_ONLY = "EncoderModel"
@@ -145,7 +145,14 @@ class Seq2Seq:
             ops = self.heads[head].ops()
             names = TO_TARGET | sizes.own_axes()
             parts.append(Part("head", ops if alone else retitled(ops, names)))
-        return Model(name, tuple(parts), sizes.axes(), source=self.source, axes=sizes.glossary())
+        return Model(
+            name,
+            tuple(parts),
+            sizes.axes(),
+            means=("z_s", "z_r_s", "z_u", "z_r_u"),
+            source=self.source,
+            axes=sizes.glossary(),
+        )
 
     def _encoder(self, sizes: Sizes) -> Iterator[Part]:
         own = replace(self.attention, at=SOURCE, core=self._core())
@@ -195,7 +202,7 @@ class Seq2Seq:
         if layers - sparse != 0:
             yield "block", self.perceptron.ops(), layers - sparse
         if self.experts is not None and sparse:
-            routed = lettered(self.experts.ops(), letters_of(moe.AXES))
+            routed = retitled(self.experts.ops(), letters_of(moe.AXES))
             yield "experts.block", routed, exact(sparse)
 
     def _decoder_attention(
@@ -338,6 +345,7 @@ class Sizes:
         experts, chosen = symbols.E, symbols.E_t
         share = chosen * self.capacity / experts
         named |= {**dict.fromkeys(("o_s", "x_s"), experts), "a_s": chosen}
-        named |= {"z_s": exact(self.l) * share, "z_u": exact(self.l_t) * share}
+        named |= dict.fromkeys(("z_s", "z_r_s"), exact(self.l) * share)
+        named |= dict.fromkeys(("z_u", "z_r_u"), exact(self.l_t) * share)
         further = dict(self.source.sizes) if self.source else {}
         return {axis: exact(size) for axis, size in (named | further).items()}

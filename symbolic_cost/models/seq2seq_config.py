@@ -110,7 +110,7 @@ def _switched(fields: Fields, side: str, layers: int) -> int:
     """
     asked = fields.optional_size(f"num_sparse_{side}_layers", 3)
     step = fields.size(f"{side}_sparse_step", max(layers // asked, 1) if asked else layers)
-    return sum(step == 1 or layer % step == 1 for layer in range(layers))
+    return layers if step == 1 else -(-(layers - 1) // step)
 
 
 def _nth(fields: Fields, side: str, layers: int) -> int:

@@ -1,9 +1,9 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from sympy import Expr
 
@@ -86,6 +86,24 @@ class PartCosts:
         return {}
 
 
+Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]
+"""Rows of an op's kernels by its part, its place there, and whether it is recomputed."""
+
+
+@dataclass(frozen=True)
+class Bookings:
+    """Rows that derivations share.
+
+    Args:
+        kernels: of every op's passes.
+        weights: of every op of each of some parts that stand together, by these and by what of
+            the state is kept in shards.
+    """
+
+    kernels: Kernels = field(default_factory=dict)
+    weights: dict[tuple[object, ...], dict[str, list[list[Row]]]] = field(default_factory=dict)
+
+
 Booked = tuple[tuple[Row, ...], dict[object, Any]]
 """Rows of a part, and what was made of them."""
 
@@ -101,6 +119,8 @@ class Derivation:
         conventions: answers to the counting questions.
         placement: which axes are split.
         recompute: what backward computes again.
+        booked: what other derivations booked of the same ops under the same conventions; they
+            differ in what is recomputed, or in what of the state is sharded.
 
     Raises:
         PlacementError: the placement and the model do not go together.
@@ -109,9 +129,16 @@ class Derivation:
     """
 
     def __init__(
-        self, model: Model, conventions: Conventions, placement: Placement, recompute: Recompute
+        self,
+        model: Model,
+        conventions: Conventions,
+        placement: Placement,
+        recompute: Recompute,
+        booked: Bookings | None = None,
     ) -> None:
         self._model, self._conventions = model, conventions
+        self._bookings = booked or Bookings()
+        self._stored = tuple(placement.stored.items())
         self._flows: dict[str, Flow] = {}
         self._rows: dict[tuple[str, tuple[str, ...]], Booked] = {}
         self._costs: dict[tuple[object, ...], PartCosts] = {}
@@ -177,21 +204,43 @@ class Derivation:
         """
         if (path, beside) not in self._rows:
             flows = [self._flows[one] for one in beside or (path,)]
-            tied = tied_weights(flows)
+            places = tuple(flow.book.part.path for flow in flows)
+            key = (*places, self._stored)
+            if key not in self._bookings.weights:
+                tied = tied_weights(flows)
+                made = (_weight_rows(flow, tied) for flow in flows)
+                self._bookings.weights[key] = dict(zip(places, made, strict=True))
+            weights = self._bookings.weights[key]
             for flow in flows:
-                rows = tuple(each for row in _rows(flow, tied) for each in change(row))
+                own = weights[flow.book.part.path]
+                booked = _rows(flow, own, self._bookings.kernels)
+                rows = tuple(each for row in booked for each in change(row))
                 self._rows[flow.book.part.path, beside] = rows, {}
         return self._rows[path, beside]
 
 
-def _rows(flow: Flow, tied: dict[str, Tied]) -> list[Row]:
-    """Return the rows of one part, those of its flow first."""
+def _weight_rows(flow: Flow, tied: dict[str, Tied]) -> list[list[Row]]:
+    """Return the rows of each op's weights and caches."""
     tied = tied | shared_weights(flow)
-    book = replace(flow.book, rows=list(flow.book.rows))
+    rows = []
     for op in flow.ops:
-        _book_kernels(book, op)
+        book = replace(flow.book, rows=[])
         book_weights(book, op, flow, tied)
         _book_caches(book, op)
+        rows.append(book.rows)
+    return rows
+
+
+def _rows(flow: Flow, weights: list[list[Row]], kernels: Kernels) -> list[Row]:
+    """Return the rows of one part, those of its flow first."""
+    book = replace(flow.book, rows=list(flow.book.rows))
+    for place, op in enumerate(flow.ops):
+        key = (book.part.path, place, book.region(op) is not None)
+        if key not in kernels:
+            own = replace(book, rows=[])
+            _book_kernels(own, op)
+            kernels[key] = own.rows
+        book.rows += kernels[key] + weights[place]
     book_saved(book, flow)
     return book.rows
 

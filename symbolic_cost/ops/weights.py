@@ -134,13 +134,16 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
     kept = book.placement.stored_over("weight", weight.axes)
     shard = book.counter.elements(first.axes) / book.placement.degree(kept)
     turned = moves(*cuts(book.placement, first, weight), shard, book.placement)
+    viewed = (*turned, *_whole(book, weight, kept))
+    if not viewed:
+        return
     readers = {
         kernel.phase
         for kernel in op.kernels()
         if weight.tensor in {operand.tensor for operand in kernel.reads}
     }
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
-        for move in (*turned, *_whole(book, weight, kept)) if phase in readers else ():
+        for move in viewed if phase in readers else ():
             book.move(op, phase, move, weight)
 
 

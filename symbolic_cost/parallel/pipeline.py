@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sympy import Expr, Integer
 
@@ -50,14 +50,7 @@ class Pipeline:
 
     def of(self, expr: Expr, stages: Expr, stage: Stage = Stage.FIRST) -> Expr:
         """Return an expression of the schedule for these microbatches, chunks and stages."""
-        return expr.xreplace(
-            {
-                symbols.pp: stages,
-                symbols.M: self.microbatches,
-                symbols.v: self.chunks,
-                symbols.stage: stage.number(stages),
-            }
-        )
+        return _numbered(expr, stages, stage, self.microbatches, self.chunks)
 
     def conditions(self, blocks: Expr, stages: Expr, path: str) -> tuple[Condition, ...]:
         """Return what the numbers must meet."""
@@ -80,3 +73,15 @@ class Pipeline:
         if plan.chunks == symbols.v:
             because = "one chunk is schedule 1f1b"
             yield Least("chunks of a stage", self.chunks, Integer(2), because)
+
+
+@lru_cache(1 << 10)  # structures, stages and parts ask for the same few again and again
+def _numbered(expr: Expr, stages: Expr, stage: Stage, microbatches: Expr, chunks: Expr) -> Expr:
+    return expr.xreplace(
+        {
+            symbols.pp: stages,
+            symbols.M: microbatches,
+            symbols.v: chunks,
+            symbols.stage: stage.number(stages),
+        }
+    )

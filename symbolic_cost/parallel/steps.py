@@ -99,9 +99,10 @@ def step_buffers(rows: Iterable[Row], known: Glossary) -> Iterator[Row]:
     arriving: dict[tuple[str, Expr], list[Expr]] = {}
     for row in rows:
         move = row.collective
+        if move is None or row.phase is not Phase.FORWARD:
+            continue
         is_step = row.quantity is Quantity.COMMUNICATION and row.origin is Origin.OP
-        buffered = move is not None and row.phase is Phase.FORWARD and _is_buffered(move, known)
-        if move is not None and is_step and buffered:
+        if is_step and _is_buffered(move, known):
             for mesh in set(move.meshes) & set(_BUFFERS):
                 arriving.setdefault((mesh, move.ranks), []).append(move.message)
     for mesh, times in _BUFFERS.items():

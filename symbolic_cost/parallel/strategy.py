@@ -151,7 +151,23 @@ class Strategy(Shown):
             )
             for name, ranks in self.degrees.items()
         }
-        return replace(self, degrees=degrees)
+        return self if degrees == self.degrees else replace(self, degrees=degrees)
+
+    def resized(self, symbol: str, size: int) -> Strategy:
+        """Return the strategy with another degree, by the name of its symbol."""
+        degrees = {
+            name: tuple(
+                size if one.name == symbol else degree
+                for one, degree in zip(STRATEGIES[name].meshes.values(), ranks, strict=True)
+            )
+            for name, ranks in self.degrees.items()
+        }
+        return replace(self, degrees=degrees, copies=1)
+
+    def symbols(self) -> frozenset[str]:
+        """Return the names of the symbols of all degrees."""
+        meshes = (STRATEGIES[name].meshes for name in self.degrees)
+        return frozenset(symbol.name for mesh in meshes for symbol in mesh.values())
 
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""

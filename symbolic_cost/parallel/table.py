@@ -13,7 +13,7 @@ from symbolic_cost.conditions import check
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
-from symbolic_cost.ops.derive import Derivation, PartCosts
+from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
@@ -57,8 +57,8 @@ def strategy_table(
     return divided.table(stage, recompute)
 
 
-class _Placed:
-    """A model placed on the ranks of one stage, and what was derived of it.
+class _Split:
+    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share.
 
     Args:
         model: parts and sizes.
@@ -66,8 +66,28 @@ class _Placed:
     """
 
     def __init__(self, model: Model, ranks: Strategy) -> None:
-        self.model = model
-        self.own = ranks.model(model)
+        self.model, self.own = model, ranks.model(model)
+        self._bookings: list[tuple[Conventions, Bookings]] = []
+
+    def bookings(self, conventions: Conventions) -> Bookings:
+        """Return what is booked under some conventions."""
+        for rules, booked in self._bookings:
+            if rules == conventions:
+                return booked
+        self._bookings.append((conventions, Bookings()))
+        return self._bookings[-1][1]
+
+
+class _Placed:
+    """A model placed on the ranks of one stage, and what was derived of it.
+
+    Args:
+        split: the model with the axes of the strategy.
+        ranks: the strategy without the names that split nothing.
+    """
+
+    def __init__(self, split: _Split, ranks: Strategy) -> None:
+        self.split, self.own = split, split.own
         self.placement = ranks.placement(self.own)
         self._shares: dict[tuple[tuple[str, Expr], ...], Model] = {}
         self._derivations: list[tuple[Conventions, Recompute, Derivation]] = []
@@ -84,11 +104,13 @@ class _Placed:
         for rules, policy, made in self._derivations:
             if policy == recompute and rules == conventions:
                 return made
-        made = Derivation(self.own, conventions, self.placement, recompute)
+        booked = self.split.bookings(conventions)
+        made = Derivation(self.own, conventions, self.placement, recompute, booked)
         self._derivations.append((conventions, recompute, made))
         return made
 
 
+_SPLIT: Recent[_Split] = Recent(64)
 _PLACED: Recent[_Placed] = Recent(64)
 """A search asks for pipelines of all kinds of the same parts; one job asks for its stages."""
 
@@ -127,11 +149,15 @@ class Divided:
     @cached_property
     def _placed(self) -> _Placed:
         """What does not depend on the stages, shared with other pipelines of the same parts."""
-        ranks, sizes = self.ranks, tuple(self.model.sizes.items())
+        model, ranks = self.model, self.ranks
         inside = tuple(item for item in ranks.degrees.items() if item[0] != "pp")
-        key = (id(self.model.parts), sizes, inside, ranks.zero, ranks.panels, ranks.copies)
-        found = _PLACED.of(key, lambda: _Placed(self.model, self.ranks))
-        return found if found.model.parts is self.model.parts else _Placed(self.model, self.ranks)
+        sizes = tuple(model.sizes.items())
+        key = (id(model.parts), sizes, inside, ranks.panels, ranks.copies)
+        split = _SPLIT.of(key, lambda: _Split(model, ranks))
+        if split.model.parts is not model.parts:
+            return _Placed(_Split(model, ranks), ranks)
+        placed = _PLACED.of((*key, ranks.zero), lambda: _Placed(split, ranks))
+        return placed if placed.split is split else _Placed(split, ranks)
 
     @property
     def own(self) -> Model:

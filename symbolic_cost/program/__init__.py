@@ -1,7 +1,7 @@
 """Programs: costs as one graph of shared operations, evaluated exactly, in floats and in arrays.
 
 `program.lowered(...)` makes one of expressions, `program.Evaluator(...)` is a function of arrays
-and grids, `program.kept(...)` keeps one in the cache. All are loaded when first used.
+and grids, `program.kept(...)` keeps the tape of one in the cache. All are loaded when first used.
 """
 
 from __future__ import annotations

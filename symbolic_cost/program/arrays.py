@@ -101,20 +101,21 @@ class Flat:
             np.ones(self._size) if name in self._varying else next(numbers) for name in tape.inputs
         ]
         registers += [scalars.rounded(one) for one in tape.constants]
-        last = _last_use(tape)
+        last, moves, own = _last_use(tape), self._moves, len(tape.inputs)
         free: list[Floats] = []
         self._calls, self._taken = [], 0
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
-            if not self._moves[place]:
-                registers.append(scalars.FLOAT[kind](*(registers[one] for one in taken)))
+            operands = [registers[one] for one in taken]
+            if not moves[place]:
+                registers.append(scalars.FLOAT[kind](*operands))
                 continue
-            over = {one for one in taken if last[one] == place and one >= len(tape.inputs)}
-            ended = [registers[one] for one in over if self._moves[one]]
+            over = [one for one in taken if last[one] == place and one >= own and moves[one]]
+            ended = [registers[one] for one in dict.fromkeys(over)]
             early = [] if kind in OWN_BUFFER else ended
             free += early
             out = free.pop() if free else self._buffer()
             free += [] if early else ended
-            self._calls.append(call_of(kind, [registers[one] for one in taken], out))
+            self._calls.append(call_of(kind, operands, out))
             registers.append(out)
         self._fixed, self._registers = fixed, registers
 
@@ -132,9 +133,9 @@ def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]
     """Return one step, bound to its operands and its result."""
     operands = [one if type(one) is np.ndarray else np.float64(one) for one in operands]
     if kind == "inv":
-        return partial(np.divide, 1.0, operands[0], out=out)
-    if kind in UFUNCS:
-        return partial(UFUNCS[kind], *operands, out=out)
+        return partial(np.divide, 1.0, operands[0], out)
+    if kind in _EXTREMA:  # of which NumPy takes the result by its name alone
+        return partial(_EXTREMA[kind], *operands, out=out)
     return partial(_CALLS[kind], *operands, out)
 
 
@@ -181,19 +182,19 @@ def _exp2(value: Floats, out: Floats) -> None:
     np.copyto(out, np.where(inside, found, beyond))
 
 
-UFUNCS: dict[str, np.ufunc] = {
+_OWN: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
+_EXTREMA = {"max": np.maximum, "min": np.minimum}
+_CALLS: dict[str, Callable[..., object]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
     "ge": np.greater_equal,
     "gt": np.greater,
     "ceil": np.ceil,
     "floor": np.floor,
     "sqrt": np.sqrt,
+    **_OWN,
 }
-_CALLS: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
-OWN_BUFFER = frozenset(_CALLS)
+OWN_BUFFER = frozenset(_OWN)
 """Kinds whose result may not lie where their operands do."""

@@ -35,8 +35,6 @@ class Program:
     outputs: Mapping[str, int]
     _made: tuple[Graph, Mapping[str, int]] | None = field(default=None, repr=False, compare=False)
     """The graph that it was made in, which spares making it again."""
-    recorded_tape: Tape | None = field(default=None, repr=False, compare=False)
-    """Its tape, where that was stored with it."""
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -46,8 +44,6 @@ class Program:
     @cached_property
     def tape(self) -> Tape:
         """The steps that every evaluator takes."""
-        if self.recorded_tape is not None:
-            return self.recorded_tape
         if self._made is not None:
             return recorded(*self._made)
         graph, places = self.graph()

@@ -1,13 +1,13 @@
-"""Programs as JSON, and those that are kept in the folder of `cache`."""
+"""Programs as JSON, and tapes that are kept in the folder of `cache`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
+from sys import intern
 from typing import Any
 
 from symbolic_cost.cache import fingerprint, read_bytes, write_bytes
@@ -116,29 +116,18 @@ def _exponent(value: object) -> int:
 # ---------------------------------------------------------------------- the folder
 
 
-def kept(about: object, make: Callable[[], Program]) -> Program:
-    """Return the program of what is described: from the folder, else made and put there.
+def kept(about: object, make: Callable[[], Tape]) -> Tape:
+    """Return the tape of what is described: from the folder, else made and put there.
 
     Args:
-        about: everything that decides what the program is, as its JSON or repr tells it; the
+        about: everything that decides what the tape is, as its JSON or repr tells it; the
             library's own version is added.
-        make: the program.
+        make: the tape.
     """
-    key = _key(about)
-    found = read_bytes(f"{key}.json")
-    if found is not None:
-        with suppress(InputError, ValueError):
-            text, tape = found.decode().split("\n")
-            return replace(read(text), recorded_tape=_tape(json.loads(tape)))
-    return _made(key, make)
-
-
-def kept_tape(about: object, make: Callable[[], Tape]) -> Tape:
-    """Return the tape of what is described, as `kept` returns a program."""
     name = f"{_key(about)}.tape.json"
     found = read_bytes(name)
     if found is not None:
-        with suppress(ValueError):
+        with suppress(ValueError, KeyError):
             return _tape(json.loads(found))
     tape = make()
     write_bytes(name, written_tape(tape).encode())
@@ -150,23 +139,18 @@ def _key(about: object) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _made(key: str, make: Callable[[], Program]) -> Program:
-    program = make()
-    body = f"{written(program)}\n{written_tape(program.tape)}"
-    write_bytes(f"{key}.json", body.encode())
-    return program
-
-
 def written_tape(tape: Tape) -> str:
     """Return a tape as JSON."""
-    plain = {name: getattr(tape, name) for name in ("inputs", "counts", "steps", "masks")}
-    constants = [_number_text(one) for one in tape.constants]
-    held = plain | {"outputs": dict(tape.outputs), "constants": constants}
+    held: dict[str, object] = {name: getattr(tape, name) for name in ("inputs", "counts", "masks")}
+    held |= {"kinds": " ".join([kind for kind, _ in tape.steps])}
+    held |= {"taken": [taken for _, taken in tape.steps], "outputs": dict(tape.outputs)}
+    held |= {"constants": [_number_text(one) for one in tape.constants]}
     return json.dumps(held, separators=(",", ":"))
 
 
 def _tape(plain: dict[str, Any]) -> Tape:
-    steps = tuple((kind, tuple(taken)) for kind, taken in plain["steps"])
+    kinds = map(intern, plain["kinds"].split())  # a dozen words, thousands of times
+    steps = tuple(zip(kinds, map(tuple, plain["taken"]), strict=True))
     constants = tuple(_number(one) for one in plain["constants"])
     rest = {name: tuple(plain[name]) for name in ("inputs", "counts", "masks")}
     return Tape(**rest, constants=constants, steps=steps, outputs=plain["outputs"])

@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sympy import Basic, Symbol
 
@@ -19,9 +18,6 @@ from symbolic_cost.algebra import Term
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.lowering import CALLS, Lowering
-
-if TYPE_CHECKING:
-    from symbolic_cost.ops.graph import Model
 
 _Pairs: TypeAlias = Iterable[tuple[int, int]]
 """Nodes with their factor or exponent."""
@@ -39,7 +35,6 @@ class Terms:
         self.graph = graph
         self.lowering = Lowering(graph, values)
         self.once: dict[tuple[object, ...], tuple[object, Any]] = {}
-        self._models: dict[tuple[object, ...], tuple[Model, Model]] = {}
         self._terms: dict[int, Term] = {}
         self._made: dict[tuple[object, ...], int] = {}
         self._whole: dict[int, bool] = {}
@@ -48,14 +43,6 @@ class Terms:
     def term(self, value: object) -> Any:  # noqa: ANN401 - it stands for an expression
         """Return the term of an expression or a number."""
         return value if type(value) is Term else self._of(self.node(value))
-
-    def model(self, model: Model) -> Model:
-        """Return a model with terms for its sizes."""
-        key = (id(model.parts), *model.sizes.items())
-        if key not in self._models:
-            sizes = {axis: self.term(size) for axis, size in model.sizes.items()}
-            self._models[key] = model, replace(model, sizes=sizes)
-        return self._models[key][1]
 
     def symbol(self, name: str) -> Term:
         """Return the term of a symbol of the graph."""

@@ -16,7 +16,7 @@ from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.pricing import PASSING, SLOWNESS
 from symbolic_cost.systems.setting import Setting
-from symbolic_cost.systems.times import Definitions, collective_time, communication, work_time
+from symbolic_cost.systems.times import Definitions, collective_time, sent_time, work_time
 
 ENDS = ("gradients", "clipping", "optimizer", "weights")
 """Definitions of what happens once."""
@@ -101,13 +101,11 @@ class StepEnds:
             messages.setdefault(key, []).append(size)
         exposed = []
         for (meshes, kind), sizes in messages.items():
-            apart = meshes == ("pp",)  # a sum over the two stages that share a weight
-            group = "ends" if apart else "+".join(meshes)
-            hops = self.given.timing.pair("pp") if apart else self.given.timing.hops(meshes)
+            pair = "ends" if meshes == ("pp",) else ""  # the two stages that share a weight
+            group = pair or "+".join(meshes)
             whole = mul(self.given.reduced(phase), add(*sizes))
             size = self.to.add(f"{name}.{group}.{kind}.message", whole)
-            own = self.to.hops(group, hops)
-            time = communication(kind, size, own, self.given.timing, self.to)
+            time = sent_time(kind, meshes, size, self.given.timing, self.to, pair=pair)
             took = self.to.add(f"{name}.{group}.{kind}", time)
             waits = self.given.timing.overlap(meshes).exposed(took, busy)
             exposed.append(waits + mul(self.given.timing.steal, took - waits))

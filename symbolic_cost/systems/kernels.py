@@ -23,13 +23,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Units
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import Active, exact
@@ -364,19 +366,26 @@ def kernels(machine: Machine) -> Kernels:
     Raises:
         InputError: the machine has symbols for its rates.
     """
-    origin = _LIKE.get(machine.name, machine.name)
-    if origin not in _DATA["measured"] and any(f.value.free_symbols for f in _rates(machine)):
-        accepted = (*_DATA["measured"], *_LIKE)
+    return _KERNELS.of(id(machine), lambda: (machine, _kernels(machine)))[1]
+
+
+_KERNELS: Recent[tuple[Machine, Kernels]] = Recent(8)
+
+
+def _kernels(machine: Machine) -> Kernels:
+    origin = _like().get(machine.name, machine.name)
+    if origin not in _data()["measured"] and any(f.value.free_symbols for f in _rates(machine)):
+        accepted = (*_data()["measured"], *_like())
         raise InputError(unknown("machine with kernels on record", machine.name, accepted))
     if kind_of(machine) == "tpu":
         return _recorded(machine)
-    origin = origin if origin in _DATA["measured"] else nearest(machine)
-    record = {**_DATA["measured"][origin], **machine.kernels}
+    origin = origin if origin in _data()["measured"] else nearest(machine)
+    record = {**_data()["measured"][origin], **machine.kernels}
     for part in ("products", "errors"):
-        record[part] = {**_DATA["measured"][origin][part], **record[part]}
+        record[part] = {**_data()["measured"][origin][part], **record[part]}
     faster = exact(1) if machine.kernels else _powered(machine, origin)
     origin = machine.name if machine.kernels else origin
-    attention = _of(AttentionKernels, record["attention"])
+    attention, second = _of(AttentionKernels, record["attention"]), _data()["second"]
     return Kernels(
         machine,
         {
@@ -390,7 +399,7 @@ def kernels(machine: Machine) -> Kernels:
         _of(Calls, record["collectives"]),
         origin,
         {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
-        exact(_DATA["second"][machine.name]["value"]) if machine.name in _DATA["second"] else None,
+        exact(second[machine.name]["value"]) if machine.name in second else None,
     )
 
 
@@ -407,7 +416,7 @@ def kind_of(machine: Machine) -> str:
 
 def nearest(machine: Machine) -> str:
     """Return the measured machine whose peak, memory and inner link are nearest, as ratios."""
-    return min(_DATA["measured"], key=lambda name: _distance(machine, named_machine(name)))
+    return min(_data()["measured"], key=lambda name: _distance(machine, named_machine(name)))
 
 
 def _distance(one: Machine, other: Machine) -> float:
@@ -424,7 +433,7 @@ def _rates(machine: Machine) -> tuple[Figure, ...]:
 
 def _recorded(machine: Machine) -> Kernels:
     """Return kernels at the efficiencies of a machine's record, with the nearest's lengths."""
-    own, origin = machine.efficiencies, _DATA["measured"][nearest(machine)]
+    own, origin = machine.efficiencies, _data()["measured"][nearest(machine)]
     wide = _of(Products, origin["products"]["bf16"])
     product = replace(wide, share=own.matrix.value, memory=own.memory.value, call=exact(0))
     attention = _of(AttentionKernels, origin["attention"])
@@ -441,7 +450,19 @@ def _recorded(machine: Machine) -> Kernels:
     )
 
 
-_DATA = package_data("systems/kernels.toml")
+def _data() -> Any:  # noqa: ANN401 - whatever the file holds
+    return package_data("systems/kernels.toml")
+
+
+@cache
+def _like() -> Mapping[str, str]:
+    """Return, by machine without kernels on record, the one whose shares it takes."""
+    return {
+        other: name
+        for group in ("alike", "chips")
+        for name, others in _data()[group].items()
+        for other in others
+    }
 
 
 def _powered(machine: Machine, origin: str) -> Expr:
@@ -451,7 +472,7 @@ def _powered(machine: Machine, origin: str) -> Expr:
     square (assumed): 1400 W in place of 1200 W for one peak are 8 % more.
     """
     own, near = watts(machine.name), watts(origin)
-    if machine.name not in _DATA["chips"].get(origin, ()) or not own or not near:
+    if machine.name not in _data()["chips"].get(origin, ()) or not own or not near:
         return exact(1)
     peaks = named_machine(origin).matrix["bf16"].value / machine.matrix["bf16"].value
     return clock(own / near * float(peaks))
@@ -466,15 +487,6 @@ def watts(name: str) -> float | None:
 def clock(power: float) -> Expr:
     """Return the clock that lasts under a part of the power, as a part; three digits of it."""
     return exact(Decimal(f"{math.sqrt(power):.3f}"))
-
-
-_LIKE: Mapping[str, str] = {
-    other: name
-    for group in ("alike", "chips")
-    for name, others in _DATA[group].items()
-    for other in others
-}
-"""By machine without kernels on record: the one whose shares it takes."""
 
 
 def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:

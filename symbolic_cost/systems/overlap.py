@@ -11,6 +11,9 @@ from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.symbols import Active, exact
 
+HOST = "host"
+"""Where rows are that are offloaded; the policy of its link goes by this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overlap:

@@ -20,8 +20,8 @@ from symbolic_cost.systems.times import (
     OpTime,
     bundles,
     collective_time,
-    communication,
     op_times,
+    sent_time,
 )
 from symbolic_cost.systems.together import shapes
 
@@ -126,8 +126,8 @@ class StagePasses:
         for (meshes, kind), messages in sizes.items():
             label, group = f"{path}.{name}.{kind}", "+".join(meshes)
             size = self.to.add(f"{label}.{group}.message", add(*messages))
-            hops = self.to.hops(group, timing.hops(meshes))
-            once = self.to.add(f"{label}.{group}", communication(kind, size, hops, timing, self.to))
+            time = sent_time(kind, meshes, size, timing, self.to)
+            once = self.to.add(f"{label}.{group}", time)
             took[meshes[-1]] = took.get(meshes[-1], Integer(0)) + once
         return took
 
@@ -177,8 +177,8 @@ class StagePasses:
             if move is not None and row.phase in phases and not row.per_step:
                 timing = self.given.timing
                 if move.meshes == ("pp",):
-                    hops = self.to.hops("neighbours", timing.pair("pp"))
-                    took = communication(move.kind, move.message, hops, timing, self.to)
+                    message, pair = move.message, "neighbours"
+                    took = sent_time(move.kind, move.meshes, message, timing, self.to, pair=pair)
                 else:
                     took = collective_time(move, timing, self.to)
                 times.append(row.count * took)

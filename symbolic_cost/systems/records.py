@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ MOST_BYTES = 2**17
 """A record is a page of text; a larger file is another one."""
 
 _DEEP_KEY = re.compile(r"(?:\.[^.\n]{1,40}){40}")
-_DATA = files("symbolic_cost.systems") / "data"
+_DATA = Path(__file__).parent / "data"
 
 
 def find_machine(name: str) -> Machine:

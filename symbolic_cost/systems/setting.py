@@ -1,13 +1,11 @@
-"""What a step rests on: model, strategy, machine, and the named answers to how work takes time."""
+"""What a step rests on: model, strategy, machine, and how work takes time there."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Phase
@@ -20,45 +18,12 @@ from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.machines import Machine
-from symbolic_cost.systems.overlap import Overlap, overlaps
+from symbolic_cost.systems.methods import Methods
+from symbolic_cost.systems.overlap import overlaps
 from symbolic_cost.systems.pricing import Rates
-from symbolic_cost.systems.rooflines import MAXIMUM, Roofline
-from symbolic_cost.systems.stacks import Stack
 from symbolic_cost.systems.times import Timing
-
-
-@dataclass(frozen=True)
-class Methods:
-    """Named answers to how work takes time.
-
-    Args:
-        roofline: how computing and memory make one time.
-        collectives: how long a collective takes.
-        overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp"), and of
-            what moves between device and host ("host").
-        scattered: whether tensor-parallel ranks, which hold the same activations unless these are
-            split (sp), send a part each to the next stage and gather them there (narayanan-2021,
-            section 4.1).
-        stack: software whose kernels run; None for the efficiencies of the machine's record.
-        order: mesh axes, innermost first: neighbours on the first have neighbouring ranks. Empty
-            for the order of the catalogue.
-        strides: ranks between neighbours on a mesh axis, as terms, where their order is open.
-        conventions: answers to the counting questions for what runs and takes time.
-        counted: those for what is reported, the model FLOP of an MFU.
-    """
-
-    roofline: Roofline = MAXIMUM
-    collectives: Collectives = COLLECTIVES["hierarchical ring"]
-    overlaps: Mapping[str, Overlap] = field(default_factory=dict)
-    scattered: bool = False
-    order: tuple[str, ...] = ()
-    strides: Mapping[str, Expr] = field(default_factory=dict)
-    stack: Stack | None = None
-    conventions: Conventions = STANDARD
-    counted: Conventions = MODEL_FLOP
 
 
 @dataclass(frozen=True)

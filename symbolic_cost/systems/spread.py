@@ -14,10 +14,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.lowering import lowered
+from symbolic_cost.program.program import Program
 from symbolic_cost.reading import package_data
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.pricing import (
@@ -94,17 +92,17 @@ def interval(chain: Chain, values: Mapping[str, object], rates: Rates) -> Interv
     return within(run, fixed, fitted, doubts(rates))
 
 
-def opened(chain: Chain) -> tuple[Evaluator, Mapping[str, float]]:
+def opened(chain: Chain) -> tuple[Program, Mapping[str, float]]:
     """Return a step whose slownesses are inputs, and what the chain has for these."""
     names = [f"{SLOWNESS}.{kind}" for kind in KINDS]
     needed = chain.needed(["step"]).definitions
     free = {name: expr for name, expr in needed.items() if name not in names}
     fitted = {name: float(expr) for name, expr in needed.items() if name in names}
-    return Evaluator(lowered(free, ("step",), free=names)), fitted
+    return lowered(free, ("step",), free=names), fitted
 
 
 def within(
-    run: Evaluator,
+    run: Program,
     fixed: Mapping[str, float],
     fitted: Mapping[str, float],
     known: tuple[Doubt, ...],
@@ -117,22 +115,22 @@ def within(
         fitted: slownesses that are expected.
         known: spread of every kind of work, and of the step.
     """
-    names = [f"{SLOWNESS}.{kind}" for kind in KINDS]
-    points = {
-        name: np.full(2 * len(KINDS) + 1, fitted[name]) for name in names if name in run.inputs
-    }
-    for place, (doubt, name) in enumerate(zip(known, names, strict=False)):
-        if name in points:
-            off = QUANTILE * doubt.spread
-            points[name][2 * place + 1 : 2 * place + 3] *= math.exp(-off), math.exp(off)
-    steps = np.broadcast_to(np.asarray(run({**fixed, **points})["step"]), 2 * len(KINDS) + 1)
-    step, moved = float(steps[0]), steps[1:].reshape(-1, 2) - steps[0]
+    values = {name: float(number) for name, number in {**fixed, **fitted}.items()}
+    step = run.floats(values)["step"]
+    below: list[float] = []
+    above: list[float] = []
+    for doubt, kind in zip(known, KINDS, strict=False):
+        name, off = f"{SLOWNESS}.{kind}", QUANTILE * doubt.spread
+        for ends, factor in ((below, math.exp(-off)), (above, math.exp(off))):
+            moved = name in run.inputs
+            end = run.floats({**values, name: values[name] * factor})["step"] if moved else step
+            ends.append(end - step)
     whole = QUANTILE * known[-1].spread * step
-    below, above = [*moved[:, 0], -whole], [*moved[:, 1], whole]
-    total = sum(float(up) ** 2 for up in above)
-    shares = zip(known, (float(up) ** 2 / total for up in above), strict=True)
+    below, above = [*below, -whole], [*above, whole]
+    total = sum(up**2 for up in above)
+    shares = zip(known, (up**2 / total for up in above), strict=True)
     return Interval(
-        step - math.sqrt(sum(float(down) ** 2 for down in below)),
+        step - math.sqrt(sum(down**2 for down in below)),
         step + math.sqrt(total),
         tuple(sorted(shares, key=lambda pair: -pair[1])),
     )

@@ -17,8 +17,9 @@ from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.ends import ENDS, StepEnds
 from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.passes import PASSES, StagePasses, StageTimes
-from symbolic_cost.systems.setting import Methods, Setting
+from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import Definitions
 from symbolic_cost.units import Unit
 

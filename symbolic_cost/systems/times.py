@@ -341,14 +341,39 @@ def communication(
 
 
 def collective_time(move: Collective, timing: Timing, definitions: Definitions) -> Expr:
-    """Define one call of a collective [s]; many ops make the same."""
+    """Define one call of a collective [s]."""
+    copies = timing.copies if "ep" in move.meshes else _ONE
+    return sent_time(move.kind, move.meshes, move.message, timing, definitions, copies=copies)
+
+
+def sent_time(
+    kind: CollectiveKind,
+    meshes: tuple[str, ...],
+    size: Expr,
+    timing: Timing,
+    definitions: Definitions,
+    *,
+    pair: str = "",
+    copies: Expr = _ONE,
+) -> Expr:
+    """Define one call of a collective [s]; many ops, stages and structures make the same.
+
+    Args:
+        kind: of the collective.
+        meshes: of its group.
+        size: of its message [byte].
+        timing: how work takes time.
+        definitions: to add to.
+        pair: name of two members of the pipeline between whom it runs, in place of the group.
+        copies: of a token that go as one, see `Timing`.
+    """
 
     def made() -> Expr:
-        hops = definitions.hops(move.group, timing.hops(move.meshes))
-        copies = timing.copies if "ep" in move.meshes else Integer(1)
-        return communication(move.kind, move.message, hops, timing, definitions, copies=copies)
+        places = timing.pair("pp") if pair else timing.hops(meshes)
+        hops = definitions.hops(pair or "+".join(meshes), places)
+        return communication(kind, size, hops, timing, definitions, copies=copies)
 
-    what = ("collective", timing.key, move.kind, move.meshes, move.message)
+    what = ("collective", timing.key, kind, meshes, size, pair, copies)
     return definitions.once(what, None, made)
 
 

@@ -17,7 +17,7 @@ LIGHT = (
     *(f"table {RUN} --format {form}" for form in FORMATS),
     *(f"memory {TIMED} --format {form}" for form in FORMATS),
     f"table {RUN} --format latex --cite --notation megatron --width ieee",
-    f"formula comm {RUN} --phase step",
+    f"formula comm_step {RUN}",
     f"tree {RUN}",
     f"scale flops {RUN} --at gpt3-175b",
     f"comm {RUN} --set M=4",
@@ -49,18 +49,12 @@ LIGHT = (
     "serve-plan llama-3-8b --system h100 --gpus 1 --input 500 --output 100 --strategy tp=1",
 )
 SHORT = (
-    f"table {RUN} --format json",
     f"table {RUN} --format latex --cite --notation megatron --width ieee",
     f"comm {RUN} --set M=4 --format html",
     f"time {TIMED} --explain --stack megatron-core",
-    f"sheet {RUN} --cite -o a.tex",
-    f"trace {TIMED} --chakra .",
-    f"export step_time {TIMED} --language c -o a.c",
     "schedule -o a.svg",
-    "strategies",
-    "reproduce korthikanti-2022",
 )
-"""What writes in every way, in two seconds."""
+"""What writes in every way, in a few seconds."""
 
 FILES = (
     f"sheet {RUN} --cite -o a.tex",

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ def digests(folder, seed, which):
 
 @pytest.mark.slow
 def test_the_same_bytes_under_ten_seeds_and_two_locales(tmp_path):
-    first, *others = (digests(tmp_path, seed, "short") for seed in range(10))
-    assert len(first) == 10
+    with ThreadPoolExecutor(2) as pool:
+        first, *others = pool.map(lambda seed: digests(tmp_path, seed, "short"), range(10))
+    assert len(first) == 4
     assert all(line.startswith("0 ") for line in first)
     for other in others:
         assert other == first

@@ -9,8 +9,9 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.chakra import Step, chakra_traces
+from symbolic_cost.jobs.chakra import chakra_traces
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.jobs.unrolled import Step
 
 NUMBERS = {"b": 1, "l": 128, "n_layers": 4}
 JOB = sc.job(
@@ -237,7 +238,7 @@ def test_other_jobs(model, strategy, options, tmp_path):
     ("changes", "said"),
     [
         ({"schedule": "dualpipe", "strategy": "pp=2", "numbers": {**NUMBERS, "M": 4}}, "schedule"),
-        ({"model": "gemma-2-2b", "strategy": "pp=2", "numbers": {"b": 1, "M": 4}}, "whole blocks"),
+        ({"model": "gemma-2-9b", "strategy": "pp=2", "numbers": {"b": 1, "M": 4}}, "whole blocks"),
         ({"system": None}, "a time needs a machine"),
     ],
 )

@@ -45,6 +45,13 @@ def test_two_models():
     assert "most of it in" in section.sentence(("a", "b"))
 
 
+def test_models_of_other_lengths_say_so():
+    pair = "llama-3-8b", "mixtral-8x7b"
+    lengths = "llama-3-8b at l = 8192, mixtral-8x7b at l = 32768, each its own"
+    assert any(lengths in note for note in sc.diff(*pair).sheet().notes)
+    assert not any("its own" in note for note in sc.diff(*pair, seq=4096).sheet().notes)
+
+
 @pytest.mark.slow
 def test_two_machines():
     found = sc.diff(

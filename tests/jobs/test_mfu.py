@@ -27,6 +27,12 @@ def test_all_are_sorted_and_the_gaps_have_reasons():
     assert (reasons["nanogpt"], reasons["palm"]) == ("table +6 e V", "the same")
 
 
+def test_more_than_the_peak_is_said():
+    many = sc.mfu("llama-3-8b", 60000, "h100", 8192, "torchtitan")
+    assert "more than the peak" in many.sheet().notes[0]
+
+
+@pytest.mark.slow
 def test_throughput_of_several_gpus():
     one, many = (sc.mfu("llama-3-70b", RATE * n, "h100", SEQ, "palm", gpus=n) for n in (1, 64))
     assert one.shares == many.shares

@@ -66,6 +66,16 @@ def test_best_microbatch_of_a_global_batch():
         solve("step <= 2 s", job, "b")
 
 
+def test_best_degree_of_a_step_looks_at_jobs_of_their_own():
+    job = sc.job("gpt3-175b", "tp=8,sp,pp=8", {"b": 1}, system="a100-80gb", global_batch=16)
+    found = best_size(job, "step", "pp", range(6, 9))
+    other = sc.job("gpt3-175b", "tp=8,sp,pp=6", {"b": 1}, system="a100-80gb", global_batch=16)
+    assert found.integer == 8
+    assert found.value == job.time().step < other.time().step
+    with pytest.raises(sc.errors.InputError, match="a step is another chain"):
+        solve("step <= 20 s", job, "pp")
+
+
 def test_best_size_in_closed_form():
     job = sc.job("gpt3-175b", "tp", {"b": 1})
     found = best_size(job, "saved", "m1", range(1, 13))

@@ -1,0 +1,89 @@
+"""What published files say that no count needs, and what further families refuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.count import count
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 128,
+}
+
+
+def known(name):
+    for file in ("families_truth.json", "families_more.json"):
+        for entry in json.loads((GOLDEN / file).read_text(encoding="utf-8")):
+            if entry["id"] == name:
+                return entry["config"]
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attention_bias", None),
+        ("sentence_transformers", {"version": "4"}),
+        ("transformers.js_config", {"dtype": "q4"}),
+        ("neftune_noise_alpha", 5),
+        ("pixel_shuffle_factor", 4),
+    ],
+)
+def test_keys_that_change_nothing(key, value):
+    assert count({**LLAMA, key: value}, 1, 8)["params"] == count(LLAMA, 1, 8)["params"]
+
+
+def test_null_is_false_where_the_family_says_true():
+    glm = {"model_type": "glm", **{k: v for k, v in LLAMA.items() if k != "model_type"}}
+    glm |= {"head_dim": 16, "num_key_value_heads": 2}
+    biased, plain = (count({**glm, "attention_bias": v}, 1, 8)["params"] for v in (True, None))
+    assert biased - plain == 2 * (64 + 2 * 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "said"),
+    [
+        ("longformer/a", "attention_window", [16, 16, 32, 16], "an even window above 2, alike"),
+        ("longformer/a", "attention_window", 7, "an even window above 2, alike in all 4 layers"),
+        ("modernbert-decoder/a", "sliding_window", 1, "1 is no window"),
+        ("modernbert-decoder/a", "norm_bias", True, "only false is declared"),
+        ("olmo_hybrid/new", "linear_key_head_dim", None, "a size is needed"),
+        ("aya_vision/new", "alignment_intermediate_size", 81, "an even width is halved"),
+        ("glm4v/new", "vision_config", None, "an object with the fields is accepted"),
+        ("cohere2_moe/a", "num_shared_experts", 1, "not understood for cohere2_moe"),
+        ("gpt_neox_japanese/a", "num_key_value_heads", 3, "only 6 is declared"),
+        ("falcon_h1/a", "mamba_d_state", 1, "1 is no product of states"),
+        ("llama4_text/a", "attention_chunk_size", 1, "1 is no chunk"),
+    ],
+)
+def test_what_is_not_declared_is_refused(name, key, value, said):
+    with pytest.raises(InputError, match=said):
+        count({**known(name), key: value}, 1, 64)
+
+
+def test_images_of_mllama_are_refused():
+    with pytest.raises(InputError, match="image_tokens = 0 is accepted"):
+        count(known("mllama/a"), 1, 64, image_tokens=4)
+
+
+def test_texts_of_mllama_leave_the_layers_that_see_images_out():
+    counted = count(known("mllama/a"), 1, 64)
+    assert (counted["params"], counted["flops_fwd"]) == (389607, 13799424)
+
+
+@pytest.mark.parametrize(("length", "fine"), [(64, True), (65, False)])
+def test_experts_of_limited_capacity(length, fine):
+    config = known("switch_transformers/a")
+    if fine:
+        assert count(config, 1, length)["flops_fwd"] == 94316544
+    else:
+        with pytest.raises(InputError, match="at most 64 tokens are accepted"):
+            count(config, 1, length)
