@@ -135,11 +135,13 @@ class Reduced:
     Args:
         ratio: of the sides; 1 keeps the map.
         bias: whether query, key and value have one.
+        seen: tensor aside that is attended to in place of the map.
     """
 
     heads: int
     ratio: int
     bias: bool = True
+    seen: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
@@ -150,7 +152,9 @@ class Reduced:
         bias = f" + *bias[{h} {d}]" if self.bias else ""
         q = f"{name}.q[{batch} {here} {h} {d}]"
         trail.ops.append(einsum(f"{name}.query", f"{start}, *w[{channel} {h} {d}]{bias} -> {q}"))
-        if self.ratio > 1:
+        if self.seen:
+            trail.at = trail.aside[self.seen]
+        elif self.ratio > 1:
             Chain(
                 {
                     "reduction": Conv(trail.length(channel), self.ratio, self.ratio),

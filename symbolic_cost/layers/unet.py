@@ -1,6 +1,6 @@
 """Layers of networks that denoise or encode maps: time steps, prompts, maps of another side.
 
-A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions of text [b l c].
+A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions of text [b c l].
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.view import view
 
 GROUPS = Normed("group_norm", "both")
@@ -114,38 +113,6 @@ class First:
 
 
 @dataclass(frozen=True)
-class Prompted:
-    """Attention of every position to the prompt."""
-
-    heads: int
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
-        at, text = trail.at, trail.aside["prompt"]
-        batch, channel, y, x = at.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
-        rows, there = f"{batch} {y} {x} {h} {d}", f"[{batch} {text.axes[1]} {h} {d}]"
-        square = f"[{batch} {h} {y} {x} {text.axes[1]}]"
-        made = [einsum(f"{name}.query", f"{at}, *w[{channel} {h} {d}] -> {name}.q[{rows}]")]
-        ops: list[Op] = [*made]
-        for part in ("key", "value"):
-            weight = f"*w[{text.axes[2]} {h} {d}]"
-            ops.append(einsum(f"{name}.{part}", f"{text}, {weight} -> {name}.{part}{there}"))
-        scores, p = f"{name}.scores{square}", f"{name}.p{square}"
-        context = f"{name}.c[{rows}]"
-        ops += [
-            einsum(f"{name}.scored", f"{name}.q[{rows}], {name}.key{there} -> {scores}"),
-            softmax(f"{name}.softmax", f"{scores} -> {p}", row=text.axes[1]),
-            einsum(f"{name}.attend", f"{p}, {name}.value{there} -> {context}"),
-        ]
-        trail.ops += ops
-        result = Maps(name, at.axes)
-        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
-
-
-@dataclass(frozen=True)
 class Gated:
     """A product of channels, opened by another one that is activated."""
 
@@ -180,7 +147,7 @@ def transformer(channels: int, heads: int, layers: int) -> Residual:
         wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
         own: dict[str, Layer] = {
             "own": Reduced(heads, 1, bias=False),
-            "prompt": Prompted(heads),
+            "prompt": Reduced(heads, 1, bias=False, seen="prompt"),
             "mlp": Chain(wide),
         }
         for name, layer in own.items():

@@ -152,7 +152,7 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
     stages = lists(fields, *names, "expand_ratios")
     function = function_of(fields, "silu")
     wide, deeper = (
-        ratio_of(fields, f"{n}_coefficient", d) for n, d in (("width", 2.0), ("depth", 3.1))
+        ratio_of(fields, f"{n}_coefficient", d) for n, d in (("width", 2), ("depth", 31 / 10))
     )
     divisor, share = (
         fields.size("depth_divisor", 8),
@@ -202,7 +202,11 @@ def levit(fields: Fields) -> dict[str, Layer]:
     stages = lists(fields, *names, "mlp_ratio")
     kernel, stride = fields.size("kernel_size", 3), fields.size("stride", 2)
     padding, side = fields.size("padding", 1), fields.size("image_size", 224)
-    fields.ignore("down_ops")
+    given, key = fields.items("down_ops"), max(stages[3][0], 1)
+    usual = [["Subsample", key, wide // key, 4, 2, 2] for wide in stages[1][:-1]]
+    told = [list(one) if isinstance(one, list | tuple) else one for one in given]
+    fine = [one for one in told if one != [""]] in ([], usual)
+    fields.require(holds=fine, problem=f"only {usual} is declared", name="down_ops")
     problem = "three stages are declared"
     fields.require(holds=len(stages[0]) == 3, problem=problem, name="depths")  # noqa: PLR2004
     first, places = stages[1][0], side // fields.size("patch_size", 16)

@@ -298,11 +298,11 @@ def _read_prompt(trail: Trail, made: Sample, wide: int, width: int) -> None:
     axis = trail.new_axis("l", made.text)
     own = trail.new_axis("c", width)
     if wide < 0:
-        trail.aside["prompt"] = Maps("prompt", ("b", axis, own), constant=True)
+        trail.aside["prompt"] = Maps("prompt", ("b", own, axis), constant=True)
         return
-    old, result = trail.new_axis("c", wide), Maps("prompt", ("b", axis, own))
+    old, result = trail.new_axis("c", wide), Maps("prompt", ("b", own, axis))
     weight = f"*w[{old} {own}] + *bias[{own}]"
-    trail.ops.append(einsum("text_proj", f"!states[b {axis} {old}], {weight} -> {result}"))
+    trail.ops.append(einsum("text_proj", f"!states[b {old} {axis}], {weight} -> {result}"))
     trail.aside["prompt"] = result
 
 

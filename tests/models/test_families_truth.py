@@ -3,7 +3,8 @@
 `families_truth.json` holds what PyTorch counts of small random and of published configurations:
 parameters (two numbers where Transformers ties what the published file does not), FLOP of a forward
 pass at two sizes, of training and of a decode step, and the elements of the cache.
-`families_more.json` holds those of further families and heads.
+`families_more.json` holds those of further families and heads, `families_images.json` those of
+networks for images, recordings and diffusion.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -20,7 +21,7 @@ from symbolic_cost.models.count import count
 GOLDEN = Path(__file__).parents[1] / "golden"
 TRUTH = {
     entry["id"]: entry
-    for name in ("families_truth.json", "families_more.json")
+    for name in ("families_truth.json", "families_more.json", "families_images.json")
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }
 APPROVED = GOLDEN / "families_exact.txt"

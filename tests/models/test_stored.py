@@ -13,6 +13,7 @@ import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.models.count import count
 from symbolic_cost.models.stored.gguf import gguf, gguf_config
 from symbolic_cost.models.stored.safetensors import safetensors
 
@@ -253,17 +254,51 @@ def test_a_pipeline_is_told_part_by_part(folder):
     (folder / "model_index.json").write_text(json.dumps({
         "_class_name": "Pipeline", "text": ["transformers", "LlamaModel"],
         "tokenizer": ["transformers", "LlamaTokenizer"], "none": [None, None],
-        "unet": ["diffusers", "UNet2DConditionModel"], "..": ["transformers", "LlamaModel"],
+        "unet": ["diffusers", "UNet3DModel"], "..": ["transformers", "LlamaModel"],
         "scheduler": ["diffusers", "DDIMScheduler"],
     }))  # fmt: skip
     said = refusal(folder)
     assert "a pipeline of 3 parts is no one model" in said
-    assert "'unet' is of class 'UNet2DConditionModel', no known family" in said
+    assert "'unet' is of class 'UNet3DModel', no known family" in said
     assert "'..' is no name of a folder" in said
     result = CliRunner().invoke(main, ["import", str(folder)])
     assert result.exit_code == 0
     assert str(PARAMS) in result.output
     assert "refused" in result.output
+
+
+def test_networks_of_a_pipeline_are_counted_by_their_class(tmp_path):
+    (tmp_path / "transformer").mkdir()
+    values = {"_class_name": "DiTTransformer2DModel", "num_layers": 2, "sample_size": 8}
+    (tmp_path / "transformer" / "config.json").write_text(json.dumps(values))
+    listed = {"_class_name": "DiTPipeline"}
+    listed["transformer"] = ["diffusers", "DiTTransformer2DModel"]
+    (tmp_path / "model_index.json").write_text(json.dumps(listed))
+    assert "these are read alone" in refusal(tmp_path)
+    assert count(tmp_path / "transformer")["params"] == count(values)["params"]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"_class_name": "UNet4DModel"}, "unknown _class_name 'UNet4DModel'"),
+        ({"_class_name": 3}, "3 is not a family's name"),
+        (
+            {"_class_name": "FluxTransformer2DModel", "axes_dims_rope": [4], "new_mixer": 1},
+            "even widths that add up to that of a head, 128",
+        ),
+        ({"_class_name": "FluxTransformer2DModel", "new_mixer": 1}, "key 'new_mixer'"),
+        ({"_class_name": "llama"}, "architectures"),
+        ({"_class_name": "DiTTransformer2DModel", "sample_size": 1}, "do not fit latents"),
+        ({"_class_name": "SD3Transformer2DModel", "sample_size": 512}, "positions end at 96"),
+        ({"_class_name": "UNet2DConditionModel", "conv_in_kernel": 4}, "an odd kernel"),
+        ({"_class_name": "UNet2DConditionModel", "down_block_types": ["Other"]}, "4 of Cross"),
+        ({"_class_name": "AutoencoderKL", "block_out_channels": [0]}, "a list of sizes"),
+    ],
+)
+def test_networks_of_pipelines_that_are_refused(values, said):
+    with pytest.raises(InputError, match=said):
+        count(values)
 
 
 # timm.

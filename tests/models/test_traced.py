@@ -49,7 +49,7 @@ def truth(name, size):
 
 QUICK = {
     *("llama", "gpt2", "bert", "bart", "mixtral", "vit", "convnext", "resnet", "unet"),
-    *("retention", "mamba2", "whisper", "swin", "deberta_v2"),
+    *("retention", "mamba2", "whisper", "swin", "deberta_v2", "yolos"),
 }
 
 

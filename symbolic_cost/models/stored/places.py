@@ -15,6 +15,7 @@ from symbolic_cost.models.configfile import (
     Document,
     read_document,
 )
+from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.stored.gguf import gguf, gguf_config
 from symbolic_cost.models.stored.header import Header
 from symbolic_cost.models.stored.hub import Hub
@@ -76,7 +77,9 @@ def components(folder: Path) -> dict[str, Document | str]:
         if name.startswith("_") or not isinstance(said, list) or None in said:
             continue
         library, kind, *_ = (*map(str, said), "", "")
-        if library == "transformers" and not kind.endswith(_NO_MODELS):
+        if (library == "transformers" and not kind.endswith(_NO_MODELS)) or (
+            library == "diffusers" and kind in FAMILIES
+        ):
             found[name] = _component(folder, name, kind)
         elif library == "diffusers" and not kind.endswith("Scheduler"):
             found[name] = f"{PIPELINE}: {shown(name)} is of class {shown(kind)}, no known family"

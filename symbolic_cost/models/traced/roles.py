@@ -40,6 +40,7 @@ class Roles:
         self.known: dict[Axis, Known] = {}
         self._columns: dict[Axis, Act] = {}
         self._summed: dict[Axis, Act] = {}
+        self._sums: dict[Axis, set[str]] = {}
         self._collect()
         self._inputs()
         self._attention()
@@ -100,6 +101,8 @@ class Roles:
                     if name not in result or name not in others:
                         for axis in dim:
                             place.setdefault(axis, act)
+                            if name not in result:
+                                self._sums.setdefault(axis, set()).add(act.path)
 
     def _inputs(self) -> None:
         for name in self._trace.graph.inputs:
@@ -234,7 +237,11 @@ class Roles:
                             )
 
     def _inside(self) -> None:
-        """Features that one product makes and another sums; normed in between they are latents."""
+        """Features that one product makes and another sums; normed in between they are latents.
+
+        What is made of such features or of heads is a latent too: ranks that split one sum all of
+        the other. Of products a -> b -> c -> d, b is inner and c latent.
+        """
         rows = {
             axis
             for act in self._trace.acts
@@ -245,7 +252,11 @@ class Roles:
             if axis in self.known or axis not in self._summed:
                 continue
             reason = f"made by {act.path}, summed by {self._summed[axis].path}"
-            role = Role.LATENT if axis in rows else Role.INNER
-            self.known[axis] = Known(
-                role, "", reason + (", normalised between" if axis in rows else "")
+            of_split = any(
+                self.role(one) in (Role.INNER, Role.HEAD)
+                for one, places in self._sums.items()
+                if act.path in places
             )
+            role = Role.LATENT if axis in rows or of_split else Role.INNER
+            more = ", normalised between" if axis in rows else ", a sum" if of_split else ""
+            self.known[axis] = Known(role, "", reason + more)

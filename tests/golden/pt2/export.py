@@ -102,6 +102,13 @@ def _frames(b: int, l: int) -> tuple[torch.Tensor, ...]:  # noqa: ARG001 - no le
 _TOKENS = (("input_ids",), _ids, ({0: "b", 1: "l"},))
 _SHORT = (("input_ids",), _short, ({0: "b"},))
 _PIXELS = (("pixel_values",), _images, ({0: "b"},))
+
+
+def _shaped(*shape: int) -> tuple[Any, ...]:
+    """Return inputs of a shape."""
+    return (("pixel_values",), lambda b, l: (torch.randn(b, *shape),), ({0: "b"},))  # noqa: ARG005
+
+
 _PAIRS = (("input_ids", "decoder_input_ids"), _pair, ({0: "b", 1: "l"}, {0: "b", 1: "m"}))
 
 
@@ -185,6 +192,8 @@ def _hf(cls: str, config: str, **fields: Any) -> Callable[[], torch.nn.Module]:
 
 
 _PLAIN = {
+    "TimesformerForVideoClassification",
+    "HieraForImageClassification",
     "Gemma2ForCausalLM",
     "ResNetForImageClassification",
     "ConvNextForImageClassification",
@@ -521,6 +530,60 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
             chunk_size=8,
         ),
         _SHORT,
+    ),
+    "yolos": (
+        _hf(
+            "YolosForObjectDetection",
+            "YolosConfig",
+            hidden_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            intermediate_size=96,
+            image_size=[32, 48],
+            num_detection_tokens=5,
+        ),
+        _shaped(3, 32, 48),
+    ),
+    "timesformer": (
+        _hf(
+            "TimesformerForVideoClassification",
+            "TimesformerConfig",
+            hidden_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            intermediate_size=96,
+            image_size=32,
+            patch_size=16,
+            num_frames=4,
+        ),
+        _shaped(4, 3, 32, 32),
+    ),
+    "hiera": (
+        _hf(
+            "HieraForImageClassification",
+            "HieraConfig",
+            embed_dim=24,
+            image_size=[64, 64],
+            depths=[1, 1, 2, 1],
+            num_heads=[1, 2, 4, 8],
+        ),
+        _shaped(3, 64, 64),
+    ),
+    "dpt": (
+        _hf(
+            "DPTForDepthEstimation",
+            "DPTConfig",
+            hidden_size=48,
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            intermediate_size=96,
+            image_size=64,
+            patch_size=16,
+            backbone_out_indices=[0, 1, 2, 3],
+            neck_hidden_sizes=[16, 24, 32, 32],
+            fusion_hidden_size=16,
+        ),
+        _shaped(3, 64, 64),
     ),
     "mixer": (Mixer, _PIXELS),
     "unet": (UNet, _PIXELS),
