@@ -288,6 +288,7 @@ VALID = {
     "Strategy.numbered": {"numbers": {"m1": 2}},
     "Strategy.placement": {"model": GPT},
     "Strategy.repeated": {"model": GPT},
+    "Strategy.resized": {"symbol": "m1", "size": 2},
 }
 OBJECTS = (JOB, TABLE, PLACEMENT, STRATEGY, GPT, PART)
 MORE = {"collected": 1, "glossary": 0, "Job.table": 0, "Model.placed": 0}  # take *args
