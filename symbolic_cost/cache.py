@@ -74,11 +74,11 @@ def _make_room(place: Path) -> None:
 @cache
 def fingerprint() -> str:
     """Return what changes with the library: names, sizes and times of all its files."""
-    made = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for entry in sorted(_sources(str(Path(__file__).parent)), key=lambda one: one.path):
         stat = entry.stat()
-        made.update(f"{entry.path} {stat.st_size} {stat.st_mtime_ns}\n".encode())
-    return made.hexdigest()
+        digest.update(f"{entry.path} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def _sources(path: str) -> Iterator[os.DirEntry[str]]:

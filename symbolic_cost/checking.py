@@ -136,9 +136,9 @@ class _Rules:
             InputError: every argument that is not accepted.
         """
         names, _, rest, options = self._hints
-        problems = [self._problem(name, given) for name, given in zip(names, args, strict=False)]
-        problems += [self._problem(rest, given) for given in args[len(names) :]]
-        problems += [self._problem(name, given, options) for name, given in named.items()]
+        problems = [self._problem(name, value) for name, value in zip(names, args, strict=False)]
+        problems += [self._problem(rest, value) for value in args[len(names) :]]
+        problems += [self._problem(name, value, options) for name, value in named.items()]
         told = [text for text in problems if text]
         if told:
             raise InputError(told)

@@ -68,14 +68,14 @@ class Problems:
     """Collects refusals, so that all problems of an input are told at once."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.texts: list[str] = []
 
     def attempt(self, make: Callable[..., ResultT], *args: object) -> ResultT:
         """Return what `make` returns; after a refusal nothing useful, so call `refuse` first."""
         try:
             return make(*args)
         except InputError as error:
-            self.found += error.problems
+            self.texts += error.problems
             return cast("ResultT", None)
 
     def refuse(self) -> None:
@@ -84,8 +84,8 @@ class Problems:
         Raises:
             InputError: every problem collected.
         """
-        if self.found:
-            raise InputError(dict.fromkeys(self.found))
+        if self.texts:
+            raise InputError(dict.fromkeys(self.texts))
 
 
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})

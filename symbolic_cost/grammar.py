@@ -132,10 +132,10 @@ class _Reader:
         self._place = 0
 
     def whole(self) -> Node:
-        made = self._sum(0)
+        tree = self._sum(0)
         if self._now.kind != "end":
             raise self._stopped("an operator or the end")
-        return made
+        return tree
 
     @property
     def _now(self) -> _Token:
@@ -156,20 +156,20 @@ class _Reader:
     def _sum(self, depth: int) -> Node:
         if depth > _DEEPEST:
             raise _wrong(self._text, f"more than {_DEEPEST} levels deep")
-        made = self._term(depth)
+        tree = self._term(depth)
         while sign := self._take("+", "-"):
-            made = Node(sign, parts=(made, self._term(depth)))
-        return made
+            tree = Node(sign, parts=(tree, self._term(depth)))
+        return tree
 
     def _term(self, depth: int) -> Node:
-        made, below = self._factor(depth), False
+        tree, below = self._factor(depth), False
         while True:
             sign = self._take("*", "/")
             if not sign and not self._begins():
-                return made
+                return tree
             if not sign and below:
                 raise self._stopped("* or a bracket around what stands below /")
-            made = Node(sign or "*", parts=(made, self._factor(depth)))
+            tree = Node(sign or "*", parts=(tree, self._factor(depth)))
             below = sign == "/"
 
     def _begins(self) -> bool:

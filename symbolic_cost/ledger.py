@@ -261,7 +261,7 @@ class CostTable(Shown):
         """
         phases = None if phase is None else (phase,) if isinstance(phase, str) else tuple(phase)
         self._check(quantity, phases, path, kind)
-        kept = tuple(
+        selected = tuple(
             row
             for row in self.rows
             if (quantity is None or row.quantity == quantity)
@@ -271,7 +271,7 @@ class CostTable(Shown):
             and (tensor is None or row.tensor == tensor)
             and (where is None or where(row))
         )
-        return replace(self, rows=kept, whole=self.whole or self)
+        return replace(self, rows=selected, whole=self.whole or self)
 
     def below(self, path: str) -> CostTable:
         """Return the rows of a part of the model: none where the part costs nothing."""

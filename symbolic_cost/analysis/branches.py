@@ -59,15 +59,15 @@ def branches(expr: Expr, by: Symbol | str) -> tuple[Branch, ...]:
     [('b', '[b*l >= e]'), ('0', '[e >= b*l]')]
     """
     variable = by if isinstance(by, Symbol) else glossary_symbol(by)
-    found = []
+    cases = []
     for where, value in _cases(of_glossary(expr), variable, ()):
-        found.append((where, value))
-        if len(found) > MOST:
+        cases.append((where, value))
+        if len(cases) > MOST:
             raise InputError(
                 f"the derivative by {variable} has more than {MOST} branches: give numbers to "
                 "other symbols, or ask for it at a point"
             )
-    return tuple(_branch(where, value, variable) for where, value in found)
+    return tuple(_branch(where, value, variable) for where, value in cases)
 
 
 def _branch(where: tuple[Basic, ...], value: Expr, by: Symbol) -> Branch:

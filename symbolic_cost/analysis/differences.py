@@ -61,8 +61,8 @@ def differences(
     names = dict.fromkeys((*first, *second))
     pairs = [Differing(n, first.get(n, NOTHING), second.get(n, NOTHING)) for n in names]
     differing = tuple(one for one in pairs if not equal(one.first.expr, one.second.expr))
-    kept = {one.name for one in differing}
-    return differing, tuple(name for name in names if name not in kept)
+    unlike = {one.name for one in differing}
+    return differing, tuple(name for name in names if name not in unlike)
 
 
 def total(differing: tuple[Differing, ...]) -> Expr:

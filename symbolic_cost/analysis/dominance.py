@@ -117,7 +117,7 @@ def dominance_map(
         name: columns[name] if name in columns else np.full(count, float(values[name]))
         for name in program.inputs
     }
-    found = evaluated(program.tape, known, count)
-    stacked = np.stack([np.broadcast_to(found[name], (count,)) for name in parts])
+    results = evaluated(program.tape, known, count)
+    stacked = np.stack([np.broadcast_to(results[name], (count,)) for name in parts])
     winner = stacked.argmax(axis=0).reshape(steps, steps)
     return Map(tuple(parts), (across[0], axes[0]), (up[0], axes[1]), winner)

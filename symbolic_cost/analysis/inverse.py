@@ -88,14 +88,14 @@ def optimum(expr: Expr, by: Symbol | str) -> tuple[Extremum, ...]:
     if not numerator:
         raise InputError(f"the cost is the same for every {variable}")
     curvature = expr.diff(variable, 2)
-    found = []
+    extrema = []
     for root in positive_roots(numerator, variable):
         how = How.NUMERIC if root.has(_FLOAT) else How.CLOSED
         bend = factored(_plain(curvature.xreplace({variable: root})))
         value = _plain(expr.xreplace({variable: root}))
         kind = Kind.GREATEST if bend.is_positive is False else Kind.LEAST
-        found.append(Extremum(root, value, kind, how))
-    return tuple(found)
+        extrema.append(Extremum(root, value, kind, how))
+    return tuple(extrema)
 
 
 _FLOAT = type(Integer(1).evalf())

@@ -25,18 +25,18 @@ def terms(expr: Expr) -> Terms:
     if isinstance(expr, Add):
         return _sum(terms(argument) for argument in expr.args)
     if isinstance(expr, Mul):
-        found: Terms = {_ONE: Integer(1)}
+        result: Terms = {_ONE: Integer(1)}
         for argument in expr.args:
-            found = _product(found, terms(argument))
-        return found
+            result = _product(result, terms(argument))
+        return result
     if isinstance(expr, Pow):
         return _power(expr)
     return _atom(expr)
 
 
-def expression(found: Terms) -> Expr:
+def expression(polynomial: Terms) -> Expr:
     """Return the sum of the monomials."""
-    return Add(*(Mul(coefficient, monomial_of(one)) for one, coefficient in found.items()))
+    return Add(*(Mul(coefficient, monomial_of(one)) for one, coefficient in polynomial.items()))
 
 
 def monomial_of(one: Monomial) -> Expr:
@@ -49,17 +49,17 @@ def divided(one: Monomial, other: Monomial) -> Monomial:
     return _times(one, frozenset((atom, -exponent) for atom, exponent in other))
 
 
-def content(found: Terms) -> tuple[Number, Monomial]:
+def content(polynomial: Terms) -> tuple[Number, Monomial]:
     """Return what all terms have in common: a rational number and a monomial.
 
     Divided by it, the coefficients are coprime integers, not all of them negative, and no atom
     stands in a denominator or in every term.
     """
     lowest: dict[Expr, Number] = {}
-    for atom in {atom for one in found for atom, _ in one}:
-        lowest[atom] = min(dict(one).get(atom, Integer(0)) for one in found)
+    for atom in {atom for one in polynomial for atom, _ in one}:
+        lowest[atom] = min(dict(one).get(atom, Integer(0)) for one in polynomial)
     common = frozenset((atom, exponent) for atom, exponent in lowest.items() if exponent != 0)
-    return common_factor(found.values()), common
+    return common_factor(polynomial.values()), common
 
 
 def cleared(expr: Expr) -> tuple[Terms, Expr]:
@@ -67,24 +67,24 @@ def cleared(expr: Expr) -> tuple[Terms, Expr]:
 
     The denominator is a product of powers of sums; it is 1 for a Laurent polynomial.
     """
-    found, denominator = terms(expr), Integer(1)
-    while sums := _sums_below(found):
+    polynomial, denominator = terms(expr), Integer(1)
+    while sums := _sums_below(polynomial):
         factor = frozenset((atom, -exponent) for atom, exponent in sums.items())
         denominator = denominator * monomial_of(factor)
-        found = terms(expression({_times(one, factor): c for one, c in found.items()}))
-    return found, denominator
+        polynomial = terms(expression({_times(one, factor): c for one, c in polynomial.items()}))
+    return polynomial, denominator
 
 
-def hidden_in(found: Terms, symbols: set[Symbol]) -> list[str]:
+def hidden_in(polynomial: Terms, symbols: set[Symbol]) -> list[str]:
     """Name the atoms (Max, ceiling, ...) inside of which one of the symbols stands."""
-    atoms = {atom for one in found for atom, _ in one if not isinstance(atom, Symbol)}
+    atoms = {atom for one in polynomial for atom, _ in one if not isinstance(atom, Symbol)}
     return sorted(str(atom) for atom in atoms if atom.free_symbols & symbols)
 
 
-def _sums_below(found: Terms) -> dict[Expr, Number]:
+def _sums_below(polynomial: Terms) -> dict[Expr, Number]:
     """Return the lowest negative exponent of every sum that is an atom."""
     lowest: dict[Expr, Number] = {}
-    for one in found:
+    for one in polynomial:
         for atom, exponent in one:
             if isinstance(atom, Add) and exponent < 0:
                 lowest[atom] = min(exponent, lowest.get(atom, exponent))
@@ -106,8 +106,8 @@ def _atom(expr: Expr, exponent: Number = Integer(1)) -> Terms:
 
 def _sum(many: Iterable[Terms]) -> Terms:
     total: Terms = {}
-    for found in many:
-        for one, coefficient in found.items():
+    for addend in many:
+        for one, coefficient in addend.items():
             total[one] = total.get(one, Integer(0)) + coefficient
     return {one: coefficient for one, coefficient in total.items() if coefficient != 0}
 
@@ -131,20 +131,20 @@ def _power(expr: Pow) -> Terms:
         return _atom(base, exponent)
     if not exponent.is_Integer:
         return _atom(expr)
-    found = terms(base)
-    if len(found) == 1:
-        return _monomial_power(found, exponent)
+    polynomial = terms(base)
+    if len(polynomial) == 1:
+        return _monomial_power(polynomial, exponent)
     if exponent < 0:
-        number, common = content(found)
-        rest = {divided(one, common): c / number for one, c in found.items()}
+        number, common = content(polynomial)
+        rest = {divided(one, common): c / number for one, c in polynomial.items()}
         outside = _monomial_power({common: number}, exponent)
         return _product(outside, _atom(expression(rest), exponent))
     power: Terms = {_ONE: Integer(1)}
     for _ in range(int(exponent)):
-        power = _product(power, found)
+        power = _product(power, polynomial)
     return power
 
 
-def _monomial_power(found: Mapping[Monomial, Number], exponent: Number) -> Terms:
-    ((one, coefficient),) = found.items()
+def _monomial_power(polynomial: Mapping[Monomial, Number], exponent: Number) -> Terms:
+    ((one, coefficient),) = polynomial.items()
     return {frozenset((atom, e * exponent) for atom, e in one): coefficient**exponent}

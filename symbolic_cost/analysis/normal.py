@@ -92,13 +92,13 @@ class _Atoms:
 
     def place(self, atom: Expr) -> int:
         """Return the place of an atom."""
-        found = self.places.get(atom)
-        if found is None:
-            found = self.places[atom] = len(self.all)
+        index = self.places.get(atom)
+        if index is None:
+            index = self.places[atom] = len(self.all)
             self.all.append(atom)
             if isinstance(atom, Add):
-                self.sums.add(found)
-        return found
+                self.sums.add(index)
+        return index
 
 
 _ATOMS = _Atoms()
@@ -245,15 +245,15 @@ def _divided_out(terms: Terms) -> Terms:
     number, common, rest = _content(terms)
     if _is_difference(rest):
         return terms
-    found: Powers = ()
+    factors: Powers = ()
     places = {place for one in rest for place, _ in one}
     for place in sorted(places - _ATOMS.sums, key=_rank):
         quotient = _by_one(rest, place) if isinstance(_ATOMS.all[place], Symbol) else None
         if quotient is not None:
             rest = quotient
-            found = _merged(found, ((_ATOMS.place(_ATOMS.all[place] - 1), 1),))
-    outside = _merged(common, found)
-    return {_merged(outside, one): c * number for one, c in rest.items()} if found else terms
+            factors = _merged(factors, ((_ATOMS.place(_ATOMS.all[place] - 1), 1),))
+    outside = _merged(common, factors)
+    return {_merged(outside, one): c * number for one, c in rest.items()} if factors else terms
 
 
 def _by_one(terms: Terms, place: int) -> Terms | None:
@@ -379,8 +379,8 @@ def _rational(number: Number) -> Expr:
 def _powered(number: Number, power: int) -> Number:
     if number == 1:
         return 1
-    made = Fraction(number) ** power
-    return made.numerator if made.denominator == 1 else made
+    power_of = Fraction(number) ** power
+    return power_of.numerator if power_of.denominator == 1 else power_of
 
 
 def _summed(many: Iterable[Iterable[tuple[Powers, Number]]]) -> Terms:

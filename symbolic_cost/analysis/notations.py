@@ -181,8 +181,8 @@ def _read(name: str, record: Mapping[str, Any], place: str) -> Notation:
         key: {one: collected.attempt(formula, text, own) for one, text in tables[key].items()}
         for key in ("others", "assumed")
     }
-    if collected.found:
-        raise InputError(f"{place}: {problem}" for problem in collected.found)
+    if collected.texts:
+        raise InputError(f"{place}: {problem}" for problem in collected.texts)
     more = {key: str(record.get(key, "")) for key in _TEXTS}
     return Notation(
         name,

@@ -25,8 +25,8 @@ def positive_roots(numerator: Terms, symbol: Symbol) -> list[Expr]:
     Raises:
         InputError: the equation is solved only numerically, and other symbols have no number.
     """
-    found = [root for root in _roots(numerator, symbol) if root.is_positive is not False]
-    return sorted(found, key=_order)
+    roots = [root for root in _roots(numerator, symbol) if root.is_positive is not False]
+    return sorted(roots, key=_order)
 
 
 def _roots(numerator: Terms, symbol: Symbol) -> list[Expr]:
@@ -49,12 +49,12 @@ def _roots(numerator: Terms, symbol: Symbol) -> list[Expr]:
 
 def _by_degree(numerator: Terms, symbol: Symbol) -> dict[Number, Expr]:
     """Return the coefficients by degree, the lowest degree shifted to zero."""
-    found = {
+    by_degree = {
         power.as_base_exp()[1] if power != 1 else Integer(0): rest
         for power, rest in coefficients(expression(numerator), symbol).items()
     }
-    lowest = min(found)
-    return {degree - lowest: rest for degree, rest in found.items()}
+    lowest = min(by_degree)
+    return {degree - lowest: rest for degree, rest in by_degree.items()}
 
 
 def _quadratic_roots(constant: Expr, linear: Expr, square: Expr) -> list[Expr]:
@@ -84,7 +84,7 @@ def _sign_changes(expr: Expr, symbol: Symbol) -> list[Expr]:
     lowest = 0 if symbol.is_integer else -_OCTAVES
     points = [Integer(2) ** power for power in range(lowest, _OCTAVES + 1)]
     signs = [_sign(expr, symbol, point) for point in points]
-    exact_hits = [point for point, found in zip(points, signs, strict=True) if found == 0]
+    exact_hits = [point for point, sign in zip(points, signs, strict=True) if sign == 0]
     between = [
         _bisected(expr, symbol, points[place], points[place + 1])
         for place in range(len(points) - 1)
@@ -105,8 +105,8 @@ def _bisected(expr: Expr, symbol: Symbol, low: Expr, high: Expr) -> Expr:
 
 
 def _sign(expr: Expr, symbol: Symbol, point: Expr) -> int:
-    found = expr.xreplace({symbol: point})
-    return int(bool(found > 0)) - int(bool(found < 0))
+    value = expr.xreplace({symbol: point})
+    return int(bool(value > 0)) - int(bool(value < 0))
 
 
 def _ratio(above: Expr, below: Expr) -> Expr:

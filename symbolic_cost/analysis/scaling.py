@@ -36,13 +36,13 @@ def derivative(expr: Expr, symbol: Symbol | str) -> Expr:
     2*b*l
     """
     expr, symbol = of_glossary(expr), named(symbol)
-    found = expr.diff(symbol)
-    if found.has(Derivative, Subs):
+    slope = expr.diff(symbol)
+    if slope.has(Derivative, Subs):
         raise InputError(
             f"{expr} has steps in {symbol.name}: a derivative needs a cost without ceiling or "
             f"floor of {symbol.name}, such as its smoothed form"
         )
-    return factored(found)
+    return factored(slope)
 
 
 def elasticity(expr: Expr, symbol: Symbol | str) -> Expr:
@@ -111,10 +111,10 @@ def crossover(left: Expr, right: Expr, symbol: Symbol | str) -> list[Expr]:
     numerator, _ = cleared(of_glossary(left) - of_glossary(right))
     if not numerator:
         raise InputError(f"the two costs are equal for every {symbol.name}")
-    found = positive_roots(numerator, symbol)
-    if not found:
+    roots = positive_roots(numerator, symbol)
+    if not roots:
         raise InputError(f"the two costs are equal for no positive {symbol.name}")
-    return found
+    return roots
 
 
 # ---------------------------------------------------------------------- growth
@@ -129,8 +129,8 @@ class _Growth:
 
 
 def _growth(expr: Expr, scale: Scale) -> _Growth:
-    given: Mapping[Any, int] = scale if isinstance(scale, Mapping) else {scale: 1}
-    powers = {named(symbol): exact(power) for symbol, power in given.items()}
+    scales: Mapping[Any, int] = scale if isinstance(scale, Mapping) else {scale: 1}
+    powers = {named(symbol): exact(power) for symbol, power in scales.items()}
     refused = {symbol.name: power for symbol, power in powers.items() if not power.is_positive}
     if refused or not powers:
         raise InputError(f"{refused} do not grow: positive powers are accepted")
@@ -147,16 +147,16 @@ def _grown_brackets(expr: Expr, symbols: set[Symbol]) -> Expr:
     return expr.xreplace(grown)
 
 
-def _leading(found: Terms, powers: Mapping[Symbol, Expr]) -> _Growth:
-    hidden = hidden_in(found, set(powers))
+def _leading(polynomial: Terms, powers: Mapping[Symbol, Expr]) -> _Growth:
+    hidden = hidden_in(polynomial, set(powers))
     if hidden:
         names = ", ".join(symbol.name for symbol in in_glossary_order(powers))
         raise InputError(
             f"{names} in {' and '.join(hidden)}: growth is known for sums of powers only"
         )
-    weights = {one: Add(*(e * powers.get(atom, 0) for atom, e in one)) for one in found}
+    weights = {one: Add(*(e * powers.get(atom, 0) for atom, e in one)) for one in polynomial}
     highest = max(weights.values())
-    top = {one: number for one, number in found.items() if weights[one] == highest}
+    top = {one: number for one, number in polynomial.items() if weights[one] == highest}
     return _Growth(factored(expression(top)), highest)
 
 

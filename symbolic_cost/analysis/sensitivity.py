@@ -55,8 +55,8 @@ class Slopes:
         zero = graph.number(0)
         for symbol in self.by:
             own = symbol in program.symbols
-            found = slopes(graph, nodes.values(), graph.symbol(symbol)) if own else {}
-            outputs |= {f"{name}|{symbol}": found.get(n, zero) for name, n in nodes.items()}
+            rates = slopes(graph, nodes.values(), graph.symbol(symbol)) if own else {}
+            outputs |= {f"{name}|{symbol}": rates.get(n, zero) for name, n in nodes.items()}
         self.program = of_graph(graph, outputs)
         self._jumps = {name: self._jumping(graph, node) for name, node in nodes.items()}
 
@@ -76,11 +76,11 @@ class Slopes:
             InputError: every symbol without a value.
         """
         point = {name: float(number) for name, number in values.items()}
-        found = self.program.floats(point)
-        totals = {name: found[name] for name in self.names}
+        results = self.program.floats(point)
+        totals = {name: results[name] for name in self.names}
         rows = {
             name: {
-                by: found[f"{name}|{by}"] * point.get(by, 0.0) / total if total else 0.0
+                by: results[f"{name}|{by}"] * point.get(by, 0.0) / total if total else 0.0
                 for by in self.by
             }
             for name, total in totals.items()

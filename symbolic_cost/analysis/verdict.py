@@ -87,14 +87,14 @@ def _smaller(difference: Terms, derived: Terms) -> tuple[Expr, ...]:
     Terms of the formula count only if they are no part of the difference themselves.
     """
     leading = [one for one in derived if one not in difference]
-    found: dict[Expr, None] = {}
+    rests: dict[Expr, None] = {}
     for one in difference:
         ratios = (divided(large, one) for large in leading)
         sizes = [ratio for ratio in ratios if ratio and _is_size(ratio)]
         if not sizes:
             return ()
-        found[monomial_of(min(sizes, key=_degree))] = None
-    return tuple(found)
+        rests[monomial_of(min(sizes, key=_degree))] = None
+    return tuple(rests)
 
 
 def _is_size(ratio: Monomial) -> bool:

@@ -49,23 +49,23 @@ def leading_terms(expr: Expr, by: Symbol | str, orders: int = 1) -> Leading:
         InputError: the symbol stands in a Max, ceiling or denominator.
 
     >>> from symbolic_cost.symbols import b, e, l
-    >>> found = leading_terms(5*b*l**2 + 34*b*l*e + e, l)
-    >>> found.terms, found.remainder
+    >>> polynomial = leading_terms(5*b*l**2 + 34*b*l*e + e, l)
+    >>> polynomial.terms, polynomial.remainder
     (5*b*l**2, 1)
     """
     grown = symbol(by)
     groups: dict[Number, Terms] = {}
-    found = terms(expr)
-    hidden = hidden_in(found, {grown})
+    polynomial = terms(expr)
+    hidden = hidden_in(polynomial, {grown})
     if hidden:
         said = " and ".join(hidden)
         raise InputError(f"{grown.name} in {said}: orders are known for sums of powers only")
-    for one, number in found.items():
+    for one, number in polynomial.items():
         power = dict(one).get(grown, Integer(0))
         groups.setdefault(power, {})[one] = number
     powers = sorted(groups, reverse=True)
-    kept = Add(*(factored(expression(groups[power])) for power in powers[:orders]))
-    return Leading(kept, grown, powers[orders] if len(powers) > orders else None)
+    leading = Add(*(factored(expression(groups[power])) for power in powers[:orders]))
+    return Leading(leading, grown, powers[orders] if len(powers) > orders else None)
 
 
 def formed(expr: Expr, form: str) -> tuple[Expr, str]:

@@ -75,8 +75,8 @@ def _names_a_file(word: str) -> bool:
 
 
 def _key(words: Sequence[str]) -> str:
-    found = [find_spec(name) for name in _LIBRARIES]
-    origins = [Path(one.origin) for one in found if one is not None and one.origin is not None]
+    specs = [find_spec(name) for name in _LIBRARIES]
+    origins = [Path(one.origin) for one in specs if one is not None and one.origin is not None]
     libraries = [(str(one), one.stat().st_mtime_ns) for one in origins]
     encoding = getattr(sys.stdout, "encoding", "")
     terminal = (sys.stdout.isatty(), get_terminal_size(), encoding)

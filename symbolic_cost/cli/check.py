@@ -35,7 +35,7 @@ def command(
     """
     from symbolic_cost.jobs.check import check
 
-    found = check(formula, cost, model, **asked)
-    out.sheet(found.sheet())
-    if not found:
+    verdict = check(formula, cost, model, **asked)
+    out.sheet(verdict.sheet())
+    if not verdict:
         ctx.exit(1)

@@ -56,9 +56,9 @@ def _step(model: str, asked: Asked, system: str | None, global_batch: int | None
     from symbolic_cost.jobs.provenance import step_sheet
 
     unread = {"phase": "--phase", "path": "--path", "notation_name": "--notation"}
-    given = [option for name, option in unread.items() if asked.get(name) is not None]
-    if given:
-        raise click.UsageError(f"--cost step is of a whole job: {', '.join(given)} unread")
+    stray = [option for name, option in unread.items() if asked.get(name) is not None]
+    if stray:
+        raise click.UsageError(f"--cost step is of a whole job: {', '.join(stray)} unread")
     run = job(
         model,
         asked["strategy"],

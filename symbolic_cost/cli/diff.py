@@ -51,7 +51,7 @@ def command(
     from symbolic_cost.jobs.numbers import degree_names
     from symbolic_cost.numeric.assignments import parse_assignments
 
-    found = diff(
+    difference = diff(
         model,
         other,
         conventions=conventions,
@@ -65,4 +65,4 @@ def command(
         recompute=recompute,
         **({} if global_batch is None else {"global_batch": global_batch}),
     )
-    out.sheet(found.sheet())
+    out.sheet(difference.sheet())

@@ -45,9 +45,9 @@ def command(
 
     across, up = map(_axis, over)
     run = choices.job(model)
-    found = dominance_picture(run, parts, cost, across, up)
+    map_ = dominance_picture(run, parts, cost, across, up)
     title = f"most of the {cost} of {model}"
-    drawn(out.file, lambda figure: draw(figure, found, title), width)
+    drawn(out.file, lambda figure: draw(figure, map_, title), width)
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:
@@ -55,8 +55,8 @@ def _axis(text: str) -> tuple[str, tuple[int, int]]:
     from symbolic_cost.numeric.spans import integers
     from symbolic_cost.symbols import symbol
 
-    name, found, span = text.partition("=")
-    if not found:
+    name, equals, span = text.partition("=")
+    if not equals:
         raise InputError(
             f"--over {shown(text)}: SYMBOL=LEAST:MOST is accepted, as in l=512:1000000"
         )

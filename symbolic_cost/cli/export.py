@@ -42,7 +42,7 @@ def command(
     from symbolic_cost.jobs.exported import source_of
 
     names = [name.strip() for name in costs.split(",") if name.strip()]
-    kept = [name.strip() for name in free.split(",") if name.strip()]
+    symbols = [name.strip() for name in free.split(",") if name.strip()]
     job = choices.job(model, **trained)
-    what = source_of(job, names, free=kept, tests=tests, seed=seed)
+    what = source_of(job, names, free=symbols, tests=tests, seed=seed)
     Output("table", file).text(source(what, language))

@@ -79,10 +79,10 @@ def _of(name: str) -> click.Command:
             "--rule", multiple=True, metavar="SIZE=FORMULA", help="A size, e.g. e=64*n_layers."
         ),
     )
-    made = output(partial(_shown, name))
+    run = output(partial(_shown, name))
     for option in reversed(options):
-        made = option(made)
-    return click.command(name, help=f"Show law {name}, or its best size and tokens.")(made)
+        run = option(run)
+    return click.command(name, help=f"Show law {name}, or its best size and tokens.")(run)
 
 
 def _shown(
@@ -100,32 +100,30 @@ def _shown(
     from symbolic_cost.errors import InputError
     from symbolic_cost.scaling import laws
 
-    made = laws.law(name)
-    sets = constants or tuple(made.sets)
+    law = laws.law(name)
+    sets = constants or tuple(law.sets)
     for one in sets:
-        made.constants(one)
-    values = sheets.variables(settings, made)
+        law.constants(one)
+    values = sheets.variables(settings, law)
     if loss is not None and (flops or family):
         raise InputError("--loss asks for the compute: --flops and --family are not read with it")
     if family is None and rule:
         raise InputError("--rule is of a --family: name one")
     if loss is not None:
-        found = [laws.cheapest(made, loss, one, **values) for one in sets]
-        out.sheet(sheets.optima_sheet(made, found))
+        optima = [laws.cheapest(law, loss, one, **values) for one in sets]
+        out.sheet(sheets.optima_sheet(law, optima))
     elif flops:
-        members = None if family is None else laws.Family(family, _rules(rule), counts=made.counts)
-        found = [
-            laws.optimum(made, flop, one, family=members, **values)
-            for one in sets
-            for flop in flops
+        members = None if family is None else laws.Family(family, _rules(rule), counts=law.counts)
+        optima = [
+            laws.optimum(law, flop, one, family=members, **values) for one in sets for flop in flops
         ]
-        out.sheet(sheets.optima_sheet(made, found))
+        out.sheet(sheets.optima_sheet(law, optima))
     elif family is not None:
         raise InputError("--family is read with --flops")
     elif values:
-        out.sheet(sheets.point_sheet(made, values, sets))
+        out.sheet(sheets.point_sheet(law, values, sets))
     else:
-        out.sheet(sheets.law_sheet(made, constants))
+        out.sheet(sheets.law_sheet(law, constants))
 
 
 def _rules(texts: tuple[str, ...]) -> dict[str, str]:
@@ -195,16 +193,16 @@ def fit(
             raise InputError("a picture is of approach 3")
         out.sheet(sheets.power_sheet(laws.approach(approach, name, runs), name, approach))
         return
-    found = laws.fit(name, runs, delta=delta, method=method, resampled=bootstrap, grouped=leave_out)
+    line = laws.fit(name, runs, delta=delta, method=method, resampled=bootstrap, grouped=leave_out)
     if is_picture(out.file):
         from symbolic_cost.cli.sheets.bands import band_curves
         from symbolic_cost.emit.charts import draw_curves
         from symbolic_cost.emit.plots import drawn
 
-        chart = band_curves(found)
+        chart = band_curves(line)
         drawn(out.file, lambda figure: draw_curves(figure, chart), width)
         return
-    out.sheet(sheets.fit_sheet(found, flops))
+    out.sheet(sheets.fit_sheet(line, flops))
 
 
 _MOST = 10_000
@@ -254,7 +252,7 @@ def allocate(
     from symbolic_cost.scaling import laws
 
     spent = _budget(budget)
-    found = laws.allocate(
+    allocation = laws.allocate(
         name,
         constants=constants,
         model=model,
@@ -271,14 +269,14 @@ def allocate(
         grid="us" if grid is None else grid,
         pue="usual" if pue is None else pue,
     )
-    out.sheet(sheets.allocation_sheet(found, name, system))
+    out.sheet(sheets.allocation_sheet(allocation, name, system))
 
 
 def _budget(texts: tuple[str, ...]) -> dict[str, float]:
     """Return budgets by unit."""
     from symbolic_cost.errors import InputError, shown
 
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     problems = []
     for text in texts:
         unit = next((unit for unit in ("USD", "kWh") if text.endswith(unit)), "")
@@ -288,9 +286,9 @@ def _budget(texts: tuple[str, ...]) -> dict[str, float]:
             number = -1.0
         if not unit or not 0 < number < float("inf"):
             problems.append(f"budget {shown(text)}: a number with USD or kWh is accepted: 1e6USD")
-        elif unit in found:
+        elif unit in amounts:
             problems.append(f"budget {shown(text)}: a second one in {unit}")
-        found[unit] = number
+        amounts[unit] = number
     if problems:
         raise InputError(problems)
-    return found
+    return amounts

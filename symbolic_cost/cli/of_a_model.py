@@ -60,7 +60,7 @@ def table(
     if out.form == "latex":
         out.text(_float(choices.job(model), costs, only, **placed))  # type: ignore[arg-type]  # as declared above
         return
-    unread = [f"--{name.replace('_', '-')}" for name, given in placed.items() if given]
+    unread = [f"--{name.replace('_', '-')}" for name, value in placed.items() if value]
     if unread:
         raise click.UsageError(f"{', '.join(unread)} not read: of --format latex alone")
     make = grouped_sheet if out.form == "table" else flat_sheet
@@ -455,10 +455,10 @@ def profile(
     from symbolic_cost.published.module_profile.figures import profile_text
     from symbolic_cost.published.module_profile.profile import named_profile
 
-    made = named_profile(model, batch, seq, latencies, profiler)
+    measured = named_profile(model, batch, seq, latencies, profiler)
     if out.form == "table":
-        out.text(profile_text(made))
+        out.text(profile_text(measured))
         return
     from symbolic_cost.published.module_profile.figures import profile_sheet
 
-    out.sheet(profile_sheet(model, made))
+    out.sheet(profile_sheet(model, measured))

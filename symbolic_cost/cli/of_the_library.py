@@ -128,8 +128,8 @@ def calibrate(
         reached = fitted(system, files)
         machine, sheet = reached.machine, fitted_sheet(reached)
     else:
-        found = calibrated(system, kernels, files, stack)
-        machine, sheet = found.machine, calibrated_sheet(found)
+        outcome = calibrated(system, kernels, files, stack)
+        machine, sheet = outcome.machine, calibrated_sheet(outcome)
     if out.file is not None and out.file.endswith(".toml"):
         out.text(record(machine))
     else:

@@ -55,9 +55,9 @@ class Choices:
             for name in {"precision", "recompute", "schedule"} - self.typed:
                 chosen.pop(name, None)
         make = partial(job, **chosen)
-        made = problems.attempt(make, model, self.strategy, numbers)
+        built = problems.attempt(make, model, self.strategy, numbers)
         problems.refuse()
-        return made
+        return built
 
     def jobs(self, model: str, strategies: Iterable[str], **options: Any) -> list[Job]:  # noqa: ANN401
         """Return the job, and those of further strategies."""
@@ -321,9 +321,7 @@ def refuse_unpictured(file: str | None, **typed: object) -> None:
     from symbolic_cost.emit.plots import is_picture
     from symbolic_cost.errors import InputError
 
-    unread = [
-        f"--{name} is not read: of -o FILE.svg alone" for name, given in typed.items() if given
-    ]
+    unread = [f"--{name} is not read: of -o FILE.svg alone" for name, said in typed.items() if said]
     if unread and not is_picture(file):
         raise InputError(unread)
 
@@ -426,8 +424,8 @@ def searched(command: Command) -> Command:
         **rest: object,
     ) -> object:
         names = ("system", "precision", "optimizer", "attention", "stack", "train")
-        given = {name: rest.pop(name) for name in names}
-        shared = {name: value for name, value in given.items() if value is not None}
+        options = {name: rest.pop(name) for name in names}
+        shared = {name: value for name, value in options.items() if value is not None}
         return command(of=Searched(model, gpus, settings, choose, shared), **rest)
 
     return with_options(

@@ -61,5 +61,5 @@ def command(
         done = prove(run, of.gpus, global_batch, vary=varied, objective=objective, choose=chosen)
         out.sheet(proof_sheet(done))
         return
-    found = search(run, of.gpus, global_batch, objective=objective, top=top, choose=chosen)
-    out.sheet(search_sheet(found, explain=explain))
+    outcome = search(run, of.gpus, global_batch, objective=objective, top=top, choose=chosen)
+    out.sheet(search_sheet(outcome, explain=explain))

@@ -56,38 +56,38 @@ def tools() -> dict[str, tuple[click.Command, dict[str, Any]]]:
     from symbolic_cost.cli import main
 
     context = click.Context(main)
-    found = {}
+    table = {}
     for name in main.list_commands(context):
         command = None if name in _LEFT_OUT else main.get_command(context, name)
         if command is None or isinstance(command, click.Group):
             continue
         parameters = accepted(command)
-        found[name] = (
+        table[name] = (
             command,
             {
                 "type": "object",
-                "properties": {given: schema(one) for given, one in parameters.items()},
-                "required": [given for given, one in parameters.items() if one.required],
+                "properties": {argument: schema(one) for argument, one in parameters.items()},
+                "required": [argument for argument, one in parameters.items() if one.required],
                 "additionalProperties": False,
             },
         )
-    return found
+    return table
 
 
-def words(command: click.Command, given: Mapping[str, Any], folder: Path) -> list[str]:
+def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> list[str]:
     """Return the command line of a call.
 
     Raises:
         InputError: an argument is unknown, or a path leaves the working folder.
     """
     known = accepted(command)
-    strange = sorted(set(given) - set(known))
+    strange = sorted(set(named) - set(known))
     if strange:
         raise InputError(f"unknown argument {shown(strange[0])}: accepted are {', '.join(known)}")
     options: list[str] = []
     arguments: list[str] = []
     for name, parameter in known.items():
-        values = given.get(name)
+        values = named.get(name)
         if values is None:
             continue
         for value in values if isinstance(values, list) else [values]:
@@ -112,12 +112,12 @@ def _inside(value: str, folder: Path) -> None:
             raise InputError(f"{shown(value)}: paths below the working folder are accepted")
 
 
-def called(name: str, given: Mapping[str, Any], folder: Path) -> tuple[str, bool]:
+def called(name: str, named: Mapping[str, Any], folder: Path) -> tuple[str, bool]:
     """Run one call in a process of its own; return what it prints, and whether it was refused."""
     if name not in tools():
         return f"unknown tool {shown(name)}", True
     try:
-        line = words(tools()[name][0], given, folder)
+        line = words(tools()[name][0], named, folder)
     except InputError as error:
         return str(error), True
     try:

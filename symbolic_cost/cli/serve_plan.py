@@ -83,7 +83,7 @@ def command(
         for name, text in (("ttft", ttft), ("itl", itl))
     }
     if price is not None and not 0 < price < float("inf"):
-        problems.found.append(f"price = {price}: a positive number is accepted")
+        problems.texts.append(f"price = {price}: a positive number is accepted")
     _refuse_pictures(problems, out.file, pareto=pareto, rate=rate)
     options = {**asked, **waits, "rate": rates, "cache": kv, "acceptance": accepted}
     options["prefix_reading"] = "cascade" if cascade else "each"
@@ -115,9 +115,9 @@ def _refuse_pictures(
     from symbolic_cost.emit.plots import is_picture
 
     if pareto and rate is not None:
-        problems.found.append("--pareto is over all numbers of sequences: leave out --rate")
+        problems.texts.append("--pareto is over all numbers of sequences: leave out --rate")
     if is_picture(file) and not pareto:
-        problems.found.append(f"-o {file}: a picture is that of --pareto")
+        problems.texts.append(f"-o {file}: a picture is that of --pareto")
 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:

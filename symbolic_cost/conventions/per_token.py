@@ -125,23 +125,23 @@ def _several(answer: object) -> tuple[object, ...]:
     return tuple(answer) if several else (answer,)  # type: ignore[arg-type]
 
 
-def _refused(given: Mapping[str, object]) -> Iterator[str]:
+def _refused(stated: Mapping[str, object]) -> Iterator[str]:
     """Say which answers are none."""
     for question, answers in _QUESTIONS.items():
         known = {one.value for one in answers}
-        answer = given[question]
+        answer = stated[question]
         for one in _several(answer) if question in _SEVERAL else (answer,):
             if not isinstance(one, str) or one not in known:
                 yield unknown(f"answer of {question!r}", one, known)
     for name in ("name", "meaning", "source"):
-        if not isinstance(given[name], str):
-            yield f"{name} = {shown(given[name])}: text is accepted"
+        if not isinstance(stated[name], str):
+            yield f"{name} = {shown(stated[name])}: text is accepted"
     for name, least in (("passes", 1), ("softmax", 0)):
-        number = given[name]
+        number = stated[name]
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             yield f"{name} = {shown(number)}: an integer from {least} is accepted"
-    if not isinstance(given["families"], Mapping):
-        yield f"families = {shown(given['families'])}: a mapping is accepted"
+    if not isinstance(stated["families"], Mapping):
+        yield f"families = {shown(stated['families'])}: a mapping is accepted"
 
 
 class _Answers(BaseModel):
@@ -180,11 +180,11 @@ class _Record(_Answers):
 
 def _read(name: str, record: Mapping[str, Any], place: str) -> TokenConventions:
     try:
-        made = _Record.model_validate(record)
+        entry = _Record.model_validate(record)
     except ValidationError as error:
         raise InputError([_said(place, problem) for problem in error.errors()]) from None
-    families = {family: own.given() for family, own in made.families.items()}
-    return TokenConventions(name, made.meaning, made.source, families=families, **made.given())
+    families = {family: own.given() for family, own in entry.families.items()}
+    return TokenConventions(name, entry.meaning, entry.source, families=families, **entry.given())
 
 
 def _said(place: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's own record

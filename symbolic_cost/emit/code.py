@@ -219,7 +219,7 @@ def _c(what: Source, head: str, body: str) -> str:
     fields = "\n".join(f"    double {name};" for name in what.outputs)
     results = "\n".join(f"    result.{name} = {value};" for name, value in _results(what))
     passed = ", ".join(f"one[{place}]" for place in range(len(what.inputs)))
-    found = ", ".join(f"found.{name}" for name in what.outputs)
+    members = ", ".join(f"found.{name}" for name in what.outputs)
     width = len(what.inputs) + len(what.outputs)
     rows = "\n".join(
         "    {" + ", ".join(map(repr, map(float, (*x, *y)))) + "}," for x, y in what.tests
@@ -251,7 +251,7 @@ int main(void) {{
     for (int i = 0; i < count; i++) {{
         const double *one = tests[i];
         {what.name}_result found = {what.name}({passed});
-        double results[] = {{{found}}};
+        double results[] = {{{members}}};
         for (int j = 0; j < {len(what.outputs)}; j++) {{
             double expected = one[{len(what.inputs)} + j];
             if (fabs(results[j] - expected) > {what.tolerance!r} * fabs(expected)) {{
@@ -325,7 +325,7 @@ def _rust(what: Source, head: str, body: str) -> str:
     results = ", ".join(f"{name}: {value}" for name, value in _results(what))
     kind = "".join(part.capitalize() for part in what.name.split("_"))
     passed = ", ".join(f"x[{place}]" for place in range(len(what.inputs)))
-    found = ", ".join(f"found.{name}" for name in what.outputs)
+    members = ", ".join(f"found.{name}" for name in what.outputs)
     widths = f"([f64; {len(what.inputs)}], [f64; {len(what.outputs)}])"
     rows = "\n".join(
         f"    ({list(map(float, x))!r}, {list(map(float, y))!r})," for x, y in what.tests
@@ -351,7 +351,7 @@ const TESTS: &[{widths}] = &[
 fn check() {{
     for (x, expected) in TESTS {{
         let found = {what.name}({passed});
-        for (value, wanted) in [{found}].iter().zip(expected.iter()) {{
+        for (value, wanted) in [{members}].iter().zip(expected.iter()) {{
             assert!((value - wanted).abs() <= {what.tolerance!r} * wanted.abs(), "{{:?}}", x);
         }}
     }}

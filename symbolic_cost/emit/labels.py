@@ -49,12 +49,12 @@ def place_labels(
         _around(tuple(axes.transData.transform(point)), _DOT * scale) for point in (*points, *marks)
     ]
     taken += [box for line in axes.lines for box in _along(axes, line, scale)]
-    made = []
+    labels = []
     for point, text in zip(points, texts, strict=True):
         placed = _placed(axes, point, text, size, taken) if text else None
         if placed is not None:
-            made.append(placed)
-    return made
+            labels.append(placed)
+    return labels
 
 
 def _placed(

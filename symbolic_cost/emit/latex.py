@@ -128,7 +128,7 @@ def _columns(sheet: Sheet) -> tuple[tuple[_Col, ...], frozenset[int]]:
     )
     measured = sheet.printed(_math, text_of, _number)
     written = sheet.printed(_macros, text_of, _number)
-    found = []
+    columns = []
     for place, column in enumerate(sheet.columns):
         texts = [row[place] for row in measured]
         indent = r"\quad " * (place == 0 and bool(headings))
@@ -142,8 +142,8 @@ def _columns(sheet: Sheet) -> tuple[tuple[_Col, ...], frozenset[int]]:
             row[place] if n in headings else indent + _boxed(row[place], sheet.rows[n][place])
             for n, row in enumerate(written)
         ]
-        found.append(_Col(_head(column), column.align[0], tuple(shown), tuple(final)))
-    return tuple(found), headings
+        columns.append(_Col(_head(column), column.align[0], tuple(shown), tuple(final)))
+    return tuple(columns), headings
 
 
 def _head(column: Column) -> str:
@@ -184,15 +184,15 @@ def _number(text: str) -> str:
 # ---------------------------------------------------------------------- arrangement
 
 
-def _packs(given: tuple[tuple[_Col, ...], frozenset[int]], page: Page) -> list[_Table]:
+def _packs(content: tuple[tuple[_Col, ...], frozenset[int]], page: Page) -> list[_Table]:
     """Divide columns among tables, each of which fits; the first column stands in all of them."""
-    columns, headings = given
+    columns, headings = content
     every = tuple(range(len(columns[0].measured)))
-    made = partial(_Table, rows=every, headings=headings)
+    cut = partial(_Table, rows=every, headings=headings)
     for room in dict.fromkeys((page.column, page.text)):
         widths = _widths(columns, room)
         if widths is not None and _is_easy(columns, widths):
-            return [made(columns, widths, room=room)]
+            return [cut(columns, widths, room=room)]
     keys = _keys(columns)
     groups = _together(columns[len(keys) :])
     if len(groups) > 1 and _tell_apart(keys, headings):
@@ -203,7 +203,7 @@ def _packs(given: tuple[tuple[_Col, ...], frozenset[int]], page: Page) -> list[_
         ]
     widths = _widths(columns, page.text)
     if widths is not None:
-        return [made(columns, widths, room=page.text)]
+        return [cut(columns, widths, room=page.text)]
     return [_records(columns, page)]
 
 
@@ -286,10 +286,10 @@ def _widths(columns: Sequence[_Col], room: float) -> tuple[float | None, ...] | 
     """Return the widths of columns that fit, None for those of their own width."""
     inner = room - _GAP * (len(columns) - 1)
     wide = [column.wide for column in columns]
-    given = shared(wide, [column.least for column in columns], inner)
-    if given is None:
+    shares = shared(wide, [column.least for column in columns], inner)
+    if shares is None:
         return None
-    return tuple(None if own <= one + 0.01 else one for own, one in zip(wide, given, strict=True))
+    return tuple(None if own <= one + 0.01 else one for own, one in zip(wide, shares, strict=True))
 
 
 def _is_easy(columns: Sequence[_Col], widths: Sequence[float | None]) -> bool:

@@ -60,13 +60,13 @@ def width(tex: str) -> float:
 
 def pieces(tex: str) -> list[str]:
     """Return what TeX keeps on one line: words of a text, unbroken runs of its formulas."""
-    found: list[str] = []
+    words: list[str] = []
     for place, part in enumerate(tex.split("$")):
         if place % 2:
-            found += [f"${one}$" for one in _BREAK.split(part) if one.strip()]
+            words += [f"${one}$" for one in _BREAK.split(part) if one.strip()]
         else:
-            found += part.replace("~", "\u00a0").split(" ")
-    return [one for one in found if one]
+            words += part.replace("~", "\u00a0").split(" ")
+    return [one for one in words if one]
 
 
 def least(tex: str) -> float:
@@ -107,5 +107,5 @@ def shared(wide: Sequence[float], narrow: Sequence[float], room: float) -> list[
         cap = (low + high) / 2
         used = sum(min(w, max(n, cap)) for w, n in zip(wide, narrow, strict=True))
         low, high = (cap, high) if used <= room else (low, cap)
-    given = [min(w, max(n, low)) for w, n in zip(wide, narrow, strict=True)]
-    return [round(one, 2) for one in given]
+    widths = [min(w, max(n, low)) for w, n in zip(wide, narrow, strict=True)]
+    return [round(one, 2) for one in widths]

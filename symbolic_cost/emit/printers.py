@@ -341,15 +341,15 @@ _RANK = {name: rank for rank, name in enumerate(GLOSSARY)}
 
 def _ordered(terms: Iterable[Expr]) -> list[Expr]:
     """Sort terms: positive before negative, higher degrees first, as the glossary lists them."""
-    found = list(terms)
-    symbols = in_glossary_order({symbol for term in found for symbol in term.free_symbols})
+    every = list(terms)
+    symbols = in_glossary_order({symbol for term in every for symbol in term.free_symbols})
 
     def key(term: Expr) -> tuple[object, ...]:
         degree, exponents = _degrees(term, symbols)
         falling = [-exponent for exponent in exponents]
         return _parts(term)[0], -degree, falling, default_sort_key(term)
 
-    return sorted(found, key=key)
+    return sorted(every, key=key)
 
 
 def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Fraction, list[Fraction]]:

@@ -14,23 +14,23 @@ _COLOURS = ("#c9e2f5", "#f2b705", "#3f8f6b", "#d98cb3", "#7db7e8", "#e8743b", "#
 """Colours that are light or dark enough for their hatch and, side by side, for grey."""
 
 
-def draw(figure: Figure, found: Map, title: str) -> None:
+def draw(figure: Figure, map_: Map, title: str) -> None:
     """Draw the regions over two symbols in logarithms; colour and hatch say which part is which."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
-    shown = [place for place in range(len(found.parts)) if (found.winner == place).any()]
+    shown = [place for place in range(len(map_.parts)) if (map_.winner == place).any()]
     columns = 3 if figure.get_figwidth() > 4.5 else 2  # noqa: PLR2004 - inches
     figure.set_figheight(0.68 * figure.get_figwidth() + 0.2 * -(-len(shown) // columns))
     axes = figure.add_subplot()
-    (across, x), (up, y) = found.across, found.up
-    count = len(found.parts)
+    (across, x), (up, y) = map_.across, map_.up
+    count = len(map_.parts)
     looks = [(_COLOURS[n % len(_COLOURS)], HATCHES[n % len(HATCHES)]) for n in range(count)]
     norm = BoundaryNorm([place - 0.5 for place in range(count + 1)], count)
     axes.pcolormesh(
         x,
         y,
-        found.winner,
+        map_.winner,
         cmap=ListedColormap([colour for colour, _ in looks]),
         norm=norm,
         shading="nearest",
@@ -39,7 +39,7 @@ def draw(figure: Figure, found: Map, title: str) -> None:
     for place in shown:
         if looks[place][1]:
             hatched = axes.contourf(
-                x, y, found.winner == place, [0.5, 1.5], colors="none", hatches=[looks[place][1]]
+                x, y, map_.winner == place, [0.5, 1.5], colors="none", hatches=[looks[place][1]]
             )
             hatched.set_edgecolor("#00000099")
     axes.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
@@ -47,6 +47,6 @@ def draw(figure: Figure, found: Map, title: str) -> None:
     patches = []
     for place in shown:
         colour, hatch = looks[place]
-        patches.append(Patch(facecolor=colour, edgecolor="black", label=found.parts[place]))
+        patches.append(Patch(facecolor=colour, edgecolor="black", label=map_.parts[place]))
         patches[-1].set_hatch(hatch)
     figure.legend(handles=patches, loc="outside lower center", ncols=columns, frameon=False)

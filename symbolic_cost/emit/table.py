@@ -266,21 +266,21 @@ def _widths(sheet: Sheet, told: Mapping[int, list[str]], width: int) -> list[int
             whole = max((len(cell) for cell in cells[1:]), default=1)  # a number
             word = _least(cells, is_name=is_name, folds=folds)
             word = word if is_text else max(whole, _least(cells[:1], is_name=False, folds=False))
-            kept = min(_NAME if folds else _KEPT, natural) if is_name else 0
-            own = max(word, kept)
+            unbroken = min(_NAME if folds else _KEPT, natural) if is_name else 0
+            own = max(word, unbroken)
             least.append(min(own, _LEAST) if own > _KEPT else own)
-        given = _squeezed(wide, least, width - _BETWEEN * len(columns))
-        if _sum(given) <= width:
+        squeezed = _squeezed(wide, least, width - _BETWEEN * len(columns))
+        if _sum(squeezed) <= width:
             break
-    return given
+    return squeezed
 
 
 def _squeezed(wide: list[int], least: list[int], room: int) -> list[int]:
     """Return widths of a sum, if it can be: the widest give way first, none below its least."""
-    given = list(wide)
-    while sum(given) > room:
-        spare = [place for place, whole in enumerate(given) if whole > least[place]]
+    widths = list(wide)
+    while sum(widths) > room:
+        spare = [place for place, whole in enumerate(widths) if whole > least[place]]
         if not spare:
             break
-        given[max(spare, key=given.__getitem__)] -= 1
-    return given
+        widths[max(spare, key=widths.__getitem__)] -= 1
+    return widths

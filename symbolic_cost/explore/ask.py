@@ -164,7 +164,7 @@ def _asked(
     space = problems.attempt(space_of, *ranks, choose)
     run = problems.attempt(_job, of, system)
     if top < 1:
-        problems.found.append(f"top = {top}: a positive integer is accepted")
+        problems.texts.append(f"top = {top}: a positive integer is accepted")
     problems.refuse()
     return run, space
 
@@ -181,12 +181,12 @@ def _refuse_unread(run: Job, space: Space, choose: Mapping[str, object]) -> None
         for name in ("b", "M", "v")
         if name in run.numbers
     ]
-    found = candidates(space, run).numbers
+    shapes = candidates(space, run).numbers
     for name in Numbers._fields:
-        used = {getattr(one, name) for listed in found.values() for one in listed}
+        used = {getattr(one, name) for listed in shapes.values() for one in listed}
         chosen = getattr(space, name, ()) if name in choose else ()
         problems += [f"choose {name}={n}: no candidate has it" for n in chosen if n not in used]
-    names = {name for shape in found for name in shape.names}
+    names = {name for shape in shapes for name in shape.names}
     if "context" in choose:
         problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]
     if problems:
@@ -232,8 +232,8 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
 
 
 def _listed(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
-    given = (values,) if isinstance(values, str | int) else values
-    return tuple("" if one == unsaid else one for one in given)
+    listed = (values,) if isinstance(values, str | int) else values
+    return tuple("" if one == unsaid else one for one in listed)
 
 
 def read_ranges(texts: Iterable[str]) -> dict[str, str]:
@@ -243,17 +243,17 @@ def read_ranges(texts: Iterable[str]) -> dict[str, str]:
         InputError: every text that is none.
     """
     problems: list[str] = []
-    found: dict[str, str] = {}
+    ranges: dict[str, str] = {}
     for text in (piece for whole in texts for piece in whole.split()):
-        name, equals, given = text.partition("=")
-        if not equals or not name or not given:
+        name, equals, values = text.partition("=")
+        if not equals or not name or not values:
             problems.append(f"--vary {shown(text)}: NAME=VALUES is accepted, as in l=1024,2048")
-        elif name in found:
+        elif name in ranges:
             problems.append(f"--vary {name} is given twice")
-        found[name] = given
+        ranges[name] = values
     if problems:
         raise InputError(problems)
-    return found
+    return ranges
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:
@@ -263,21 +263,21 @@ def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]
         InputError: every text that is none.
     """
     problems: list[str] = []
-    found: dict[str, tuple[int | str | bool, ...]] = {}
+    choices: dict[str, tuple[int | str | bool, ...]] = {}
     for text in texts:
         name, equals, values = (piece.strip() for piece in text.partition("="))
         if not equals or not values:
             problems.append(f"{shown(text)}: NAME=VALUE,VALUE is accepted, as in tp=1,2,4")
         elif name not in CHOICES:
             problems.append(unknown("choice", name, CHOICES))
-        elif name in found:
+        elif name in choices:
             problems.append(f"choice {name} is given twice")
         else:
             pieces = [piece.strip() for piece in values.split(",")]
-            found[name] = tuple(_value(name, piece, problems) for piece in pieces)
+            choices[name] = tuple(_value(name, piece, problems) for piece in pieces)
     if problems:
         raise InputError(problems)
-    return found
+    return choices
 
 
 def _value(name: str, text: str, problems: list[str]) -> int | str | bool:

@@ -87,10 +87,10 @@ def asked(
     """
     known = dimensions(plan)
     problems = Problems()
-    made = problems.attempt(question, where, known) if where.strip() else None
+    condition = problems.attempt(question, where, known) if where.strip() else None
     texts = [f"-{text.strip()}" if text.strip() in _RATES else text for text in by]
     keys = [problems.attempt(expression, text, known) for text in texts]
-    problems.found += [unknown("column", name, known) for name in columns if name not in known]
+    problems.texts += [unknown("column", name, known) for name in columns if name not in known]
     problems.refuse()
     shown = tuple(columns) or tuple(name for name in _SHOWN if name in known)
     varied = [axis.name for axis in (*plan.words.axes, *plan.outer.axes, *plan.inner.axes)]
@@ -99,7 +99,7 @@ def asked(
     asks = [name for one in keys for name in one.names if name in known]
     names = tuple(dict.fromkeys((*varied, *follow, *shown, *asks)))
     units = {name: _unit(known[name]) for name in names}
-    return Asked(mode, made, tuple(keys), most, names, units)
+    return Asked(mode, condition, tuple(keys), most, names, units)
 
 
 def dimensions(plan: Plan) -> Known:
@@ -128,10 +128,10 @@ def plain(name: str) -> str:
 
 def needs(names: Collection[str]) -> set[str]:
     """Return the outputs that columns are made of, as typed."""
-    found = set(names)
+    needed = set(names)
     for name in names:
-        found |= set(_MADE.get(name, ()))
-    return found
+        needed |= set(_MADE.get(name, ()))
+    return needed
 
 
 def columns_of(
@@ -139,7 +139,7 @@ def columns_of(
     case: int,
     names: Collection[str],
     known: Mapping[str, Floats],
-    found: Mapping[str, Arrays | object],
+    outputs: Mapping[str, Arrays | object],
 ) -> Columns:
     """Return columns by name.
 
@@ -148,7 +148,7 @@ def columns_of(
         case: its place.
         names: as typed.
         known: numbers by symbol.
-        found: outputs by name as typed.
+        outputs: outputs by name as typed.
 
     Raises:
         InputError: a name that nothing has.
@@ -157,12 +157,12 @@ def columns_of(
     symbols = {name: symbol for symbol, name in plan.names.items()}
     columns: dict[str, object] = {}
     for name in names:
-        if name in found:
-            columns[name] = found[name]
+        if name in outputs:
+            columns[name] = outputs[name]
         elif name in words:
             columns[name] = words[name]
         elif name in ("cost", "fits", "capacity"):
-            columns[name] = _made(name, plan.cases[case].capacity, known, found)
+            columns[name] = _derived(name, plan.cases[case].capacity, known, outputs)
         elif symbols.get(name, name) in known:
             columns[name] = known[symbols.get(name, name)]
         else:
@@ -170,15 +170,15 @@ def columns_of(
     return columns
 
 
-def _made(
-    name: str, capacity: float | None, known: Mapping[str, Floats], found: Mapping[str, object]
+def _derived(
+    name: str, capacity: float | None, known: Mapping[str, Floats], outputs: Mapping[str, object]
 ) -> object:
     room = np.inf if capacity is None else capacity
     if name == "capacity":
         return np.full(len(known["R"]), room)
     if name == "fits":
-        return (np.asarray(found["memory"]) <= room).astype(np.float64)
-    rate = next(found[one] for one in _MADE["cost"] if one in found)
+        return (np.asarray(outputs["memory"]) <= room).astype(np.float64)
+    rate = next(outputs[one] for one in _MADE["cost"] if one in outputs)
     return known["R"] / np.asarray(rate)
 
 

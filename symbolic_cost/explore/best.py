@@ -123,24 +123,24 @@ def search(
     """
     checked_base(base)
     wanted = looked_up("objective", objective, OBJECTIVES).priced(base, space.gpus)
-    found = candidates(space, base)
+    walked = candidates(space, base)
     tally = Tally(top, wanted, capacity_of(base))
     done = 0
-    priced_shapes = all_priced(base, found.structures, ("b",), progress)
+    priced_shapes = all_priced(base, walked.structures, ("b",), progress)
     for shape, together in priced_shapes:
-        rows = found.rows(shape)
+        rows = walked.rows(shape)
         for structure, reason in together.refused.items():
             label = f"{_words(structure)}: {reason}"
             tally.refused[label] = tally.refused.get(label, 0) + rows
         done += len(together.priced)
-        columns = columns_of(found, shape)
+        columns = columns_of(walked, shape)
         for start in range(0, rows, ROWS):
             part = {name: column[start : start + ROWS] for name, column in columns.items()}
-            tally.add(Part(found, shape, together, part, start, min(ROWS, rows - start)))
-    left_out = {**found.left_out}
+            tally.add(Part(walked, shape, together, part, start, min(ROWS, rows - start)))
+    left_out = {**walked.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times
-    considered = found.count + sum(found.left_out.values())
+    considered = walked.count + sum(walked.left_out.values())
     return Search(
         base,
         space,

@@ -213,8 +213,8 @@ class _Search:
             low, high = (np.tile(np.array(one, dtype=np.int64), (len(rows), 1)) for one in ends)
             for share in (0.0, 0.5, 1.0):
                 places = low + np.round(share * (high - low)).astype(np.int64)
-                for wish, found in asked.values(rows, places, wishes).items():
-                    self._told((place, wish), rows, places, *found)
+                for wish, values in asked.values(rows, places, wishes).items():
+                    self._told((place, wish), rows, places, *values)
             boxes = _Boxes(rows, low, high, np.zeros(len(rows)))
             for wish, (bound, possible) in self._bounds(asked, boxes, wishes).items():
                 self._keep((place, wish), boxes._replace(bound=bound).at(possible))
@@ -258,10 +258,10 @@ class _Search:
             if not open_ or len(boxes.row) + open_ > AT_ONCE:
                 break
         ((bound, possible),) = self._bounds(self._of(place), boxes, (0,)).values()
-        found = boxes._replace(bound=bound).at(possible & (bound < self.value))
-        before, some = self.value, found.at(np.argsort(found.bound)[:_SAMPLED])
+        better = boxes._replace(bound=bound).at(possible & (bound < self.value))
+        before, some = self.value, better.at(np.argsort(better.bound)[:_SAMPLED])
         self._evaluate(place, some.row, (some.low + some.high) // 2)
-        self._keep(place, found)
+        self._keep(place, better)
         if self.value < before:
             self.improve()
 
@@ -384,10 +384,10 @@ class _Asked:
         that one end is best for certain.
         """
         ways = directions(self._intervals)
-        found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
         for place, wish in enumerate(self._piece.wishes):
-            found.setdefault(self._ends(wish, ways), []).append(place)
-        return found
+            groups.setdefault(self._ends(wish, ways), []).append(place)
+        return groups
 
     def _ends(self, wish: Wish, ways: Directions) -> tuple[tuple[int, ...], tuple[int, ...]]:
         tape = self._piece.tape
@@ -410,7 +410,7 @@ class _Asked:
         low = self._taken(boxes.row, boxes.low)
         high = self._taken(boxes.row, boxes.high)
         spans, size = self._intervals(low, high), len(boxes.row)
-        found: dict[int, _Bounded] = {}
+        bounds: dict[int, _Bounded] = {}
         for place in wishes:
             wish = self._piece.wishes[place]
             below, above = spans[wish.objective]
@@ -420,21 +420,21 @@ class _Asked:
             for name, most in wish.most.items():
                 possible &= spans[name][0] <= most
             bound = np.broadcast_to(below if wish.sign > 0 else -above, (size,))
-            found[place] = bound, possible
-        return found
+            bounds[place] = bound, possible
+        return bounds
 
     def values(self, row: Places, places: Places, wishes: Sequence[int]) -> dict[int, _Bounded]:
         """Return by wish the value of every combination, and whether it meets all conditions."""
-        found = evaluated(self._piece.tape, self._taken(row, places), len(row))
+        outputs = evaluated(self._piece.tape, self._taken(row, places), len(row))
         results: dict[int, _Bounded] = {}
         for place in wishes:
             wish = self._piece.wishes[place]
-            meets = np.isfinite(found[wish.objective])
+            meets = np.isfinite(outputs[wish.objective])
             for name in wish.conditions:
-                meets &= found[name] != 0
+                meets &= outputs[name] != 0
             for name, most in wish.most.items():
-                meets &= found[name] <= most
-            results[place] = wish.sign * found[wish.objective], meets
+                meets &= outputs[name] <= most
+            results[place] = wish.sign * outputs[wish.objective], meets
         return results
 
     def _taken(self, row: Places, places: Places) -> dict[str, Floats]:

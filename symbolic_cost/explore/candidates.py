@@ -245,14 +245,14 @@ class _Facts:
         See `Structure`. Ranks of tp beyond the key/value heads share them: each number of ranks
         that do is a class.
         """
-        kept = {name: _TWO for name, degree in degrees.items() if degree > 1}
+        classes = {name: _TWO for name, degree in degrees.items() if degree > 1}
         if degrees["pp"] > _TWO:
-            kept["pp"] = _MANY
-        if "ep" in kept:
-            kept["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
+            classes["pp"] = _MANY
+        if "ep" in classes:
+            classes["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
         if self._heads is not None and degrees["tp"] > self._heads:
-            kept["tp"] = degrees["tp"]
-        return tuple((name, kept[name]) for name in STRATEGIES if name in kept)
+            classes["tp"] = degrees["tp"]
+        return tuple((name, classes[name]) for name in STRATEGIES if name in classes)
 
 
 def _integer(setup: Setup, expr: Expr) -> int | None:

@@ -91,13 +91,13 @@ def other_strategies(run: Job, timed: Timed) -> Change:
         if not (ranks.is_Integer and batch.is_Integer):
             raise InputError("ranks and sequences have no number")
         base = run.replace(**_bare(run))
-        found = search(base, int(ranks), int(batch), top=6, choose=_choices(run), progress=False)
+        outcome = search(base, int(ranks), int(batch), top=6, choose=_choices(run), progress=False)
     except SymbolicCostError as refused:
         return Change(f"Other strategies were not searched: {_first(refused)}.")
-    sheet = search_sheet(found)
+    sheet = search_sheet(outcome)
     lines = tuple(note for note in sheet.notes if note.startswith(_COMMANDS))
     rest = tuple(note for note in sheet.notes if note not in lines)
-    return Change(_compared(found, timed), replace(sheet, notes=lines), rest)
+    return Change(_compared(outcome, timed), replace(sheet, notes=lines), rest)
 
 
 _COMMANDS = ("run it: ", "Megatron-LM: ")
@@ -146,14 +146,14 @@ def _bare(run: Job) -> dict[str, Any]:
     }
 
 
-def _compared(found: Search, timed: Timed) -> str:
+def _compared(outcome: Search, timed: Timed) -> str:
     """Say how the best of a search stands to a job."""
     step = float(timed.known["step"])
-    if not found.best:
-        return f"None of {found.considered} strategies on as many ranks fits."
-    best = found.best[0]
+    if not outcome.best:
+        return f"None of {outcome.considered} strategies on as many ranks fits."
+    best = outcome.best[0]
     shorter = 1 - best.outputs["step"] / step
-    of = f"of {found.considered} on as many ranks, {found.fitting} of which fit"
+    of = f"of {outcome.considered} on as many ranks, {outcome.fitting} of which fit"
     if not timed.fit:
         return f"This job does not fit; the fastest that does is {best.strategy}, {of}."
     if shorter <= _NEAR:

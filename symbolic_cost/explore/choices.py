@@ -81,7 +81,7 @@ def ways(names: Collection[str], chosen: Mapping[str, Sequence[str]]) -> tuple[W
     Raises:
         InputError: an order that leaves out a mesh axis, or panels beside other ways.
     """
-    found = (
+    choices = (
         Way(order, offload, _hidden(hidden, {*names, *([HOST] if offload else [])}))
         for order, offload, hidden in product(
             (one for text in chosen["order"] for one in orders(text, names)),
@@ -89,7 +89,7 @@ def ways(names: Collection[str], chosen: Mapping[str, Sequence[str]]) -> tuple[W
             chosen["overlap"],
         )
     )
-    listed = tuple(dict.fromkeys(found))
+    listed = tuple(dict.fromkeys(choices))
     if len(listed) > 1 and any("panels" in way.overlap for way in listed):
         raise InputError("overlap panels=... goes alone: with one order, overlap and offload")
     return listed
@@ -107,11 +107,11 @@ def switches(
     """
     gathers = sp or "cp" in names
     sends = {"tp", "pp"} <= set(names) and not sp
-    for kept, scattered in product(
+    for gathered, scattered in product(
         chosen["regather"] if gathers else ("",), chosen["scattered"] if sends else ("",)
     ):
         words = {"on": "regather", "off": "no-regather"}
-        yield {"regather": words.get(kept, ""), "scattered": scattered}
+        yield {"regather": words.get(gathered, ""), "scattered": scattered}
 
 
 def common(run: Sequence[Way]) -> Way:

@@ -64,17 +64,17 @@ def _client(client: Any, scheduler: str) -> Any:  # noqa: ANN401 - dask carries 
     if not address.scheme or not address.hostname or port is None:
         raise InputError(f"scheduler {shown(scheduler)}: {accepted}")
     try:
-        made = client(scheduler, timeout=ANSWER_WITHIN, name="symbolic_cost")
+        connection = client(scheduler, timeout=ANSWER_WITHIN, name="symbolic_cost")
     except (OSError, ValueError, TimeoutError):
         text = f"scheduler {shown(scheduler)} does not answer within {ANSWER_WITHIN} s"
         raise InputError(text) from None
     try:
-        made.wait_for_workers(1, timeout=ANSWER_WITHIN)
+        connection.wait_for_workers(1, timeout=ANSWER_WITHIN)
     except (OSError, TimeoutError):
-        made.close(timeout=ANSWER_WITHIN)
+        connection.close(timeout=ANSWER_WITHIN)
         text = f"scheduler {shown(scheduler)} has no workers after {ANSWER_WITHIN} s"
         raise InputError(text) from None
-    return made
+    return connection
 
 
 def _run(
@@ -104,8 +104,8 @@ def block(name: str, sent: tuple[Plan, Asked], start: int, stop: int) -> Result:
 
 
 def _evaluation(name: str, sent: tuple[Plan, Asked]) -> Evaluation:
-    found = _kept.get(name)
-    if found is None:
+    evaluation = _kept.get(name)
+    if evaluation is None:
         _kept.clear()
-        found = _kept[name] = Evaluation(*sent)
-    return found
+        evaluation = _kept[name] = Evaluation(*sent)
+    return evaluation

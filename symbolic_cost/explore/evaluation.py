@@ -54,18 +54,18 @@ class Spread(Mapping[str, Floats]):
 
     def __init__(self, outer: Arrays, inner: Arrays, rows: int, width: int) -> None:
         self._outer, self._inner, self._rows, self._width = outer, inner, rows, width
-        self._made: Arrays = {}
+        self._columns: Arrays = {}
 
     def __getitem__(self, name: str) -> Floats:
         """Return a column of all points."""
-        made = self._made.get(name)
-        if made is None:
+        column = self._columns.get(name)
+        if column is None:
             if name in self._inner:
-                made = np.tile(self._inner[name], self._rows)
+                column = np.tile(self._inner[name], self._rows)
             else:
-                made = np.repeat(self._outer[name], self._width)
-            self._made[name] = made
-        return made
+                column = np.repeat(self._outer[name], self._width)
+            self._columns[name] = column
+        return column
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the symbols."""
@@ -139,8 +139,8 @@ class Evaluation:
                 if isinstance(program, str):
                     raise InputError(program)
                 part = {name: array[some] for name, array in known.items()}
-                found = self._found(program, part, len(some), self._asked.columns, legal=False)
-                parts.append(columns_of(plan, case, self._asked.columns, part, found))
+                outputs = self._outputs(program, part, len(some), self._asked.columns, legal=False)
+                parts.append(columns_of(plan, case, self._asked.columns, part, outputs))
                 order.append(own[some])
         table = joined(
             [_whole(part, len(o)) for part, o in zip(parts, order, strict=True)],
@@ -184,10 +184,10 @@ class Evaluation:
         lawful = np.ones(len(rows), dtype=bool)
         for label, met in legal.items():
             _rule_out(result, label, lawful, met, width)
-        kept = np.flatnonzero(lawful)
-        own = {name: array[kept] for name, array in outer.items()}
+        allowed = np.flatnonzero(lawful)
+        own = {name: array[allowed] for name, array in outer.items()}
         inner = plan.inner.arrays(np.arange(part.first, part.last))
-        for code, group in self._grouped(case, own, len(kept)):
+        for code, group in self._grouped(case, own, len(allowed)):
             program = plan.programs[case, code]
             if isinstance(program, str):
                 result.ruled[program] += len(group) * width
@@ -195,7 +195,7 @@ class Evaluation:
             some = group[self._met(result, program, own, group, width)]
             if len(some):
                 columns = {name: array[some] for name, array in own.items()}
-                base = case * plan.numbers + rows[kept[some]] * plan.inner.size + part.first
+                base = case * plan.numbers + rows[allowed[some]] * plan.inner.size + part.first
                 known = Spread(columns, inner, len(some), width)
                 yield Slab(case, program, known, base, width)
 
@@ -240,13 +240,13 @@ class Evaluation:
     def _evaluate(self, result: Result, parts: list[Rows], slab: Slab) -> None:
         asked, size = self._asked, len(slab.base) * slab.width
         names = {*asked.names, *(asked.columns if asked.mode == "all" else ())}
-        found = self._found(slab.program, slab.known, size, names, legal=True)
+        outputs = self._outputs(slab.program, slab.known, size, names, legal=True)
         lawful = np.ones(size, dtype=bool)
-        for label, met in found.items():
+        for label, met in outputs.items():
             if label.startswith(LEGAL):
                 _rule_out(result, label.removeprefix(LEGAL), lawful, met != 0, 1)
         result.legal += int(np.count_nonzero(lawful))
-        columns = columns_of(self._plan, slab.case, names, slab.known, found)
+        columns = columns_of(self._plan, slab.case, names, slab.known, outputs)
         yes = lawful
         if asked.where is not None:
             yes = lawful & asked.where.answers(columns)
@@ -267,7 +267,7 @@ class Evaluation:
                 return
             result.keep(asked, slab.place(chosen), np.stack(keys))
 
-    def _found(
+    def _outputs(
         self,
         program: Tape,
         known: Mapping[str, Floats],
@@ -286,8 +286,8 @@ class Evaluation:
         run, inputs = self._engine(program, tuple(held))
         varies = self._varies
         values = {n: known[n] if n in varies else known[n][0] for n in inputs}
-        found: Mapping[str, Floats] = run({n: np.asarray(x) for n, x in values.items()}, size)
-        return {name if name.startswith(LEGAL) else plain(name): a for name, a in found.items()}
+        outputs: Mapping[str, Floats] = run({n: np.asarray(x) for n, x in values.items()}, size)
+        return {name if name.startswith(LEGAL) else plain(name): a for name, a in outputs.items()}
 
     @property
     def _varies(self) -> set[str]:

@@ -62,8 +62,8 @@ def what_fits(base: Setup, space: Space, symbols: Iterable[str]) -> Fits:
         InputError: no machine with a bounded memory, or symbols that the model does not have.
     """
     names = tuple(symbols)
-    found = searched(base, space, "memory", 1)
-    return Fits(found, {name: largest(base, space, name) for name in names}, fewest(base, space))
+    smallest = searched(base, space, "memory", 1)
+    return Fits(smallest, {name: largest(base, space, name) for name in names}, fewest(base, space))
 
 
 @dataclass(frozen=True)
@@ -107,24 +107,24 @@ def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
     best: tuple[int, Structured, Numbers] | None = None
     each = None
     more = 0
-    found = candidates(replace(space, b=(1,)), base)
-    for shape, together in all_priced(base, found.structures, ("b", symbol)):
-        columns = columns_of(found, shape)
+    walked = candidates(replace(space, b=(1,)), base)
+    for shape, together in all_priced(base, walked.structures, ("b", symbol)):
+        columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
-            asked = _Asked(tape, columns, found.rows(shape), symbol)
+            asked = _Asked(tape, columns, walked.rows(shape), symbol)
             sizes = asked.largest(room + spare)
             place = int(np.argmax(sizes))
             if sizes[place] > (best[0] if best else 0):
-                best = (int(sizes[place]), *found.chosen(shape, structure, place))
+                best = (int(sizes[place]), *walked.chosen(shape, structure, place))
                 each = float(asked.each(sizes)[place])
             more = max(more, int(asked.largest(room + spare + MORE).max()))
     if best is None:
         return Largest(symbol, 0, None, None, more)
     size, structure, numbers = best
     numbers = numbers._replace(b=size) if symbol == "b" else numbers
-    made = _with(base, structure, numbers, symbol, size)
-    return Largest(symbol, size, Candidate(structure, numbers, {}, 0.0), made, more, each)
+    job = _with(base, structure, numbers, symbol, size)
+    return Largest(symbol, size, Candidate(structure, numbers, {}, 0.0), job, more, each)
 
 
 def _room(base: Setup) -> float:
@@ -174,9 +174,9 @@ class _Asked:
             open_ = (answer == 0) & (left > 0)
             if not open_.any():
                 break
-            found = self._at(np.maximum(left, 1))
+            outputs = self._at(np.maximum(left, 1))
             legal = np.ones(self._count, dtype=bool)
-            for name, met in found.items():
+            for name, met in outputs.items():
                 if name.startswith(LEGAL):
                     legal &= met != 0
             answer = np.where(open_ & legal, left, answer)
@@ -199,8 +199,8 @@ def fewest(base: Setup, space: Space, most: int = 1 << 16) -> tuple[int, Candida
     while gpus <= most:
         tried = replace(space, gpus=gpus, global_batch=gpus)
         with suppress(NoCandidateError):  # tp=8 of one rank, say
-            found = searched(base, tried, "memory", 1)
-            if found.best:
-                return gpus, found.best[0]
+            smallest = searched(base, tried, "memory", 1)
+            if smallest.best:
+                return gpus, smallest.best[0]
         gpus *= 2
     return None

@@ -13,9 +13,9 @@ _SHARDED = 1
 """Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
 
 
-def time_command(found: Search, candidate: Candidate) -> str:
+def time_command(outcome: Search, candidate: Candidate) -> str:
     """Return the command that times a candidate."""
-    setup = found.setup
+    setup = outcome.setup
     machine = "" if setup.machine is None else setup.machine.name
     words = ["symbolic-cost time", setup.model.name, f"--system {machine}"]
     words += [f"--strategy {candidate.strategy}"] if candidate.strategy else []
@@ -41,7 +41,7 @@ def time_command(found: Search, candidate: Candidate) -> str:
     return " ".join(words)
 
 
-def megatron_flags(found: Search, candidate: Candidate) -> str:
+def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     """Return the flags of Megatron-LM; empty where it has none for the candidate.
 
     Source: megatron-lm, arguments.
@@ -51,15 +51,23 @@ def megatron_flags(found: Search, candidate: Candidate) -> str:
     uneven = candidate.options.get("layout") == "uneven"
     order = _of_order(candidate.options.get("order", ""))
     strange = {"overlap", "offload", "scattered"} & candidate.options.keys()
-    kept = candidate.options.get("regather") == "no-regather"
-    frozen = found.setup.model.trains != ALL
-    if frozen or structure.zero > _SHARDED or others or uneven or order is None or strange or kept:
+    gathered = candidate.options.get("regather") == "no-regather"
+    frozen = outcome.setup.model.trains != ALL
+    if (
+        frozen
+        or structure.zero > _SHARDED
+        or others
+        or uneven
+        or order is None
+        or strange
+        or gathered
+    ):
         return ""
     flags = [
         f"--tensor-model-parallel-size {numbers.tp}",
         f"--pipeline-model-parallel-size {numbers.pp}",
         f"--micro-batch-size {numbers.b}",
-        f"--global-batch-size {found.space.global_batch}",
+        f"--global-batch-size {outcome.space.global_batch}",
     ]
     flags += [f"--context-parallel-size {numbers.cp}"] if numbers.cp > 1 else []
     flags += [f"--expert-model-parallel-size {numbers.ep}"] if numbers.ep > 1 else []

@@ -29,12 +29,12 @@ def ending(path: str) -> str:
     Raises:
         InputError: another ending, or Parquet without pyarrow.
     """
-    found = Path(path).suffix.lower()
-    if found not in ENDINGS:
+    suffix = Path(path).suffix.lower()
+    if suffix not in ENDINGS:
         raise InputError(f"output {shown(path)}: the ending of {', '.join(ENDINGS)} is accepted")
-    if found == ".parquet":
+    if suffix == ".parquet":
         _arrow()
-    return found
+    return suffix
 
 
 def _arrow() -> Any:  # noqa: ANN401 - pyarrow carries no types
@@ -115,8 +115,8 @@ def _lines(rows: Rows) -> str:
         else column.tolist()
         for column in rows.values()
     ]
-    made = (json.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
-    return "".join(f"{line}\n" for line in made)
+    objects = (json.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True))
+    return "".join(f"{line}\n" for line in objects)
 
 
 def put_together(parts: Iterable[Path], form: str, about: About, file: BinaryIO) -> None:

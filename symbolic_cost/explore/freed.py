@@ -33,14 +33,14 @@ def checked(base: Setup, vary: Mapping[str, Given]) -> Numbers:
     accepted = [name for name in (*sorted(sizes), *_rates(base.machine)) if name not in fixed]
     problems: list[str] = []
     numbers: dict[str, tuple[int | Fraction, ...]] = {}
-    for name, given in vary.items():
+    for name, listed in vary.items():
         if name in fixed:
             problems.append(f"vary {name}: it decides which structures there are; bind it (--set)")
         elif name not in accepted:
             problems.append(unknown("size or rate to vary", name, accepted))
         else:
             try:
-                taken = [one for one in values(name, given) if not isinstance(one, str)]
+                taken = [one for one in values(name, listed) if not isinstance(one, str)]
                 for end in (min(taken), max(taken)) if taken else ():
                     check_values({name: end})
                 whole = not any(isinstance(one, Fraction) for one in taken)

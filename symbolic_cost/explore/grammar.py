@@ -122,11 +122,11 @@ class _Reader:
         return token if kind == "sign" or token in _KEYWORDS else ""
 
     def _take(self, *signs: str) -> str:
-        found = self._next
-        if found not in signs or not found:
+        token = self._next
+        if token not in signs or not token:
             return ""
         self._place += 1
-        return found
+        return token
 
     def _refuse(self, accepted: str) -> InputError:
         kind, token, start, _ = self._tokens[self._place]
@@ -148,24 +148,24 @@ class _Reader:
         if self._take("not"):
             return Made("not", (self._single(depth + 1),))
         first = self._sum(depth)
-        made: Tree | None = None
+        tree: Tree | None = None
         while sign := self._take(*COMPARISONS):
             second = self._sum(depth)
             one = Made(sign, (first, second))
-            made = one if made is None else Made("and", (made, one))
+            tree = one if tree is None else Made("and", (tree, one))
             first = second
         if self._next == "=":
             raise self._refuse("==")
-        return first if made is None else made
+        return first if tree is None else tree
 
     def _sum(self, depth: int) -> Tree:
         return self._chain(lambda: self._chain(lambda: self._factor(depth), "*", "/"), "+", "-")
 
     def _chain(self, part: Callable[[], Tree], *signs: str) -> Tree:
-        made = part()
+        tree = part()
         while sign := self._take(*signs):
-            made = Made(sign, (made, part()))
-        return made
+            tree = Made(sign, (tree, part()))
+        return tree
 
     def _factor(self, depth: int) -> Tree:
         if depth > _DEEPEST:

@@ -56,8 +56,8 @@ class Result:
         with np.errstate(all="ignore"):
             places = np.floor(np.log2(sizes) * PER_OCTAVE)
         places[~np.isfinite(places)] = LOWEST
-        found, times = np.unique(places, return_counts=True)
-        self.bins.update(dict(zip(found.astype(int).tolist(), times.tolist(), strict=True)))
+        bins, times = np.unique(places, return_counts=True)
+        self.bins.update(dict(zip(bins.astype(int).tolist(), times.tolist(), strict=True)))
 
     def keep(self, asked: Asked, places: Places, keys: Floats) -> None:
         """Take in candidates, and keep those that are asked for."""

@@ -66,23 +66,23 @@ class Line:
         problems = Problems()
         vary: dict[str, str] = {}
         for text in (piece for whole in self.texts for piece in whole.split()):
-            name, equals, given = text.partition("=")
+            name, equals, listed = text.partition("=")
             if not equals or not name:
                 accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
-                problems.found.append(f"--vary {shown(text)}: {accepted}")
+                problems.texts.append(f"--vary {shown(text)}: {accepted}")
             elif name in vary:
-                problems.found.append(f"--vary {name} is given twice")
-            vary[name] = given
+                problems.texts.append(f"--vary {name} is given twice")
+            vary[name] = listed
         devices = self.gpus is not None or "gpus" in vary
         names = [*vary, *(["dp"] if devices else [])]
         job = problems.attempt(self.make, _with_names(self.strategy, names))
-        if not problems.found:
+        if not problems.texts:
             own = problems.attempt(
                 lambda: bounded(job, vary, self.gpus, self.batch, few=few, yes=self.bound == "none")
             )
         else:
-            for name, given in vary.items():
-                problems.attempt(values, name, given)
+            for name, listed in vary.items():
+                problems.attempt(values, name, listed)
         problems.attempt(check_words, self.where, by, out, self.engine, self.scheduler)
         problems.refuse()
         return own
@@ -99,7 +99,7 @@ def sweep_line(
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
     keys = (histogram or by or ("step" if own.job.machine is not None else "memory"),)
-    made = Sweeping(
+    sweeping = Sweeping(
         told_plan(own),
         mode,
         where=line.where,
@@ -107,7 +107,7 @@ def sweep_line(
         most=top or 0,
         columns=_listed(line.columns),
     )
-    done = made.outcome(out, line.engine, line.scheduler)
+    done = sweeping.outcome(out, line.engine, line.scheduler)
     return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
 
 
@@ -127,8 +127,8 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     plan, fronts = told_plan(own), []
     for pair in pairs:
         columns = _listed(line.columns)
-        made = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
-        fronts.append(_front(made.outcome(None, line.engine, line.scheduler), made, pair))
+        sweeping = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
+        fronts.append(_front(sweeping.outcome(None, line.engine, line.scheduler), sweeping, pair))
     return fronts
 
 
@@ -156,10 +156,10 @@ def sheet(done: Outcome, title: str) -> Sheet:
     return Sheet(f"{done.plan.title}: {title}", columns, tuple(zip(*cells, strict=True)), lines)
 
 
-def _front(done: Outcome, made: Sweeping, pair: list[str]) -> Front:
+def _front(done: Outcome, sweeping: Sweeping, pair: list[str]) -> Front:
     rows, units = done.rows or {}, done.summary.units
-    across, up = (abs(key.values(rows)).tolist() for key in made.asked.keys)
-    held = {name: rows[name].tolist() for name in made.varied_names if name in rows}
+    across, up = (abs(key.values(rows)).tolist() for key in sweeping.asked.keys)
+    held = {name: rows[name].tolist() for name in sweeping.varied_names if name in rows}
     alike = [f"{name}={own[0]}" for name, own in held.items() if len(set(own)) == 1]
     differ = {name: own for name, own in held.items() if len(set(own)) > 1}
     labels = [

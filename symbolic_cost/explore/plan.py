@@ -101,15 +101,17 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """Hash of everything that decides over the results."""
-        made = blake2b(digest_size=16)
+        digest = blake2b(digest_size=16)
         axes = (self.words.axes, self.outer.axes, self.inner.axes)
-        made.update(repr([[(a.name, a.symbol, a.choices) for a in grid] for grid in axes]).encode())
-        made.update(repr((sorted(self.ranks.numbers.items()), self.ranks.degrees)).encode())
-        made.update(repr(sorted(self.about.items())).encode())
+        digest.update(
+            repr([[(a.name, a.symbol, a.choices) for a in grid] for grid in axes]).encode()
+        )
+        digest.update(repr((sorted(self.ranks.numbers.items()), self.ranks.degrees)).encode())
+        digest.update(repr(sorted(self.about.items())).encode())
         for place, program in sorted(self.programs.items(), key=lambda item: item[0]):
             text = program if isinstance(program, str) else written_tape(program)
-            made.update(f"{place}{text}".encode())
-        return made.hexdigest()
+            digest.update(f"{place}{text}".encode())
+        return digest.hexdigest()
 
 
 def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
@@ -149,10 +151,10 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
 
 
 def _refuse(own: Varied, programs: Mapping[tuple[int, int], Tape | str]) -> None:
-    made = [program for program in programs.values() if isinstance(program, Tape)]
-    if programs and not made:
+    derived = [program for program in programs.values() if isinstance(program, Tape)]
+    if programs and not derived:
         raise InputError(dict.fromkeys(str(text) for text in programs.values()))
-    numbers_missing(own, {name for program in made for name in program.inputs})
+    numbers_missing(own, {name for program in derived for name in program.inputs})
 
 
 def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
@@ -162,13 +164,13 @@ def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
         InputError: every word that is refused.
     """
     problems = Problems()
-    found = []
+    jobs = []
     axes = own.words.axes
     for chosen in product(*(axis.choices for axis in axes)):
         words = {axis.name: value for axis, value in zip(axes, chosen, strict=True)}
-        found.append((words, problems.attempt(_worded, own.job, words)))
+        jobs.append((words, problems.attempt(_worded, own.job, words)))
     problems.refuse()
-    yield from found
+    yield from jobs
 
 
 def _worded(job: Job, words: Mapping[str, Value]) -> Job:
@@ -201,15 +203,15 @@ def _codes(own: Varied, chunks: str, layout: str) -> list[int]:
     needs = {*own.ranks.degrees, "R", *(("v",) if chunks == "v" else ()), *own.ranks.shape.inputs}
     grid = Grid(tuple(axis for axis in own.outer.axes if axis.symbol in needs))
     ranks = replace(own.ranks, numbers={n: x for n, x in own.ranks.numbers.items() if n != "B"})
-    found: set[int] = set()
+    codes_met: set[int] = set()
     for start in range(0, grid.size, _SCANNED):
         points = np.arange(start, min(start + _SCANNED, grid.size))
         known, legal = ranks.filled(grid.arrays(points), len(points))
         lawful = np.logical_and.reduce([np.ones(len(points), bool), *legal.values()])
         some = {name: array[lawful] for name, array in known.items()}
         codes = ranks.codes(some, int(lawful.sum()), chunks, auto=layout == AUTO)
-        found |= set(np.unique(codes).tolist())
-    return sorted(found)
+        codes_met |= set(np.unique(codes).tolist())
+    return sorted(codes_met)
 
 
 def _programs(own: Varied, jobs: Mapping[int, Job], key: Key) -> dict[int, Tape | str]:
@@ -217,7 +219,7 @@ def _programs(own: Varied, jobs: Mapping[int, Job], key: Key) -> dict[int, Tape 
     programs: dict[int, Tape | str] = {}
     setups: dict[str, Setup] = {}
     alike: dict[int, str] = {}
-    kept = True
+    keyed = True
     for place, job in jobs.items():
         try:
             setup = structure_of(_structured(job, key))
@@ -225,16 +227,16 @@ def _programs(own: Varied, jobs: Mapping[int, Job], key: Key) -> dict[int, Tape 
             programs[place] = "; ".join(error.problems)
             continue
         about = about_setup(setup, bound_numbers(setup, own.free))
-        kept = kept and about is not None
+        keyed = keyed and about is not None
         alike[place] = f"case {place}" if about is None else about
         setups[alike[place]] = setup
     if not setups:
         return programs
     space = Costs(bound_numbers(next(iter(setups.values())), own.free))
     names = tuple(setups)
-    made = together("".join(names) if kept else None, names, setups.__getitem__, space)
-    refused = made.refused
-    return programs | {p: refused.get(name) or made.alone(name) for p, name in alike.items()}
+    joined = together("".join(names) if keyed else None, names, setups.__getitem__, space)
+    refused = joined.refused
+    return programs | {p: refused.get(name) or joined.alone(name) for p, name in alike.items()}
 
 
 def _structured(job: Job, key: Key) -> Job:
@@ -255,10 +257,10 @@ def _structured(job: Job, key: Key) -> Job:
 
 def _degree(degree: object, classes: Mapping[str, int]) -> object:
     name = str(degree)
-    found = classes.get(name)
-    if found == ALIKE:
+    kind = classes.get(name)
+    if kind == ALIKE:
         return ep
-    return {ONE: 1, TWO: 2}.get(found or -1, degree)
+    return {ONE: 1, TWO: 2}.get(kind or -1, degree)
 
 
 def _about(own: Varied) -> dict[str, str]:

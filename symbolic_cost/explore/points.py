@@ -58,11 +58,11 @@ class Grid:
 
     def indices(self, points: Places) -> list[Places]:
         """Return the place on every axis of some points."""
-        found: list[Places] = []
+        indices: list[Places] = []
         for axis in reversed(self.axes):
             points, place = np.divmod(points, len(axis.choices))
-            found.append(place)
-        return found[::-1]
+            indices.append(place)
+        return indices[::-1]
 
     def arrays(self, points: Places) -> Arrays:
         """Return the numbers of some points, by symbol."""
@@ -140,10 +140,10 @@ class Ranks:
 
     @staticmethod
     def _product(known: Arrays, names: list[str], size: int) -> Floats:
-        found = np.ones(size)
+        product = np.ones(size)
         for name in names:
-            found = found * known[name]
-        return found
+            product = product * known[name]
+        return product
 
     def codes(self, known: Arrays, size: int, chunks: str, *, auto: bool) -> Places:
         """Return one integer per point; equal ones have one structure.
@@ -157,12 +157,12 @@ class Ranks:
         code = np.zeros(size, dtype=np.int64)
         for name in self.degrees:
             degree = known[name]
-            found = np.where(degree == 1, ONE, MANY)
+            kind = np.where(degree == 1, ONE, MANY)
             if name == "pp":
-                found[degree == 2] = TWO  # noqa: PLR2004 - two stages have no middle one
+                kind[degree == 2] = TWO  # noqa: PLR2004 - two stages have no middle one
             if name == "dp" and "ep" in known:
-                found[(degree == known["ep"]) & (degree != 1)] = ALIKE
-            code = code * 4 + found
+                kind[(degree == known["ep"]) & (degree != 1)] = ALIKE
+            code = code * 4 + kind
         copies = self._copies(known, size)
         apart = known["v"] if chunks == "v" else np.full(size, float(chunks))
         uneven = self._uneven(known, apart, size) if auto else np.zeros(size, dtype=np.int64)
@@ -176,8 +176,8 @@ class Ranks:
         code, copies = divmod(code, _MOST_COPIES)
         classes = []
         for name in reversed(self.degrees):
-            code, found = divmod(code, 4)
-            classes.append((name, found))
+            code, kind = divmod(code, 4)
+            classes.append((name, kind))
         return Key(tuple(classes[::-1]), copies, "uneven" if uneven else "even", 1 if alone else 2)
 
     def _shaped(self, name: str, known: Arrays, size: int) -> Floats:

@@ -127,16 +127,16 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
         memory = replace(memory, divided=replace(whole, model=space.model(whole.model)))
     else:
         timed = Timed(setup)
-        given = replace(timed.setting, model=space.model(timed.setting.model))
-        memory = timed.memory_of(given.divided)
-        defined_step(given, to)
+        setting = replace(timed.setting, model=space.model(timed.setting.model))
+        memory = timed.memory_of(setting.divided)
+        defined_step(setting, to)
     stages, divided = setup.structure.stages, memory.divided
     conditions = dict.fromkeys(
         c for s in stages for c in divided.costs(s, setup.training.recompute).conditions
     )
     held = {stage: memory.held(stage) for stage in stages}
     moments = {stage: at_moments(sums) for stage, sums in held.items()}
-    outputs = {name: space.node(to[name]) for name in TIMES if name in to.made}
+    outputs = {name: space.node(to[name]) for name in TIMES if name in to.definitions}
     outputs[MEMORY] = space.node(Max(*(size for at in moments.values() for size in at.values())))
     for stage, sums in held.items():
         for name, size in moments[stage].items():

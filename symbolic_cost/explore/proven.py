@@ -109,13 +109,13 @@ def proof(
     checked_base(base)
     numbers = checked(base, vary)
     own = freed(base, numbers)
-    found = candidates(space, own)
-    shapes, refused = _shapes(own, found, numbers)
+    walked = candidates(space, own)
+    shapes, refused = _shapes(own, walked, numbers)
     axes = [Axis(name, np.array(one, dtype=float)) for name, one in numbers.items()]
-    pieces = [_piece(one, found, shape, wanted, capacity_of(own)) for shape, one in shapes]
+    pieces = [_piece(one, walked, shape, wanted, capacity_of(own)) for shape, one in shapes]
     least = minimum([one for one in pieces if one.wishes], axes, most_boxes, progress)
-    kept = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
-    at, best = _best(least, kept, found, numbers)
+    asked = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
+    at, best = _best(least, asked, walked, numbers)
     return Proof(
         base,
         space,
@@ -129,25 +129,25 @@ def proof(
         least.points,
         least.doubtful,
         least.open,
-        found.left_out,
+        walked.left_out,
         refused,
     )
 
 
 def _shapes(
-    own: Setup, found: Candidates, numbers: Numbers
+    own: Setup, walked: Candidates, numbers: Numbers
 ) -> tuple[list[tuple[Shape, Together[Structured]]], dict[str, int]]:
     """Return the programs of all shapes, and what the model refuses, by reason."""
     free = ("b", *numbers)
     with bar("deriving", "structures", shown=True) as tick:
-        shapes = list(all_priced(own, found.structures, free, tick))
+        shapes = list(all_priced(own, walked.structures, free, tick))
     refused: dict[str, int] = {}
     known = {*numbers, "b", "M", "v"}
     missing: set[str] = set()
     for shape, one in shapes:
         for reason in one.refused.values():
-            refused[reason] = refused.get(reason, 0) + found.rows(shape)
-        columns = columns_of(found, shape)
+            refused[reason] = refused.get(reason, 0) + walked.rows(shape)
+        columns = columns_of(walked, shape)
         missing |= {name for name in one.tape.inputs if name not in known and name not in columns}
     read = {name for _, one in shapes for name in one.tape.inputs}
     problems = [f"no number for {name}: bind it (--set), or vary it" for name in sorted(missing)]
@@ -159,7 +159,7 @@ def _shapes(
 
 def _piece(
     one: Together[Structured],
-    found: Candidates,
+    walked: Candidates,
     shape: Shape,
     wanted: Objective,
     room: float | None,
@@ -180,13 +180,13 @@ def _piece(
         if int(place) not in refused
     )
     tape = one.tape.only(dict.fromkeys(name for wish in wishes for name in wish.outputs))
-    return Piece(tape, wishes, columns_of(found, shape), found.rows(shape))
+    return Piece(tape, wishes, columns_of(walked, shape), walked.rows(shape))
 
 
 def _best(
     least: Minimum,
     shapes: Sequence[tuple[Shape, Together[Structured]]],
-    found: Candidates,
+    walked: Candidates,
     numbers: Numbers,
 ) -> tuple[dict[str, int | Fraction], Candidate | None]:
     """Return the numbers of what varies and the candidate of the best combination."""
@@ -196,13 +196,13 @@ def _best(
     at = {
         name: one[place] for (name, one), place in zip(numbers.items(), least.places, strict=True)
     }
-    every = columns_of(found, shape)
+    every = columns_of(walked, shape)
     columns = {name: column[least.row : least.row + 1] for name, column in every.items()}
     columns |= {name: np.array([float(number)]) for name, number in at.items()}
     results = list(together.evaluated(columns, 1))
     structure, outputs = results[least.wish]
     told = {n: float(value[0]) for n, value in outputs.items() if not n.startswith(LEGAL)}
-    return at, Candidate(*found.chosen(shape, structure, least.row), told, least.value)
+    return at, Candidate(*walked.chosen(shape, structure, least.row), told, least.value)
 
 
 __all__ = ["Proof", "proof", "with_numbers"]

@@ -111,16 +111,16 @@ def expression(text: str, known: Known) -> Question:
 def _checked(text: str, known: Known, *, yes_or_no: bool) -> Tree:
     tree = parsed(text)
     problems = Problems()
-    problems.found += [
+    problems.texts += [
         unknown("name", name, known)
         for name in dict.fromkeys(_names(tree, known))
         if name not in known
     ]
     problems.refuse()
     kind = _kind(tree, known, problems)
-    if not problems.found and (kind == "yes or no") is not yes_or_no:
+    if not problems.texts and (kind == "yes or no") is not yes_or_no:
         wanted = "a comparison, such as memory < 80 GiB" if yes_or_no else "a number, such as step"
-        problems.found.append(f"{shown(text)}: {wanted}, is accepted")
+        problems.texts.append(f"{shown(text)}: {wanted}, is accepted")
     problems.refuse()
     return _plain_not(tree, known, turned=False)
 
@@ -150,7 +150,7 @@ def _kind(tree: Tree, known: Known, problems: Problems) -> Any:  # noqa: ANN401 
         case Number():
             return tree.dimension
         case Word():
-            problems.found.append(f"{shown(tree.text)}: a word goes with the name that may be it")
+            problems.texts.append(f"{shown(tree.text)}: a word goes with the name that may be it")
             return None
         case Name():
             return _kind_of_name(tree.name, known[tree.name], problems)
@@ -167,7 +167,7 @@ def _kind(tree: Tree, known: Known, problems: Problems) -> Any:  # noqa: ANN401 
 
 def _kind_of_name(name: str, own: Any, problems: Problems) -> Any:  # noqa: ANN401 - as above
     if own and isinstance(own[0], str):
-        problems.found.append(f"{name} is one of {', '.join(own)}: compare it by ==")
+        problems.texts.append(f"{name} is one of {', '.join(own)}: compare it by ==")
         return None
     return own or "yes or no"
 
@@ -176,7 +176,7 @@ def _all_alike(tree: Made, kinds: list[Any], problems: Problems, *, yes_or_no: b
     for one, kind in zip(tree.operands, kinds, strict=True):
         if (kind == "yes or no") is not yes_or_no:
             wanted = "a comparison" if yes_or_no else "a number"
-            problems.found.append(f"{plain(one)}: {tree.operation} takes {wanted}")
+            problems.texts.append(f"{plain(one)}: {tree.operation} takes {wanted}")
 
 
 def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: ANN401 - as above
@@ -189,7 +189,7 @@ def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: A
         texts = " and ".join(
             f"{plain(o)} ({_unit(k)})" for o, k in zip(tree.operands, kinds, strict=True)
         )
-        problems.found.append(f"{texts} have two units: give both the same, as in 80 GiB or 2 s")
+        problems.texts.append(f"{texts} have two units: give both the same, as in 80 GiB or 2 s")
     if tree.operation in COMPARISONS:
         return "yes or no"
     return sizes[0] if sizes else None
@@ -198,12 +198,12 @@ def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: A
 def _check_word(tree: Made, known: Known, problems: Problems) -> None:
     name, other = tree.operands
     words = known[name.name] if isinstance(name, Name) else ()
-    given = other.name if isinstance(other, Name) else getattr(other, "text", None)
-    if tree.operation not in ("==", "!=") or given is None:
-        problems.found.append(f"{plain(name)} is a word: == and != with one in quotes are accepted")
-    elif given not in words:
-        problems.found.append(
-            unknown(f"value of {plain(name)} in this sweep", given, map(str, words))
+    word = other.name if isinstance(other, Name) else getattr(other, "text", None)
+    if tree.operation not in ("==", "!=") or word is None:
+        problems.texts.append(f"{plain(name)} is a word: == and != with one in quotes are accepted")
+    elif word not in words:
+        problems.texts.append(
+            unknown(f"value of {plain(name)} in this sweep", word, map(str, words))
         )
 
 

@@ -23,7 +23,7 @@ _RANGE = re.compile(rf"({_NUMBER}):({_NUMBER})(?::(x?)({_NUMBER}))?", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/=-]{0,59}", re.ASCII)
 
 
-def values(name: str, given: Given) -> tuple[Value, ...]:
+def values(name: str, listed: Given) -> tuple[Value, ...]:
     """Return the values of a name, each once.
 
     >>> values("tp", "1:16:x2,3"), values("b", range(1, 4)), values("zero", "0,1")
@@ -32,7 +32,7 @@ def values(name: str, given: Given) -> tuple[Value, ...]:
     Raises:
         InputError: every item that is no value, and ranges that are empty, reversed or enormous.
     """
-    items = given.split(",") if isinstance(given, str) else given
+    items = listed.split(",") if isinstance(listed, str) else listed
     items = items if isinstance(items, Iterable) else [items]
     taken: dict[Value, None] = {}
     problems: list[str] = []
@@ -50,7 +50,7 @@ def values(name: str, given: Given) -> tuple[Value, ...]:
     if not problems and not taken:
         problems.append(f"{name}: no value is given; {ACCEPTED}")
     if len({isinstance(value, str) for value in taken}) > 1:
-        problems.append(f"{name}={shown(given)}: numbers or words, not both")
+        problems.append(f"{name}={shown(listed)}: numbers or words, not both")
     if problems:
         raise InputError(problems)
     return tuple(taken)

@@ -149,14 +149,14 @@ class Store:
         Raises:
             InputError: it cannot be written.
         """
-        kept: dict[str, Any] = {"hash": None}
+        facts: dict[str, Any] = {"hash": None}
         if result.rows:
             data = encoded(result.rows, self.form, self.about)
             write_whole(self._part(task[0]), data)
-            kept["hash"] = _digest(data)
+            facts["hash"] = _digest(data)
         else:
-            kept |= {"places": result.places.tolist(), "keys": result.keys.tolist()}
-        entry = {"start": task[0], "stop": task[1], **kept, **counts(result)}
+            facts |= {"places": result.places.tolist(), "keys": result.keys.tolist()}
+        entry = {"start": task[0], "stop": task[1], **facts, **counts(result)}
         self.done[task[0]] = entry
         self._write(json.dumps({**entry, "check": _digest(json.dumps(entry).encode())}) + "\n")
 

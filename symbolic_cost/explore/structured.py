@@ -64,13 +64,13 @@ def _about(base: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
     return _ABOUT.of(key, lambda: (base, about_setup(base, numbers)))[1]
 
 
-def columns_of(found: Candidates, shape: Shape) -> Columns:
+def columns_of(walked: Candidates, shape: Shape) -> Columns:
     """Return the numbers of every symbol by its name, of a shape's rows; ways are slowest."""
-    columns = _numbers(shape, found.numbers[shape])
-    run, count = found.ways[shape], len(found.numbers[shape])
+    columns = _numbers(shape, walked.numbers[shape])
+    run, count = walked.ways[shape], len(walked.numbers[shape])
     if len(run) == 1:
         return columns
-    options = numbers_of(run, shape.names, found.hidden)
+    options = numbers_of(run, shape.names, walked.hidden)
     return {name: np.tile(column, len(run)) for name, column in columns.items()} | {
         name: np.repeat(column, count) for name, column in options.items()
     }
@@ -97,7 +97,7 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         InputError: the model does not take the strategy.
     """
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
-    made = make_setup(
+    setup = make_setup(
         base.model,
         structure.strategy(numbers),
         values,
@@ -111,6 +111,6 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         **structure.job_options,  # type: ignore[arg-type]  # names of Options
     )
     counted = base.methods.counted
-    if made.methods.counted is counted:
-        return made
-    return replace(made, methods=replace(made.methods, counted=counted))
+    if setup.methods.counted is counted:
+        return setup
+    return replace(setup, methods=replace(setup.methods, counted=counted))

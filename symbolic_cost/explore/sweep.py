@@ -76,10 +76,10 @@ def sweep(
     own = bounded(job, vary, gpus, global_batch, few=mode == "all" and out is None, yes=yes)
     keys = (histogram or by or ("step" if job.machine is not None else "memory"),)
     plan = told_plan(own, progress=progress)
-    made = Sweeping(
+    sweeping = Sweeping(
         plan, mode, where=where, by=keys, most=top or 0, columns=columns, progress=progress
     )
-    done = made.outcome(out, engine, scheduler)
+    done = sweeping.outcome(out, engine, scheduler)
     return done.summary if out is not None else done.frame()
 
 
@@ -136,8 +136,8 @@ def pareto(
     check_words(where, axes, None, engine, scheduler)
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
     plan = told_plan(own, progress=progress)
-    made = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)
-    return made.outcome(None, engine, scheduler).frame()
+    sweeping = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)
+    return sweeping.outcome(None, engine, scheduler).frame()
 
 
 def check_words(

@@ -131,13 +131,13 @@ class Tally:
         near = np.flatnonzero(score <= worst if np.isfinite(worst) else fits)
         if len(near):
             places = near[_least(score[near], self.top)].tolist()
-            kept = [_kept(part, structure, outputs, i, float(score[i])) for i in places]
-            self._best = nsmallest(self.top, [*self._best, *kept], key=_order)
+            ranked = [_ranked(part, structure, outputs, i, float(score[i])) for i in places]
+            self._best = nsmallest(self.top, [*self._best, *ranked], key=_order)
         held = np.where(legal, memory, np.inf)
         least = int(held.argmin())
         before = np.inf if self._smallest is None else self._smallest.candidate.outputs[MEMORY]
         if held[least] < before:
-            self._smallest = _kept(part, structure, outputs, least, 0.0)
+            self._smallest = _ranked(part, structure, outputs, least, 0.0)
 
     def _legal(self, outputs: Mapping[str, Floats], count: int) -> NDArray[np.bool_]:
         """Return what meets every condition; what does not is counted by the first it breaks.
@@ -159,7 +159,7 @@ class Tally:
         return legal
 
 
-def _kept(
+def _ranked(
     part: Part, structure: Structured, outputs: Mapping[str, Floats], place: int, score: float
 ) -> _Kept:
     told = {n: float(v[place]) for n, v in outputs.items() if not n.startswith(LEGAL)}
@@ -167,9 +167,9 @@ def _kept(
     return _Kept(Candidate(*chosen, told, score), part, structure, place)
 
 
-def _order(kept: _Kept) -> tuple[float, float, str]:
+def _order(ranked: _Kept) -> tuple[float, float, str]:
     """Say which of two is better: the score, then less memory, then a fixed order."""
-    one = kept.candidate
+    one = ranked.candidate
     text = f"{one.strategy} {one.structure.options} {one.numbers}"
     return one.score, one.outputs[MEMORY], text
 

@@ -25,11 +25,11 @@ _NEAR = 8
 """Reasons told, the most frequent first."""
 
 
-def search_sheet(found: Search, *, explain: bool = False) -> Sheet:
+def search_sheet(outcome: Search, *, explain: bool = False) -> Sheet:
     """Tabulate the best candidates; notes say what was considered and what was ruled out.
 
     Args:
-        found: by a search.
+        outcome: by a search.
         explain: whether the parts of the step of every candidate stand there as well.
     """
     parts = STEP_PARTS if explain else ()
@@ -43,8 +43,8 @@ def search_sheet(found: Search, *, explain: bool = False) -> Sheet:
         Column("memory", "right", Unit.BYTE),
         *(Column(part, "right", Unit.SECOND) for part in parts),
     )
-    rows = tuple(_row(place, one, parts) for place, one in enumerate(found.best, 1))
-    return Sheet(title(found), columns, rows, tuple(_notes(found)))
+    rows = tuple(_row(place, one, parts) for place, one in enumerate(outcome.best, 1))
+    return Sheet(title(outcome), columns, rows, tuple(_notes(outcome)))
 
 
 def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -77,69 +77,69 @@ def options_text(one: Candidate) -> str:
 _USUAL = ("none", "1f1b", "even")
 
 
-def title(found: Search | Proof) -> str:
+def title(outcome: Search | Proof) -> str:
     """Say what was looked for, on what."""
-    machine = "" if found.setup.machine is None else found.setup.machine.name
+    machine = "" if outcome.setup.machine is None else outcome.setup.machine.name
     return (
-        f"{found.setup.model.name} on {found.space.gpus} x {machine}, "
-        f"{found.space.global_batch} sequences in a step: {found.objective.meaning}"
+        f"{outcome.setup.model.name} on {outcome.space.gpus} x {machine}, "
+        f"{outcome.space.global_batch} sequences in a step: {outcome.objective.meaning}"
     )
 
 
-def _notes(found: Search) -> Iterator[str]:
-    setup = found.setup
+def _notes(outcome: Search) -> Iterator[str]:
+    setup = outcome.setup
     yield (
-        f"{found.considered} candidates of {found.structures} structures: {found.legal} legal, "
-        f"{found.fitting} fit into {_room(found)} per rank"
+        f"{outcome.considered} candidates of {outcome.structures} structures: "
+        f"{outcome.legal} legal, {outcome.fitting} fit into {_room(outcome)} per rank"
     )
-    yield _chosen(found)
-    if found.objective.spent and found.best:
-        value = found.objective.read(found.best[0].outputs)
-        yield f"{found.objective.meaning}: {value:.6g} of the best; {found.objective.source}"
+    yield _chosen(outcome)
+    if outcome.objective.spent and outcome.best:
+        value = outcome.objective.read(outcome.best[0].outputs)
+        yield f"{outcome.objective.meaning}: {value:.6g} of the best; {outcome.objective.source}"
     yield (
         f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
         f"attention {setup.running.attention}"
     )
     yield from trained(setup)
-    yield from _ruled_out(found.left_out, "ruled out")
-    yield from _ruled_out(found.refused, "not derived")
-    if found.best:
-        yield from _best(found)
+    yield from _ruled_out(outcome.left_out, "ruled out")
+    yield from _ruled_out(outcome.refused, "not derived")
+    if outcome.best:
+        yield from _best(outcome)
     else:
-        yield from _nothing(found)
+        yield from _nothing(outcome)
 
 
-def _chosen(found: Search) -> str:
-    chosen = found.space
+def _chosen(outcome: Search) -> str:
+    chosen = outcome.space
     return (
         f"chosen from: sp {_words(chosen.sp)}, zero {_words(chosen.zero)}, recompute "
         f"{_words(chosen.recompute)}, schedule {_words(chosen.schedule)}"
-        + "".join(_of_ways(found))
-        + _of_context(found)
+        + "".join(_of_ways(outcome))
+        + _of_context(outcome)
     )
 
 
-def _of_ways(found: Search) -> Iterator[str]:
+def _of_ways(outcome: Search) -> Iterator[str]:
     """Say what each structure may be run with; but for overlap, where it is not the usual alone."""
     for name, unsaid in UNSAID.items():
-        chosen = getattr(found.space, name)
+        chosen = getattr(outcome.space, name)
         if name == "overlap" or any(chosen):
             yield f", {name} {_words(tuple(one or unsaid for one in chosen))}"
-    if any(found.space.scattered):
-        yield f", scattered {_words(found.space.scattered)}"
+    if any(outcome.space.scattered):
+        yield f", scattered {_words(outcome.space.scattered)}"
 
 
-def _of_context(found: Search) -> str:
-    widest = max(found.space.cp, default=0)
+def _of_context(outcome: Search) -> str:
+    widest = max(outcome.space.cp, default=0)
     return (
         ", positions whole"
         if widest == 1
-        else f", positions split by {_words(found.space.context)}"
+        else f", positions split by {_words(outcome.space.context)}"
     )
 
 
-def _room(found: Search) -> str:
-    return "no bound" if found.capacity is None else human(found.capacity, Unit.BYTE)
+def _room(outcome: Search) -> str:
+    return "no bound" if outcome.capacity is None else human(outcome.capacity, Unit.BYTE)
 
 
 def _words(values: tuple[object, ...]) -> str:
@@ -156,13 +156,13 @@ def _ruled_out(reasons: Mapping[str, int], what: str) -> Iterator[str]:
         yield f"{what}: {rest} candidates for {len(listed) - _NEAR} other reasons"
 
 
-def _best(found: Search) -> Iterator[str]:
-    first = found.best[0]
-    yield f"memory of the best: {found.fit(first)}"
-    if len(found.best) > 1:
-        yield _runner_up(first, found.best[1])
-    yield f"run it: {time_command(found, first)}"
-    flags = megatron_flags(found, first)
+def _best(outcome: Search) -> Iterator[str]:
+    first = outcome.best[0]
+    yield f"memory of the best: {outcome.fit(first)}"
+    if len(outcome.best) > 1:
+        yield _runner_up(first, outcome.best[1])
+    yield f"run it: {time_command(outcome, first)}"
+    flags = megatron_flags(outcome, first)
     yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
 
 
@@ -185,19 +185,19 @@ def _signed(seconds: float) -> str:
     return f"{sign}{human(Fraction(abs(seconds)), Unit.SECOND)}"
 
 
-def _nothing(found: Search) -> Iterator[str]:
+def _nothing(outcome: Search) -> Iterator[str]:
     """Say how near the nearest is, and what takes its memory."""
-    if found.smallest is None:
+    if outcome.smallest is None:
         yield "nothing is legal: no candidate meets every condition"
         return
-    least = found.smallest
+    least = outcome.smallest
     size = human(least.outputs[MEMORY], Unit.BYTE)
-    yield f"nothing fits: the smallest takes {size} of {_room(found)}"
-    yield f"the smallest: {found.fit(least)}"
-    yield f"run it: {time_command(found, least)}"
+    yield f"nothing fits: the smallest takes {size} of {_room(outcome)}"
+    yield f"the smallest: {outcome.fit(least)}"
+    yield f"run it: {time_command(outcome, least)}"
 
 
-def fits_sheet(found: Fits) -> Sheet:
+def fits_sheet(fits: Fits) -> Sheet:
     """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
     columns = (
         Column("question"),
@@ -208,19 +208,19 @@ def fits_sheet(found: Fits) -> Sheet:
         Column("with 10 GiB more", "right"),
         Column("what binds"),
     )
-    search = found.search
+    search = fits.search
     gpus = search.space.gpus
-    rows = [_of_the_job(found)]
-    for name, one in found.largest.items():
+    rows = [_of_the_job(fits)]
+    for name, one in fits.largest.items():
         strategy = "" if one.candidate is None else one.candidate.strategy
         options = "" if one.candidate is None else options_text(one.candidate)
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
         label = f"largest {name} on {gpus} GPUs"
         rows.append((label, one.size, strategy, options, one.each, one.more, binds))
-    if found.fewest is None:
+    if fits.fewest is None:
         rows.append(("fewest GPUs", None, "", "", None, None, "no number that was tried"))
     else:
-        count, candidate = found.fewest
+        count, candidate = fits.fewest
         size = human(candidate.outputs[MEMORY], Unit.BYTE)
         rows.append(
             (
@@ -243,8 +243,8 @@ def fits_sheet(found: Fits) -> Sheet:
     return Sheet(f"What fits of {setup.model.name} on {machine}", columns, tuple(rows), notes)
 
 
-def _of_the_job(found: Fits) -> tuple[Cell, ...]:
-    search = found.search
+def _of_the_job(fits: Fits) -> tuple[Cell, ...]:
+    search = fits.search
     label = f"fits on {search.space.gpus} GPUs"
     if search.best:
         one = search.best[0]

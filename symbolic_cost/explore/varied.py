@@ -83,19 +83,19 @@ def varied(
     problems = Problems()
     words, numbers = _axes(job, vary, problems)
     problems.refuse()
-    given = {name: number for name, number in job.values.items() if name not in numbers}
+    numbers_set = {name: number for name, number in job.values.items() if name not in numbers}
     for name, number in (("R", gpus), ("B", global_batch or job.global_batch)):
         if number is not None and name not in numbers:
             problems.attempt(check_values, {name: number})
-            given[name] = number
+            numbers_set[name] = number
         elif number is not None and name == "R":
-            problems.found.append("gpus is given and varies: one of the two is accepted")
-    if gpus is not None and not _says_batch(job, given, numbers):
-        given["B"] = gpus  # one sequence per device, which the table shows
-    _count_microbatches(job, given, numbers, problems)
+            problems.texts.append("gpus is given and varies: one of the two is accepted")
+    if gpus is not None and not _says_batch(job, numbers_set, numbers):
+        numbers_set["B"] = gpus  # one sequence per device, which the table shows
+    _count_microbatches(job, numbers_set, numbers, problems)
     problems.refuse()
-    strategy = _strategy(job.strategy, words, numbers, given)
-    ranks = _ranks(job, strategy, numbers, given, problems)
+    strategy = _strategy(job.strategy, words, numbers, numbers_set)
+    ranks = _ranks(job, strategy, numbers, numbers_set, problems)
     problems.refuse()
     outer = [axis for axis in numbers.values() if _decides(axis.symbol, ranks)]
     inner = [axis for axis in numbers.values() if not _decides(axis.symbol, ranks)]
@@ -113,12 +113,12 @@ def _axes(
     words: list[Axis] = []
     numbers: dict[str, Axis] = {}
     if not vary:
-        problems.found.append("nothing varies: give names with values, as in tp=1,2,4 l=2048,8192")
-    for name, given in vary.items():
+        problems.texts.append("nothing varies: give names with values, as in tp=1,2,4 l=2048,8192")
+    for name, listed in vary.items():
         try:
-            taken = values(name, given)
+            taken = values(name, listed)
         except InputError as error:
-            problems.found += error.problems
+            problems.texts += error.problems
             continue
         symbol = _symbol(name)
         if name in WORDED or name in FLAGS:
@@ -126,11 +126,11 @@ def _axes(
             _check_words(job, name, taken, problems)
         elif symbol is None or not _is_read(job, symbol):
             accepted = sorted({*degree_names(), *_BATCH, *WORDED, *FLAGS, "v", *_sizes(job)})
-            problems.found.append(unknown("name to vary", name, accepted, WORDS))
+            problems.texts.append(unknown("name to vary", name, accepted, WORDS))
         elif symbol in numbers:
-            problems.found.append(f"{name} and {numbers[symbol].name} are the same: give one")
+            problems.texts.append(f"{name} and {numbers[symbol].name} are the same: give one")
         elif any(isinstance(value, str) for value in taken):
-            problems.found.append(f"{name}={shown(given)}: numbers are accepted")
+            problems.texts.append(f"{name}={shown(listed)}: numbers are accepted")
         else:
             numbers[symbol] = Axis(name, symbol, taken)
             for value in taken if len(taken) <= _CHECKED else (min(taken), max(taken)):
@@ -149,9 +149,9 @@ def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Proble
             if name not in _SWITCHES:
                 problems.attempt(lambda one=option: job.replace(**{name: one}))
             elif isinstance(option, str):  # whether it has a use the strategy with sp says
-                problems.found.append(f"{name}={shown(word)}: accepted are on and off")
+                problems.texts.append(f"{name}={shown(word)}: accepted are on and off")
     else:
-        problems.found += [
+        problems.texts += [
             f"{name}={shown(one)}: accepted are {', '.join(map(str, accepted))}"
             for one in taken
             if one not in accepted
@@ -178,31 +178,38 @@ def _is_read(job: Job, symbol: str) -> bool:
     return symbol in {*degrees, "R", "B", "M", "v", *_sizes(job)}
 
 
-def _says_batch(job: Job, given: Mapping[str, int | Fraction], numbers: Mapping[str, Axis]) -> bool:
+def _says_batch(
+    job: Job, numbers_set: Mapping[str, int | Fraction], numbers: Mapping[str, Axis]
+) -> bool:
     """Tell whether the sequences or the microbatches of a step are given."""
-    return bool({"B", "M"} & {*given, *numbers}) or job.training.microbatches.is_Integer is True
+    return (
+        bool({"B", "M"} & {*numbers_set, *numbers}) or job.training.microbatches.is_Integer is True
+    )
 
 
 def _count_microbatches(
-    job: Job, given: dict[str, int | Fraction], numbers: Mapping[str, Axis], problems: Problems
+    job: Job,
+    numbers_set: dict[str, int | Fraction],
+    numbers: Mapping[str, Axis],
+    problems: Problems,
 ) -> None:
     """Put the microbatches of the job among the numbers, unless they follow or vary."""
     count = job.training.microbatches
-    if "B" in given or "B" in numbers:
+    if "B" in numbers_set or "B" in numbers:
         if "M" in numbers:
-            problems.found.append("microbatches follow from the global batch: do not vary both")
-        given.pop("M", None)
+            problems.texts.append("microbatches follow from the global batch: do not vary both")
+        numbers_set.pop("M", None)
     elif "M" not in numbers and count.is_Integer:
-        given["M"] = int(count)
-    elif "M" not in numbers and "M" not in given:
-        problems.found.append("no number of microbatches: give a global batch, or vary M")
+        numbers_set["M"] = int(count)
+    elif "M" not in numbers and "M" not in numbers_set:
+        problems.texts.append("no number of microbatches: give a global batch, or vary M")
 
 
 def _strategy(
     job: Strategy,
     words: list[Axis],
     numbers: Mapping[str, Axis],
-    given: Mapping[str, int | Fraction],
+    numbers_set: Mapping[str, int | Fraction],
 ) -> Strategy:
     """Return the job's strategy with every name that varies, degrees as symbols."""
     names = dict.fromkeys(job.degrees)
@@ -214,7 +221,7 @@ def _strategy(
         name = axis.name if axis.name in STRATEGIES else own.get(axis.symbol, "")
         if not held and name:
             names[name] = None
-    if "R" in given or "R" in numbers or "ep" in names:
+    if "R" in numbers_set or "R" in numbers or "ep" in names:
         names["dp"] = None
     varied_words = {axis.name: axis.choices for axis in words}
     if any(varied_words.get("zero", ())) and "dp" not in names:
@@ -233,7 +240,7 @@ def _ranks(
     job: Job,
     strategy: Strategy,
     numbers: Mapping[str, Axis],
-    given: dict[str, int | Fraction],
+    numbers_set: dict[str, int | Fraction],
     problems: Problems,
 ) -> Ranks:
     """Return how degrees follow; refuse those without a number."""
@@ -242,17 +249,17 @@ def _ranks(
         for name in strategy.degrees
         for symbol in STRATEGIES[name].meshes.values()
     }
-    devices = "R" in given or "R" in numbers
-    follows = devices and "dp" not in numbers and "dp" not in given
+    devices = "R" in numbers_set or "R" in numbers
+    follows = devices and "dp" not in numbers and "dp" not in numbers_set
     for symbol, name in degrees.items():
-        if symbol not in numbers and symbol not in given and not (symbol == "dp" and follows):
+        if symbol not in numbers and symbol not in numbers_set and not (symbol == "dp" and follows):
             if symbol == "dp" and not job.strategy.degrees.get("dp"):
-                given["dp"] = 1
+                numbers_set["dp"] = 1
             else:
                 more = "; or give gpus, from which it follows" if name == "dp" else ""
-                problems.found.append(f"{name} has no number: vary it, or bind it{more}")
+                problems.texts.append(f"{name} has no number: vary it, or bind it{more}")
     used = {*degrees, "R", "B", "M", "v", "b"}
-    constants = {name: float(number) for name, number in given.items() if name in used}
+    constants = {name: float(number) for name, number in numbers_set.items() if name in used}
     known = {n: v for n, v in job.values.items() if n not in numbers and n not in degrees}
     exprs = {"blocks": block_count(job.model)}
     heads = [axis.name for axis in job.model.placed(At(Role.HEAD))]
@@ -270,10 +277,10 @@ def _without_numbers(
 ) -> Job:
     """Return the job without the numbers of what varies, so that they stay symbols."""
     gone = {*numbers, *ranks.degrees, "M", "B", "v", "R"}
-    kept = {name: size for name, size in job.model.bindings.items() if name not in gone}
+    bindings = {name: size for name, size in job.model.bindings.items() if name not in gone}
     rest = {name: number for name, number in job.numbers.items() if name not in gone}
     return job.replace(
-        model=replace(job.model, bindings=kept),
+        model=replace(job.model, bindings=bindings),
         strategy=strategy,
         numbers=rest,
         global_batch=None,

@@ -145,11 +145,11 @@ class TimeAnswer(Answer):
         number = self.timed.known[name]
         return value(number) if number.is_Rational else number
 
-    def costs(self, **given: float | str) -> Costs:
+    def costs(self, **prices: float | str) -> Costs:
         """Return what one step costs on all ranks: dollars, energy and carbon.
 
         Args:
-            **given: price [USD/h], power [W], pue and grid in place of what is on record, as
+            **prices: price [USD/h], power [W], pue and grid in place of what is on record, as
                 `systems.prices.rates` takes them.
 
         Raises:
@@ -159,15 +159,15 @@ class TimeAnswer(Answer):
 
         machine, strategy = self.setup.machine, self.setup.strategy.numbered(self.setup.values)
         name = "" if machine is None else machine.name
-        return rates(name, **given).costs(float(self.step) * int(strategy.ranks))  # type: ignore[arg-type]
+        return rates(name, **prices).costs(float(self.step) * int(strategy.ranks))  # type: ignore[arg-type]
 
-    def goodput(self, **given: float) -> Goodput:
+    def goodput(self, **facts: float) -> Goodput:
         """Return what checkpoints and failures leave of a run of such steps.
 
         A rank writes its share of the weights, of the master copy and of the moments.
 
         Args:
-            **given: device_mtbf [s], writing [byte/s], restart [s], as of `systems.goodput`.
+            **facts: device_mtbf [s], writing [byte/s], restart [s], as of `systems.goodput`.
 
         Raises:
             InputError: symbols without a number, or numbers that are refused.
@@ -177,7 +177,7 @@ class TimeAnswer(Answer):
         rows = bind(self.setup.memory_rows, self.setup.values)
         size = sum(float(rows.total(quantity)) for quantity in _WRITTEN)
         ranks = int(self.setup.strategy.numbered(self.setup.values).ranks)
-        return goodput(size, ranks, **given)
+        return goodput(size, ranks, **facts)
 
     @property
     def fits(self) -> Fit:

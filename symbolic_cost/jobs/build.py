@@ -106,10 +106,10 @@ def modelled(model: Modelled) -> Model:
     """
     if isinstance(model, str):
         return named_model(model)
-    made = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
-    if not isinstance(made, Model):
+    declared = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
+    if not isinstance(declared, Model):
         raise InputError(f"{type(model).__name__} is no model: a name, a path or GPT() is accepted")
-    return made
+    return declared
 
 
 def setup(
@@ -144,7 +144,7 @@ def setup(
     attention = None if named is None else problems.attempt(kernel, named)
     stage = problems.attempt(stage_of, options.get("stage", "first"))
     problems.refuse()
-    made = Setup(
+    job = Setup(
         declared,
         mesh,
         counting,
@@ -158,16 +158,16 @@ def setup(
     )
     batch = options.get("global_batch")
     times = options.get("microbatches")
-    return made if batch is None and times is None else _with_batch(made, batch, times)
+    return job if batch is None and times is None else _with_batch(job, batch, times)
 
 
 def _learning(model: Modelled, train: str | None) -> Model:
     """Return the model, of which only some weights may be trained."""
     declared = modelled(model)
-    made = declared if train is None else _training_only(declared, train)
-    if made.unread and made.trains != ALL and "frozen:" not in made.trains:
-        raise InputError(f"train {made.trains}: bytes of frozen weights: {made.unread}")
-    return made
+    learning = declared if train is None else _training_only(declared, train)
+    if learning.unread and learning.trains != ALL and "frozen:" not in learning.trains:
+        raise InputError(f"train {learning.trains}: bytes of frozen weights: {learning.unread}")
+    return learning
 
 
 def _training_only(declared: Model, train: str) -> Model:
@@ -185,16 +185,16 @@ def stage_of(name: str) -> Stage:
     return looked_up("stage", name, {stage.value: stage for stage in Stage})
 
 
-def _strategy(given: str | Strategy) -> Strategy:
-    return given if isinstance(given, Strategy) else parse_strategy(given)
+def _strategy(named: str | Strategy) -> Strategy:
+    return named if isinstance(named, Strategy) else parse_strategy(named)
 
 
-def _preset(given: str | Conventions) -> Conventions:
-    return given if isinstance(given, Conventions) else preset(given)
+def _preset(named: str | Conventions) -> Conventions:
+    return named if isinstance(named, Conventions) else preset(named)
 
 
-def _machine(given: str | Machine | None) -> Machine | None:
-    return find_machine(given) if isinstance(given, str) else given
+def _machine(named: str | Machine | None) -> Machine | None:
+    return find_machine(named) if isinstance(named, str) else named
 
 
 def _training(options: Options, strategy: Strategy | None) -> Training:
@@ -207,10 +207,10 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
     policy = options.get("recompute", "none")
     again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
     hosted = _words(options.get("offload", ()))
-    problems.found += twice("offload", hosted)
+    problems.texts += twice("offload", hosted)
     saved = _SAVED[options.get("regather")]
     if saved and strategy is not None and strategy.degrees.keys().isdisjoint(GATHERING):
-        problems.found.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
+        problems.texts.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
     names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
     training = problems.attempt(lambda: Training(**names))
@@ -227,10 +227,10 @@ def _methods(options: Options, strategy: Strategy | None, machine: Machine | Non
     read = partial(_overlaps, hosted=hosted)
     overlaps = problems.attempt(read, hidden, strategy) if isinstance(hidden, str) else hidden
     order = _words(options.get("order", ()))
-    problems.found += [] if strategy is None else _order_problems(order, strategy)
+    problems.texts += [] if strategy is None else _order_problems(order, strategy)
     scattered = options.get("scattered", False)
     if scattered and strategy is not None and not {"tp", "pp"} <= set(strategy.degrees):
-        problems.found.append("scattered is about tensor-parallel ranks (tp) of stages (pp)")
+        problems.texts.append("scattered is about tensor-parallel ranks (tp) of stages (pp)")
     runs = problems.attempt(_stack, options.get("stack", usual(machine, roof)), machine)
     problems.refuse()
     if runs is not None and roof != MAXIMUM:
@@ -241,9 +241,9 @@ def _methods(options: Options, strategy: Strategy | None, machine: Machine | Non
     return Methods(roof, overlaps=overlaps, scattered=scattered, order=tuple(order), stack=runs)
 
 
-def _stack(given: str | Stack | None, machine: Machine | None) -> Stack | None:
+def _stack(named: str | Stack | None, machine: Machine | None) -> Stack | None:
     """Return the stack that runs; none for the efficiencies of the machine's record."""
-    runs = stack(given) if isinstance(given, str) else given
+    runs = stack(named) if isinstance(named, str) else named
     if runs is not None and machine is not None:
         runs.check(machine)
     return runs
@@ -252,8 +252,8 @@ def _stack(given: str | Stack | None, machine: Machine | None) -> Stack | None:
 _SAVED = {None: None, True: Saved.SHARD, False: Saved.GATHERED}
 
 
-def _words(given: str | Iterable[str]) -> list[str]:
-    listed = given.split(",") if isinstance(given, str) else given
+def _words(text: str | Iterable[str]) -> list[str]:
+    listed = text.split(",") if isinstance(text, str) else text
     return [name.strip() for name in listed if name.strip()]
 
 
@@ -284,24 +284,24 @@ def _overlaps(text: str, strategy: Strategy | None, *, hosted: bool) -> dict[str
     for part in filter(None, (part.strip() for part in text.split(","))):
         mesh, equals, answer = (piece.strip() for piece in part.partition("="))
         if not equals:
-            problems.found.append(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
+            problems.texts.append(f"overlap {part!r}: MESH=ANSWER is accepted, as in dp=full")
         elif mesh not in meshes:
-            problems.found.append(unknown("mesh axis of overlap", mesh, meshes))
+            problems.texts.append(unknown("mesh axis of overlap", mesh, meshes))
         elif mesh in overlaps:
-            problems.found.append(f"overlap of {mesh} is given twice")
+            problems.texts.append(f"overlap of {mesh} is given twice")
         elif mesh == HOST:
             if not hosted:
-                problems.found.append(f"overlap {part!r}: nothing is offloaded to the host")
+                problems.texts.append(f"overlap {part!r}: nothing is offloaded to the host")
             overlaps[mesh] = problems.attempt(overlap, answer)
         elif strategy is not None and mesh not in strategy.mesh:
-            problems.found.append(f"overlap {part!r}: the strategy has no mesh axis {mesh}")
+            problems.texts.append(f"overlap {part!r}: the strategy has no mesh axis {mesh}")
         else:
             overlaps[mesh] = problems.attempt(overlap, answer)
     problems.refuse()
     return overlaps
 
 
-def _with_batch(made: Setup, batch: int | None, times: int | None) -> Setup:
+def _with_batch(job: Setup, batch: int | None, times: int | None) -> Setup:
     """Return a setup with the microbatches that a global batch makes.
 
     Raises:
@@ -313,23 +313,23 @@ def _with_batch(made: Setup, batch: int | None, times: int | None) -> Setup:
         if number is not None:
             problems.attempt(check_count, name, number)
     problems.refuse()
-    stated = made.values.get("M", times)
+    stated = job.values.get("M", times)
     if times is not None and stated != times:
         raise InputError(f"{times} microbatches and M={stated}: give one")
     if batch is None:
-        return replace(made, training=replace(made.training, microbatches=Integer(times)))
-    count = _microbatches(made, batch)
+        return replace(job, training=replace(job.training, microbatches=Integer(times)))
+    count = _microbatches(job, batch)
     if stated is not None and count != stated:
         raise InputError(
             f"global batch {batch} makes {count} microbatches, M={stated} is given: give one"
         )
-    training = replace(made.training, microbatches=count)
-    return replace(made, training=training, global_batch=batch)
+    training = replace(job.training, microbatches=count)
+    return replace(job, training=training, global_batch=batch)
 
 
-def _microbatches(made: Setup, batch: int) -> Expr:
-    degree = made.strategy.degree
-    together = made.value(degree("dp") * degree("ep") * degree("replicas") * symbol("b"))
+def _microbatches(job: Setup, batch: int) -> Expr:
+    degree = job.strategy.degree
+    together = job.value(degree("dp") * degree("ep") * degree("replicas") * symbol("b"))
     count: Expr = Integer(batch) / together
     if not count.free_symbols and not count.is_Integer:
         raise InputError(

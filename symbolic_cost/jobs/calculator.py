@@ -72,7 +72,7 @@ def calculator(job: Job, path: str) -> None:
     structures = Structures(job, {name: tuple(own) for name, own in CLASSES.items()})
     problems = Problems()
     if Path(path).suffix.lower() not in {".html", ".htm"}:
-        problems.found.append(
+        problems.texts.append(
             f"calculator {visible(path)!r}: a name that ends with .html is accepted"
         )
     problems.attempt(_Page(structures).checked)  # before anything is derived

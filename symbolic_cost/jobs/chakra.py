@@ -69,7 +69,7 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
 
 def _trace(own: Step, rank: int) -> bytes:
     """Return the file of a rank."""
-    made = _Trace(own, rank)
+    trace = _Trace(own, rank)
     stage = own.place(rank).get("pp", 0)
     for event in sorted(
         (e for e in own.events if e.stage == stage), key=lambda e: (e.start, e.task.chunk)
@@ -84,13 +84,13 @@ def _trace(own: Step, rank: int) -> bytes:
         )
         tag = 2 * (task.microbatch * len(chain) + here) + (step < 0)
         if step and before is not None:
-            made.pass_on(_RECEIVE, before[0], own.passed(before[0], task.work), tag - 2 * step)
+            trace.pass_on(_RECEIVE, before[0], own.passed(before[0], task.work), tag - 2 * step)
         for op in own.unrolled(stage, task.work, task.chunk):
-            made.op(op, f"{task.work.value} {task.microbatch + 1}")
+            trace.op(op, f"{task.work.value} {task.microbatch + 1}")
         if step and after is not None:
-            made.pass_on(_SEND, after[0], own.passed(stage, task.work), tag)
-    made.end(own.kind(stage))
-    return made.data()
+            trace.pass_on(_SEND, after[0], own.passed(stage, task.work), tag)
+    trace.end(own.kind(stage))
+    return trace.data()
 
 
 class _Trace:

@@ -94,7 +94,7 @@ def check(text: str, cost: str, model: str, **asked: Unpack[Asked]) -> Checked:
         letters = notated(asked.get("notation_name") or "own")
         typed = formula(text, letters.names)
     except InputError as error:
-        problems.found += error.problems
+        problems.texts += error.problems
     about = subject(model, cost, letters, problems, **asked)
     # A size that the model has tied already is no symbol of its formula any more.
     derived = without_brackets(about.cost.total(about.rows))

@@ -137,25 +137,25 @@ def _shares(row: Row, used: Mapping[Symbol, Expr], why: _Why) -> Iterator[Share]
 
 def _ordered(shares: tuple[Share, ...]) -> list[Expr]:
     """Sort products of powers by degree, then as the glossary lists their symbols."""
-    found = dict.fromkeys(share.monomial for share in shares)
-    symbols = in_glossary_order({symbol for one in found for symbol in one.free_symbols})
+    monomials = dict.fromkeys(share.monomial for share in shares)
+    symbols = in_glossary_order({symbol for one in monomials for symbol in one.free_symbols})
 
     def key(one: Expr) -> tuple[object, ...]:
         powers = one.as_powers_dict()
         degrees = [-powers.get(symbol, 0) for symbol in symbols]
         return (Add(*(p for base, p in powers.items() if not base.is_number)), degrees, str(one))
 
-    return sorted(found, key=key)
+    return sorted(monomials, key=key)
 
 
 def _operands(run: Job) -> dict[tuple[str, str], Operand]:
     """Return the declared operand by part and tensor, of all that ops take, make and save."""
-    found: dict[tuple[str, str], Operand] = {}
+    operands: dict[tuple[str, str], Operand] = {}
     for part in run.share.parts:
         for op in part.ops:
             for operand in _of_op(op):
-                found.setdefault((part.path, operand.tensor), operand)
-    return found
+                operands.setdefault((part.path, operand.tensor), operand)
+    return operands
 
 
 def _of_op(op: Op) -> Iterator[Operand]:

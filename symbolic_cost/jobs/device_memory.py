@@ -142,9 +142,9 @@ class DeviceMemory:
     def _term(self, name: str, fact: str, size: int, view: View | None = None) -> Term:
         """Return a term with the source of the fact that it rests on."""
         record = self._facts.get(fact)
-        kept = fact in ("segment", "fragmentation")
+        cached = fact in ("segment", "fragmentation")
         source = "" if record is None else self._sources[record["source"]]
-        return Term(name, view or (View.RESERVED if kept else View.ALLOCATED), size, source)
+        return Term(name, view or (View.RESERVED if cached else View.ALLOCATED), size, source)
 
     @cached_property
     def _facts(self) -> Mapping[str, Any]:

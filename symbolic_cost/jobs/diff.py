@@ -176,11 +176,11 @@ def diff(
     names = pairs[what] or (model, model)
     problems = Problems()
     base = {"model": model, "strategy": on, "numbers": known, **options}
-    made = [problems.attempt(_job, {**base, **ways[what](one)}) for one in names]
+    jobs = [problems.attempt(_job, {**base, **ways[what](one)}) for one in names]
     costs = problems.attempt(_costs, of or _USUAL[what])
     problems.refuse()
     first, second = (name or "one rank" for name in names)
-    return _of_jobs((first, second), (made[0], made[1]), costs)
+    return _of_jobs((first, second), (jobs[0], jobs[1]), costs)
 
 
 _USUAL = {
@@ -196,9 +196,9 @@ def _job(options: dict[str, object]) -> Job:
 
 def _costs(names: str) -> list[NamedCost]:
     problems = Problems()
-    found = [problems.attempt(named_cost, name.strip()) for name in names.split(",")]
+    costs = [problems.attempt(named_cost, name.strip()) for name in names.split(",")]
     problems.refuse()
-    return found
+    return costs
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:
@@ -263,7 +263,7 @@ def _of_jobs(names: Pair, jobs: tuple[Job, Job], costs: list[NamedCost]) -> Diff
     sections = []
     for cost in costs:
         sides = [_sides(one, cost, own) for one in jobs]
-        wholes = [Add(*(side.expr for side in found.values())) for found in sides]
+        wholes = [Add(*(side.expr for side in side_terms.values())) for side_terms in sides]
         section = Section(
             cost.name, cost.unit, *differences(*sides), (wholes[0], wholes[1]), shared
         )
@@ -286,8 +286,8 @@ def _sides(run: Job, cost: NamedCost, own: set[str]) -> dict[str, Side]:
         rows.setdefault(f"{row.path}{moved}", []).append(row)
     numbers = {symbol(name): exact(run.values[name]) for name in own}
     return {
-        name: Side(Add(*(row.total for row in found)).xreplace(numbers), _source(found))
-        for name, found in rows.items()
+        name: Side(Add(*(row.total for row in same_name)).xreplace(numbers), _source(same_name))
+        for name, same_name in rows.items()
     }
 
 
@@ -318,9 +318,9 @@ def _of_systems(
     alone = not {"global_batch", "microbatches"} & set(options) and "M" not in numbers
     if alone:  # as short a step as there is
         base["microbatches"] = 1
-    made = [problems.attempt(_job, {**base, "system": name}) for name in pair]
+    jobs = [problems.attempt(_job, {**base, "system": name}) for name in pair]
     problems.refuse()
-    timed = [Timed(replace(one, precise=True)) for one in made]
+    timed = [Timed(replace(one, precise=True)) for one in jobs]
     sides = []
     for one in timed:
         known, formulas = one.known, one.step.chain.definitions
@@ -329,7 +329,7 @@ def _of_systems(
     wholes = [exact(one.known["step"]) for one in timed]
     section = Section("step", Unit.SECOND, *differences(*sides), (wholes[0], wholes[1]), {})
     said = ("a step of one microbatch: --set M=8 or --global-batch 64 says otherwise",) * alone
-    return Diff(pair, (section,), (*said, *_figures(made[0], made[1])))
+    return Diff(pair, (section,), (*said, *_figures(jobs[0], jobs[1])))
 
 
 def _figures(first: Job, second: Job) -> list[str]:

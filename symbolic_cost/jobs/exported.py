@@ -58,14 +58,14 @@ def source_of(
     """
     names, open_names = tuple(dict.fromkeys(costs)), tuple(free)
     problems = Problems()
-    problems.found += [unknown("cost", name, EXPORTED) for name in names if name not in EXPORTED]
-    problems.found += [
+    problems.texts += [unknown("cost", name, EXPORTED) for name in names if name not in EXPORTED]
+    problems.texts += [
         unknown("symbol", name, GLOSSARY) for name in open_names if name not in GLOSSARY
     ]
     if not names:
-        problems.found.append(f"no cost is named: {', '.join(EXPORTED)} are accepted")
+        problems.texts.append(f"no cost is named: {', '.join(EXPORTED)} are accepted")
     if not 1 <= tests <= MOST_TESTS:
-        problems.found.append(f"{tests} tests: 1 to {MOST_TESTS} are accepted")
+        problems.texts.append(f"{tests} tests: 1 to {MOST_TESTS} are accepted")
     problems.refuse()
     definitions, outputs, units, conditions = _definitions(job, names)
     known = {name: n for name, n in job.values.items() if name not in open_names}

@@ -215,5 +215,5 @@ def cost(
     return whole.rows_under(whole.strategy)
 
 
-def _as_job(made: Setup) -> Job:
-    return Job(**{name: getattr(made, name) for name in Setup.__dataclass_fields__})
+def _as_job(own: Setup) -> Job:
+    return Job(**{name: getattr(own, name) for name in Setup.__dataclass_fields__})

@@ -115,7 +115,7 @@ def mfu(
     problems = Problems()
     problems.attempt(chosen_conventions, conventions)
     machine = problems.attempt(find_machine, system) if isinstance(system, str) else system
-    problems.found += _refused(tokens_per_second, gpus)
+    problems.texts += _refused(tokens_per_second, gpus)
     problems.refuse()
     peak = problems.attempt(_peak, machine, precision)
     counts = problems.attempt(_counted, model, seq, conventions, numbers)

@@ -54,7 +54,7 @@ def twice(what: str, names: Sequence[str]) -> list[str]:
 def checked_numbers(
     model: Model,
     strategy: Strategy,
-    given: Mapping[str, int | Fraction],
+    assigned: Mapping[str, int | Fraction],
     more: tuple[str, ...] = (),
 ) -> dict[str, int | Fraction]:
     """Return numbers by symbol name.
@@ -71,7 +71,7 @@ def checked_numbers(
     names = _names(strategy)
     sizes = _sizes(model)
     accepted = {*sizes, *names, *names.values(), *RUN, *more}
-    for name, number in given.items():
+    for name, number in assigned.items():
         symbol = names.get(name, name)
         if symbol not in accepted:
             problems.append(_unread(name, model, accepted))

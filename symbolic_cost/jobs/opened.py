@@ -16,14 +16,14 @@ def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
 
     What is neglected or nominal stays a number, and so do efficiencies by size, which are a table.
     """
-    made: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
 
     def figure(name: str, own: Figure) -> Figure:
         if own.source == "definition" or not own.value.is_Rational or own.value == 0:
             return own
         counts = name.endswith(".ranks")
-        made[name] = Symbol(name, positive=True, **({"integer": True} if counts else {}))
-        return replace(own, value=made[name])
+        symbols[name] = Symbol(name, positive=True, **({"integer": True} if counts else {}))
+        return replace(own, value=symbols[name])
 
     def record(place: str, own: Any) -> Any:  # noqa: ANN401 - a link or the efficiencies
         parts = {one.name: getattr(own, one.name) for one in fields(own)}
@@ -44,7 +44,7 @@ def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
         efficiencies=record("machine.efficiencies", machine.efficiencies),
         host=None if machine.host is None else record("machine.host", machine.host),
     )
-    return opened, made
+    return opened, symbols
 
 
 def figure_unit(name: str) -> str:

@@ -138,8 +138,8 @@ def chain_sheet(timed: Timed, names: Iterable[str]) -> Sheet:
     ]
     for one in in_glossary_order(set(needed.symbols)):
         meaning = GLOSSARY[one.name].meaning if one.name in GLOSSARY else one.name
-        given = str(timed.known[one.name])
-        rows.append((one.name, None, given, f"given: {source_of(work, one.name)}", meaning))
+        number = str(timed.known[one.name])
+        rows.append((one.name, None, number, f"given: {source_of(work, one.name)}", meaning))
     rows += [] if work.machine is None else _machine_rows(work.machine)
     title = "Every number of the step, with its formula and source"
     return Sheet(title, (*_COLUMNS, Column("rests on")), tuple(rows))
@@ -159,7 +159,7 @@ def source_of(work: Setup, name: str) -> str:
         f"strategy {work.strategy}": work.strategy.bindings(),
         f"model {work.model.name}": work.model.bindings,
     }
-    return next((text for text, given in sources.items() if name in given), "no number: a symbol")
+    return next((text for text, names in sources.items() if name in names), "no number: a symbol")
 
 
 def _defined(timed: Timed, name: str) -> tuple[Cell, ...]:

@@ -55,8 +55,8 @@ class Quantity:
         """Return the derivative by a symbol; what jumps is flat."""
         if by not in self._slopes:
             self._slopes[by] = self.program.derivative(by, ["it"])
-        found = self._slopes[by].exact({**self.values, **sizes})
-        return next(iter(found.values()))
+        slopes = self._slopes[by].exact({**self.values, **sizes})
+        return next(iter(slopes.values()))
 
     @cached_property
     def _slopes(self) -> dict[str, Program]:
@@ -153,23 +153,23 @@ def part_named(rows: CostTable, name: str) -> str:
     }
     if name in paths:
         return name
-    found = sorted(path for path in paths if path.endswith(f".{name}"))
-    if not found:
+    matching = sorted(path for path in paths if path.endswith(f".{name}"))
+    if not matching:
         raise InputError(unknown("quantity or part", name, {*paths, *COSTS, *_OWN}))
-    if len(found) > 1:
-        raise InputError(f"{name} may be {', '.join(found[:5])}: name one of them")
-    return found[0]
+    if len(matching) > 1:
+        raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
+    return matching[0]
 
 
 def held_at_peak(run: Job, sizes: Mapping[str, int | Fraction]) -> tuple[str, dict[str, Fraction]]:
     """Return the moment of the peak, and the share of every quantity in what is held [1]."""
-    made = replace(run.replace(numbers={**run.numbers, **sizes}), precise=True)
-    table = made.memory_rows
-    known = {name: made.value(expr) for name, expr in moments(table).items()}
+    job = replace(run.replace(numbers={**run.numbers, **sizes}), precise=True)
+    table = job.memory_rows
+    known = {name: job.value(expr) for name, expr in moments(table).items()}
     moment = max(known, key=lambda name: known[name])
     sums: dict[str, Expr] = {}
     for row in table:
-        sums[row.quantity.value] = sums.get(row.quantity.value, 0) + made.value(row.total)
+        sums[row.quantity.value] = sums.get(row.quantity.value, 0) + job.value(row.total)
     whole = Fraction(int(known[moment].p), int(known[moment].q))
     shares = {
         name.replace("_", " "): Fraction(int(size.p), int(size.q)) / whole

@@ -129,8 +129,8 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
 
 
 def _roots(left: Expr, right: Expr, by: str) -> tuple[Expr, ...]:
-    found = crossover(smoothed(left), smoothed(right), by)
-    return tuple(factored(root) if not root.is_number else root for root in found)
+    roots = crossover(smoothed(left), smoothed(right), by)
+    return tuple(factored(root) if not root.is_number else root for root in roots)
 
 
 def _others(one: Quantity, other: Quantity, by: str) -> list[Expr]:
@@ -151,11 +151,11 @@ def _integer(one: Quantity, other: Quantity, by: str) -> tuple[int | None, Fract
     needed = {*one.program.inputs, *other.program.inputs} - {by}
     if not needed <= {*one.values}:
         return None, None
-    found = first_change(lambda n: Fraction(one.at(**{by: n})) - Fraction(other.at(**{by: n})))
-    if found is None:
+    change = first_change(lambda n: Fraction(one.at(**{by: n})) - Fraction(other.at(**{by: n})))
+    if change is None:
         return None, None
-    slopes = [Fraction(q.slope(by, **{by: found})) for q in (one, other)]
-    return found, slopes[0] - slopes[1]
+    slopes = [Fraction(q.slope(by, **{by: change})) for q in (one, other)]
+    return change, slopes[0] - slopes[1]
 
 
 @dataclass(frozen=True)
@@ -243,21 +243,21 @@ def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops"
 
 def _rebuilt(run: Job, it: Quantity, by: str, candidates: range, cost: str) -> Best:
     """Look at jobs of their own, where microbatches or degrees of a step follow from a size."""
-    found: dict[int, Fraction] = {}
+    values: dict[int, Fraction] = {}
     for size in candidates:
         try:
             own = _resized(run, by, size)
             if is_legal(own, own.values):
-                found[size] = Fraction(quantity(own, it.name, cost).at())
+                values[size] = Fraction(quantity(own, it.name, cost).at())
         except InputError:  # a size that the batch or a degree does not divide
             continue
-    if not found:
+    if not values:
         raise InputError(f"no {by} from {candidates[0]} to {candidates[-1]} is legal")
-    best = min(found, key=lambda size: (found[size], size))
+    best = min(values, key=lambda size: (values[size], size))
     refused = f"with another {by} a step is another chain"
     if moves_microbatches(run, by):
         refused = f"microbatches of the global batch of {run.global_batch} follow from {by}"
-    return Best(it, by, (), refused, best, found[best], len(found), None)
+    return Best(it, by, (), refused, best, values[best], len(values), None)
 
 
 def _resized(run: Job, by: str, size: int) -> Job:
@@ -295,17 +295,17 @@ def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
 
 def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     """Tabulate the elasticities of costs: rows by cost, columns by symbol."""
-    found = elasticities(run, names)
+    matrix = elasticities(run, names)
     columns = (
         Column("cost"),
         Column("value", "right"),
-        *(Column(name, "right") for name in found.symbols),
+        *(Column(name, "right") for name in matrix.symbols),
     )
     rows = tuple(
-        (name, total, *(round(found.elasticities[name][one], 4) for one in found.symbols))
-        for name, total in found.totals.items()
+        (name, total, *(round(matrix.elasticities[name][one], 4) for one in matrix.symbols))
+        for name, total in matrix.totals.items()
     )
-    jumps = {name: ", ".join(by) for name, by in found.jumping.items() if by}
+    jumps = {name: ", ".join(by) for name, by in matrix.jumping.items() if by}
     said = "; ".join(f"{name} jumps in {by}" for name, by in jumps.items())
     notes = (
         "per cent of the cost per per cent of the symbol, at the numbers below",
@@ -354,11 +354,11 @@ def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Reg
 
 def _parts(run: Job, names: Iterable[str], cost: str) -> dict[str, Expr]:
     problems = Problems()
-    found = [problems.attempt(quantity, run, name, cost) for name in names]
+    quantities = [problems.attempt(quantity, run, name, cost) for name in names]
     problems.refuse()
-    if len({one.unit for one in found}) > 1:
-        raise InputError(f"{', '.join(one.name for one in found)}: name parts of one unit")
-    return {one.name: one.expr for one in found if one.expr is not None}
+    if len({one.unit for one in quantities}) > 1:
+        raise InputError(f"{', '.join(one.name for one in quantities)}: name parts of one unit")
+    return {one.name: one.expr for one in quantities if one.expr is not None}
 
 
 def dominance_sheet(run: Job, names: Iterable[str], cost: str = "flops") -> Sheet:

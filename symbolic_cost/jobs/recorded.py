@@ -211,9 +211,9 @@ def _table(path: str | Path) -> list[RecordedRun]:
 
 
 def _repeated(names: Sequence[str | None], place: str) -> list[str]:
-    given = [name for name in names if name is not None]
-    twice = sorted({name for name in given if given.count(name) > 1})
-    return [f"{place}: id {shown(name)} stands {given.count(name)} times" for name in twice]
+    printed = [name for name in names if name is not None]
+    twice = sorted({name for name in printed if printed.count(name) > 1})
+    return [f"{place}: id {shown(name)} stands {printed.count(name)} times" for name in twice]
 
 
 def _renamed(row: Mapping[str, str]) -> dict[str, str]:
@@ -320,11 +320,11 @@ class _Reading:
         text = self.cells.get(name)
         if text is None:
             if name in NEEDED:
-                self.problems.found.append(f"{name} is not printed")
+                self.problems.texts.append(f"{name} is not printed")
             return None
         number = _number(text)
         if number != int(number) or not 0 < number < 10**9:
-            self.problems.found.append(f"{name} is {shown(text)}: a positive integer is accepted")
+            self.problems.texts.append(f"{name} is {shown(text)}: a positive integer is accepted")
             return None
         return int(number)
 
@@ -335,7 +335,7 @@ class _Reading:
         gpus = counts["gpus"] or whole * (counts["dp"] or 1)
         data = counts["dp"] or gpus // whole
         if whole * data != gpus:
-            self.problems.found.append(
+            self.problems.texts.append(
                 f"tp x pp x cp x dp = {whole * data} is another number of ranks than gpus = {gpus}"
             )
         shards = counts["shard_ranks"] or data
@@ -394,8 +394,8 @@ class _Reading:
         """Return the machine with the row's network, where it gives one."""
         if "system" not in self.cells:
             return None
-        found = find_machine(self.cells["system"])
-        links = list(found.links)
+        record = find_machine(self.cells["system"])
+        links = list(record.links)
         between, inside = (self.cells.get(n) for n in ("internode_GBps_per_gpu", "gpus_per_node"))
         if len(links) > 1 and between is not None and _number(between) > 0:
             rate = Figure(exact(_number(between)) * 10**9, "definition", "as the run says")
@@ -403,9 +403,9 @@ class _Reading:
         if len(links) > 1 and inside is not None and _number(inside) > 1:
             ranks = Figure(exact(int(_number(inside))), "definition", "as the run says")
             links[0] = replace(links[0], ranks=ranks)
-        return self._boxed(replace(found, links=tuple(links)))
+        return self._boxed(replace(record, links=tuple(links)))
 
-    def _boxed(self, found: Machine) -> Machine:
+    def _boxed(self, machine: Machine) -> Machine:
         """Return a machine with the memory and the limit of power that a row notes of its box.
 
         For example "2.4 TB/s, 500 W limit" of an H100 of 700 W: 0.85 of its clock.
@@ -414,24 +414,24 @@ class _Reading:
         memory, power = re.search(r"([\d.]+) TB/s", note), re.search(r"\b(\d+) W\b", note)
         if memory is not None and _number(memory[1]) > 0:
             rate = Figure(exact(Decimal(memory[1])) * 10**12, "definition", "as the run says")
-            found = replace(found, bandwidth=rate)
-        usual = watts(found.name)
+            machine = replace(machine, bandwidth=rate)
+        usual = watts(machine.name)
         if power is not None and usual and 0 < int(power[1]) < usual:
             share = Figure(clock(int(power[1]) / usual), "definition", "as the run says")
-            found = replace(found, efficiencies=replace(found.efficiencies, clock=share))
-        return found
+            machine = replace(machine, efficiencies=replace(machine.efficiencies, clock=share))
+        return machine
 
     def _stack(self) -> str:
         """Return the stack that the row names, or the one of its framework."""
         if "stack" in self.cells:
             return self.cells["stack"]
         framework = self.cells.get("framework", "").lower()
-        found = next((name for word, name in STACKS.items() if word in framework), UNKNOWN)
-        if found == UNKNOWN:
+        stack = next((name for word, name in STACKS.items() if word in framework), UNKNOWN)
+        if stack == UNKNOWN:
             self.assumed.append("no software stack is named")
-        if found == "torchtitan" and "torch.compile" in self.cells.get("assumed", ""):
+        if stack == "torchtitan" and "torch.compile" in self.cells.get("assumed", ""):
             return "torchtitan-compiled"
-        return found
+        return stack
 
     def _precision(self) -> str:
         """Return the policy; what is kept beside 16-bit products is the framework's."""
@@ -464,12 +464,12 @@ class _Reading:
 
     def _model(self, ranks: int) -> Model:
         """Return the model by its sizes, else by its name in the catalogue."""
-        given = [name for name in _SIZES if _number(self.cells.get(name, "")) > 0]
-        if len(given) == len(_SIZES):
+        sizes = [name for name in _SIZES if _number(self.cells.get(name, "")) > 0]
+        if len(sizes) == len(_SIZES):
             return from_config(self._config(ranks))
-        if given:
-            missing = ", ".join(name for name in _SIZES if name not in given)
-            raise InputError(f"sizes {', '.join(given)} are given without {missing}")
+        if sizes:
+            missing = ", ".join(name for name in _SIZES if name not in sizes)
+            raise InputError(f"sizes {', '.join(sizes)} are given without {missing}")
         return model(named(self.cells.get("model", "")))
 
     def _config(self, ranks: int) -> dict[str, Any]:

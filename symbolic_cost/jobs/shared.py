@@ -83,8 +83,8 @@ class Named(Reckoned):
 
     def keep(self, name: str, expr: Expr) -> Expr:
         """Define a name, and return the term that it stands for."""
-        self.made[name] = self._names.called(name, expr)
-        return self.made[name]
+        self.definitions[name] = self._names.called(name, expr)
+        return self.definitions[name]
 
 
 def open_graph(figures: Mapping[str, Symbol]) -> Graph:

@@ -107,18 +107,18 @@ class Steps:
         return Numbered(derived, {name: float(values[name]) for name in values})
 
     def _derived(self, setup: Setup) -> Derived:
-        given = Timed(setup).setting
-        strategy = Structure(given.strategy).symbolic
-        chunks = symbols.v if given.training.schedule == "interleaved" else exact(1)
-        training = replace(given.training, microbatches=symbols.M, chunks=chunks)
+        setting = Timed(setup).setting
+        strategy = Structure(setting.strategy).symbolic
+        chunks = symbols.v if setting.training.schedule == "interleaved" else exact(1)
+        training = replace(setting.training, microbatches=symbols.M, chunks=chunks)
         model = replace(setup.running.model, bindings={}, name="")
-        key = str((strategy, training, given.machine, repr(given.methods), model.family))
+        key = str((strategy, training, setting.machine, repr(setting.methods), model.family))
         for other, derived in self.known.setdefault(key, []):
             if other == model:
                 return derived
         whole = on_every_rank(setup.running.model, strategy)
-        step = step_time(whole, strategy, given.machine, training, given.methods)
-        rates = replace(given, model=whole, strategy=strategy, training=training).timing.rates
+        step = step_time(whole, strategy, setting.machine, training, setting.methods)
+        rates = replace(setting, model=whole, strategy=strategy, training=training).timing.rates
         if rates is None:
             raise InputError("a cluster is fitted under a software stack: give stack")
         derived = Derived(step, opened(step.chain)[0], doubts(rates))
@@ -131,20 +131,20 @@ def all_seconds(steps: Sequence[Numbered], *clusters: Cluster) -> Floats:
 
     Steps of one structure are one evaluation.
     """
-    given = clusters or ({},)
-    found = np.zeros((len(given), len(steps)))
+    every = clusters or ({},)
+    seconds = np.zeros((len(every), len(steps)))
     groups: dict[int, list[int]] = {}
     for place, step in enumerate(steps):
         groups.setdefault(id(step.derived), []).append(place)
-    slow = [_slowness(cluster) for cluster in given]
+    slow = [_slowness(cluster) for cluster in every]
     for places in groups.values():
         run, own = steps[places[0]].derived.run, [steps[place].values for place in places]
         points: dict[str, Floats] = {
             name: np.repeat([one[name] for one in slow], len(own))
             if name in slow[0]
-            else np.tile([values[name] for values in own], len(given))
+            else np.tile([values[name] for values in own], len(every))
             for name in run.inputs
         }
-        times = np.broadcast_to(np.asarray(Evaluator(run)(points)["step"]), len(given) * len(own))
-        found[:, places] = times.reshape(len(given), len(own))
-    return found
+        times = np.broadcast_to(np.asarray(Evaluator(run)(points)["step"]), len(every) * len(own))
+        seconds[:, places] = times.reshape(len(every), len(own))
+    return seconds

@@ -76,7 +76,7 @@ def rates_of(machine: Machine, units: str) -> dict[str, Figure] | None:
         return None
     inside, between = machine.links
     reached = machine.efficiencies
-    found = {
+    figures = {
         f"matrix.{units}": machine.matrix[units],
         f"vector.{units}": machine.vector.get(units, machine.vector["fp32"]),
         "memory.bandwidth": machine.bandwidth,
@@ -85,10 +85,10 @@ def rates_of(machine: Machine, units: str) -> dict[str, Figure] | None:
     }
     for name, link in (("domain", inside), ("between", between)):
         for part in ("bandwidth", "latency", "efficiency"):
-            found[f"links.{name}.{part}"] = getattr(link, part)
+            figures[f"links.{name}.{part}"] = getattr(link, part)
     for part in ("matrix", "half", "vector", "memory", "launch", "host"):
-        found[f"efficiencies.{part}"] = getattr(reached, part)
-    known = {name: one for name, one in found.items() if one is not None}
+        figures[f"efficiencies.{part}"] = getattr(reached, part)
+    known = {name: one for name, one in figures.items() if one is not None}
     return {f"machine.{name}": one for name, one in known.items() if one.value.is_Rational}
 
 

@@ -56,8 +56,8 @@ class Subject:
     @property
     def rows(self) -> CostTable:
         """The rows of one occurrence of the part."""
-        found = below(self.run.rows, self.path)
-        return found if self.occurrences is None else found.once()
+        rows = below(self.run.rows, self.path)
+        return rows if self.occurrences is None else rows.once()
 
     @property
     def occurrences(self) -> Expr | None:

@@ -67,8 +67,10 @@ class Timed:
         return step
 
     def _derived(self) -> StepTime:
-        given = self.setting
-        return step_time(given.model, given.strategy, given.machine, given.training, given.methods)
+        setting = self.setting
+        return step_time(
+            setting.model, setting.strategy, setting.machine, setting.training, setting.methods
+        )
 
     @property
     def setting(self) -> Setting:
@@ -155,8 +157,10 @@ class Timed:
         tables say it where the conventions are the same but for these.
         """
         setup = self.setup
-        kept = setup.running.executed(setup.counting)
-        divided = divided if divided.conventions == kept else replace(divided, conventions=kept)
+        executed = setup.running.executed(setup.counting)
+        divided = (
+            divided if divided.conventions == executed else replace(divided, conventions=executed)
+        )
         return Memory(divided, setup.trained)
 
     @property

@@ -229,15 +229,15 @@ class Step:
 
     def once(self, kind: Stage, phase: Phase) -> list[tuple[str, Move, int]]:
         """Return the collectives of a step that a stage makes once, each with how often."""
-        found = []
+        collectives = []
         for row in self.timed.step.table[kind]:
             if row.per_step and row.phase is phase and row.collective is not None:
                 times = int(self._number(row.count) * self._number(row.collective.calls))
                 move = self._move(row)
                 if row.origin is Origin.PIPELINE:
                     move = move._replace(meshes=(_TIED,))
-                found.append((f"{row.path} {row.tensor}", move, times))
-        return found
+                collectives.append((f"{row.path} {row.tensor}", move, times))
+        return collectives
 
     def update(self, kind: Stage) -> Op:
         """Return clipping and optimizer of a stage, all weights together."""

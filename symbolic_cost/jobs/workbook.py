@@ -54,7 +54,7 @@ def workbook(job: Job, path: str) -> None:
     """
     workings, problems = Workings(job), Problems()
     if Path(path).suffix.lower() != ".xlsx":
-        problems.found.append(
+        problems.texts.append(
             f"workbook {visible(path)!r}: a name that ends with .xlsx is accepted"
         )
     problems.attempt(lambda: workings.inputs)

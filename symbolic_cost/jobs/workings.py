@@ -271,7 +271,7 @@ class Workings:
         tables += [held.table(stage) for stage in costs]
         conditions = dict.fromkeys(c for table in tables for c in table.conditions)
         conditions |= dict.fromkeys(Structure(self.open_job.placed).assumptions)
-        return _Made(to.made, tuple(conditions), held, stages, costs)
+        return _Made(to.definitions, tuple(conditions), held, stages, costs)
 
     def _modelled(self, model: Model) -> Model:
         return model if self.space is None else self.space.model(model)

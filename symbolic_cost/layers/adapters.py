@@ -74,8 +74,8 @@ class Adapter:
     def _before(self) -> View | None:
         """The view that makes the target's input, before which the adapter's stands."""
         (x,) = self.target.inputs
-        made = (op for op in self.ops if x in op.outputs)
-        return next((op for op in made if self._rests(op, op.inputs[0])), None)  # type: ignore[return-value]
+        writers = (op for op in self.ops if x in op.outputs)
+        return next((op for op in writers if self._rests(op, op.inputs[0])), None)  # type: ignore[return-value]
 
     @property
     def _behind(self) -> View | None:
@@ -105,14 +105,14 @@ class Adapter:
         path, (x,), weight = self.target.path, self.target.inputs, self._weight
         before = self._before
         taken = x if before is None else before.inputs[0]
-        made = self.target.outputs[0].axes
-        summed = tuple(axis for axis in weight.axes if axis not in made)
-        every = tuple(axis for axis in weight.axes if axis in made and axis in x.axes)
-        kept = tuple(axis for axis in weight.axes if axis in made and axis not in x.axes)
+        result = self.target.outputs[0].axes
+        summed = tuple(axis for axis in weight.axes if axis not in result)
+        every = tuple(axis for axis in weight.axes if axis in result and axis in x.axes)
+        columns = tuple(axis for axis in weight.axes if axis in result and axis not in x.axes)
         low, wide = f"{path}.low", f"{path}.wide"
         rows = tuple(axis for axis in x.axes if axis not in summed)
         early = tuple(axis for axis in taken.axes if axis not in summed)
-        late = tuple(axis for axis in y.axes if axis not in kept)
+        late = tuple(axis for axis in y.axes if axis not in columns)
         first = f"*a[{_text(*every, *summed, self.rank)}]"
         yield einsum(
             f"{path}.lora_a", f"{_shown(taken)}, {first} -> {low}[{_text(*early, self.rank)}]"
@@ -124,7 +124,7 @@ class Adapter:
             there = tuple(self._later(axis) for axis in rows)
             yield view(f"{path}.lora_out", _renamed(low, rows, f"{low}_out", there, self.rank))
             low, rows = f"{low}_out", there
-        second = f"*b[{_text(*every, self.rank, *kept)}]"
+        second = f"*b[{_text(*every, self.rank, *columns)}]"
         yield einsum(
             f"{path}.lora_b", f"{low}[{_text(*rows, self.rank)}], {second} -> {_like(wide, y)}"
         )
@@ -151,18 +151,18 @@ class Bottleneck(Adapter):
 
     def _declared(self, base: Operand, y: Operand) -> Iterator[Op]:
         path, rank = self.target.path, self.rank
-        kept = [axis for axis in self._weight.axes if axis in y.axes]
-        rows = [axis for axis in y.axes if axis not in kept]
+        columns = [axis for axis in self._weight.axes if axis in y.axes]
+        rows = [axis for axis in y.axes if axis not in columns]
         low, bent, wide = (f"{path}.{name}" for name in ("low", "bent", "wide"))
-        narrow, wider = f"[{_text(*rows, rank)}]", f"[{_text(*kept)}]"
+        narrow, wider = f"[{_text(*rows, rank)}]", f"[{_text(*columns)}]"
         yield einsum(
             f"{path}.adapter_down",
-            f"{_shown(base)}, *a[{_text(*kept, rank)}] + *c[{rank}] -> {low}{narrow}",
+            f"{_shown(base)}, *a[{_text(*columns, rank)}] + *c[{rank}] -> {low}{narrow}",
         )
         yield pointwise(f"{path}.adapter_act", f"{low}{narrow} -> {bent}{narrow}", "gelu")
         yield einsum(
             f"{path}.adapter_up",
-            f"{bent}{narrow}, *b[{_text(rank, *kept)}] + *d{wider} -> {_like(wide, y)}",
+            f"{bent}{narrow}, *b[{_text(rank, *columns)}] + *d{wider} -> {_like(wide, y)}",
         )
         yield pointwise(
             f"{path}.adapter_add", f"{_shown(base)}, {_like(wide, y)} -> {_shown(y)}", "add"

@@ -217,10 +217,10 @@ class Attention:
         )
 
 
-def joined(result: str, tensor: str, heads: str, at: Positions, kept: Kept) -> Op:
+def joined(result: str, tensor: str, heads: str, at: Positions, writes: Kept) -> Op:
     """Declare the keys or values of a sequence at all of its positions."""
     pattern = f"{tensor}[b {at.query} {heads} d] -> {result}[b {at.key} {heads} d]"
-    if kept is Kept.NOTHING:
+    if writes is Kept.NOTHING:
         return view(result, pattern)
     return cache(result, pattern, kept=f"b {at.kept} {heads} d")
 

@@ -161,8 +161,8 @@ class Conv:
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the convolution."""
-        made = trail.new_axis("c", self.channels)
-        _convolve(self, name, trail, f"{trail.at.axes[1]} {made}", made)
+        channels = trail.new_axis("c", self.channels)
+        _convolve(self, name, trail, f"{trail.at.axes[1]} {channels}", channels)
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,10 @@ class Depthwise:
         _convolve(self, name, trail, channels, channels)
 
 
-def _convolve(layer: Conv | Depthwise, name: str, trail: Trail, weight: str, made: str) -> None:
+def _convolve(layer: Conv | Depthwise, name: str, trail: Trail, weight: str, channels: str) -> None:
     positions, kernel = trail.windows(name, layer.kernel, layer.stride, layer.padding)
-    bias = f" + *bias[{made}]" if layer.bias else ""
-    result = Maps(name, (trail.at.axes[0], made, *positions))
+    bias = f" + *bias[{channels}]" if layer.bias else ""
+    result = Maps(name, (trail.at.axes[0], channels, *positions))
     pattern = f"{trail.at}, *w[{weight} {' '.join(kernel)}]{bias} -> {result}"
     trail.add(conv(name, pattern), result)
 
@@ -242,10 +242,10 @@ class Linear:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, *features = trail.at.axes
-        made = trail.new_axis("c", self.features, Role.HIDDEN)
-        bias = f" + *bias[{made}]" if self.bias else ""
-        result = Maps(name, (batch, made))
-        weight = f"*w[{' '.join(features)} {made}]"
+        columns = trail.new_axis("c", self.features, Role.HIDDEN)
+        bias = f" + *bias[{columns}]" if self.bias else ""
+        result = Maps(name, (batch, columns))
+        weight = f"*w[{' '.join(features)} {columns}]"
         trail.add(einsum(name, f"{trail.at}, {weight}{bias} -> {result}"), result)
 
 

@@ -136,8 +136,10 @@ class AttentionCore:
         if not eager:
             return (*(_copies(heads, at, value) if copied else ()), *self._arranged(shape))
         ops = self._single(shape) if self.kernel is Core.SINGLE else self._ops(shape)
-        kept = {name: name for name in ("q", *names, "context", self.position, self.chosen) if name}
-        core = (replace(op, core="core") for op in scope("core", ops, **kept))
+        outside = {
+            name: name for name in ("q", *names, "context", self.position, self.chosen) if name
+        }
+        core = (replace(op, core="core") for op in scope("core", ops, **outside))
         return (*(_copies(heads, at, value) if copied else ()), *core)
 
     def _arranged(self, shape: _Shape) -> tuple[Op, ...]:
@@ -194,7 +196,7 @@ class AttentionCore:
             if Step.CAP in steps
             else "scores"
         )
-        kept = "dropped" if Step.DROP in steps else "p"
+        weights = "dropped" if Step.DROP in steps else "p"
         return (
             einsum("scores", f"{q}, {keys} -> scores{square}", pairs, masked=masked, window=window),
             *self._bias(shape),
@@ -208,7 +210,7 @@ class AttentionCore:
             *self._dropout(shape),
             einsum(
                 "attend",
-                f"{kept}{square}, {values} -> {shape.context}",
+                f"{weights}{square}, {values} -> {shape.context}",
                 pairs,
                 masked=masked,
                 window=window,

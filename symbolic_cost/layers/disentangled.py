@@ -24,9 +24,11 @@ AXES = axes("s_rel whole, n_rel whole, e hidden, h head, d width, l token query,
 def relative(*, normed: bool) -> tuple[Op, ...]:
     """Declare the embeddings of distances, relative[s_rel e], one table for all blocks."""
     rows = "found" if normed else "relative"
-    found = lookup("distances", f"!places[s_rel]:buffer, *table[n_rel e] -> {rows}[s_rel e]")
+    rows_of_table = lookup(
+        "distances", f"!places[s_rel]:buffer, *table[n_rel e] -> {rows}[s_rel e]"
+    )
     norm = Norm.LAYER.op("norm", "found[s_rel e]", "relative[s_rel e]", row="e")
-    return (found, *((norm,) if normed else ()))
+    return (rows_of_table, *((norm,) if normed else ()))
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class Disentangled(Attention):
         at = self.at
         gather = view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]")
         keys = (view(n, f"{n[0]}[b l h d] -> {n}[b t h d]") for n in ("keys", "values"))
-        kept = {name: name for name in self.outside}
-        core = (replace(op, core="core") for op in scope("core", self._scored(), **kept))
+        outside = {name: name for name in self.outside}
+        core = (replace(op, core="core") for op in scope("core", self._scored(), **outside))
         return (
             gather,
             *self._projections(),
@@ -70,11 +72,11 @@ class Disentangled(Attention):
     def _distances(self, name: str) -> Op:
         """Declare the queries or keys of distances, perhaps by the weights of those of contents."""
         pattern = f"relative[s_rel e], *w[e h d] + *bias[h d] -> rel_{name}[s_rel h d]"
-        made = einsum(f"rel_{name}", pattern)
+        product = einsum(f"rel_{name}", pattern)
         if not self.shared:
-            return made
+            return product
         own = f"rel_{name}."
-        return made.mapped(
+        return product.mapped(
             lambda o: o.renamed(o.tensor.replace(own, f"{name}.")) if o.is_weight else o
         )
 

@@ -74,8 +74,8 @@ def gated_products(
     last = "normed" if inner_norm else "product"
     return (
         *(
-            einsum(name, f"{tensor}, *w[{experts} {e} {width}]{added} -> {made}{wide}")
-            for name, made in (("gate", "gated"), ("up", "u"))
+            einsum(name, f"{tensor}, *w[{experts} {e} {width}]{added} -> {output}{wide}")
+            for name, output in (("gate", "gated"), ("up", "u"))
         ),
         pointwise("act", f"gated{wide} -> a{wide}", function),
         pointwise("mul", f"a{wide}, u{wide} -> product{wide}", "mul"),

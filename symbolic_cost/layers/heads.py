@@ -79,12 +79,12 @@ class Predicted:
         weight = f"*{'@token' if Output.TIE in self.output else 'w'}[v {self.width}]"
         bias = " + *bias[v]" if Output.BIAS in self.output else ""
         capped = Output.CAP in self.output
-        made = "large" if capped else "logits"
+        result = "large" if capped else "logits"
         cap = pointwise("cap", "large[b l v] -> logits[b l v]", "softcap")
         loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
         return (
             *self._hidden(),
-            einsum("logits", f"normed[b l {self.width}], {weight}{bias} -> {made}[b l v]"),
+            einsum("logits", f"normed[b l {self.width}], {weight}{bias} -> {result}[b l v]"),
             *((cap,) if capped else ()),
             cross_entropy("loss", loss, row="v", single=Output.SINGLE in self.output),
         )

@@ -86,30 +86,30 @@ class Joint:
         for name in "qkv":
             bias = " + *bias[h d]" if Bias.INNER in self.bias else ""
             normed = self.norm is not None and name != "v"
-            made = f"{own}.plain_{name}" if normed else f"{own}.{name}"
+            plain = f"{own}.plain_{name}" if normed else f"{own}.{name}"
             yield einsum(
-                f"{own}.{name}", f"{own}.full[{rows} e], *w[e h d]{bias} -> {made}[{rows} h d]"
+                f"{own}.{name}", f"{own}.full[{rows} e], *w[e h d]{bias} -> {plain}[{rows} h d]"
             )
             if normed and self.norm is not None:
                 result = f"{own}.{name}[{rows} h d]"
-                yield self.norm.op(f"{own}.norm_{name}", f"{made}[{rows} h d]", result, row="d")
+                yield self.norm.op(f"{own}.norm_{name}", f"{plain}[{rows} h d]", result, row="d")
 
     def _joined(self) -> Iterator[Op]:
         """Declare queries, keys and values of all streams, rotated if they are."""
         for name in "qkv":
             turned = self.rotated is not Rotated.NOTHING and name != "v"
-            made = f"plain_{name}" if turned else name
+            result = f"plain_{name}" if turned else name
             axes = f"[b {self.whole.query} h d]"
             parts = ", ".join(f"{s.name}.{name}[b {s.query} h d]" for s in self.streams)
             laid = " ".join(s.query for s in self.streams) if len(self.streams) > 1 else ""
             yield (
-                pointwise(f"join_{name}", f"{parts} -> {made}{axes}", "copy", laid=laid)
+                pointwise(f"join_{name}", f"{parts} -> {result}{axes}", "copy", laid=laid)
                 if laid
-                else view(f"join_{name}", f"{parts} -> {made}{axes}")
+                else view(f"join_{name}", f"{parts} -> {result}{axes}")
             )
             if turned:
                 angles = f"!@cos[{self.whole.query} d], !@sin[{self.whole.query} d]"
-                pattern = f"{made}{axes}, {angles} -> {name}{axes}"
+                pattern = f"{result}{axes}, {angles} -> {name}{axes}"
                 yield pointwise(f"rotate_{name}", pattern, "rotary")
 
     def _results(self) -> Iterator[Op]:

@@ -125,15 +125,15 @@ class LatentAttention:
         """Declare the parts of the queries, as (name, width, result)."""
         if not self.query:
             return tuple(
-                einsum(name, f"full[b l e], *w[e k g {width}] -> {made}[b l k g {width}]")
-                for name, width, made in parts
+                einsum(name, f"full[b l e], *w[e k g {width}] -> {result}[b l k g {width}]")
+                for name, width, result in parts
             )
         return (
             einsum("q_down", "full[b l e], *w[e r_q] -> q_latent[b l r_q]"),
             Norm.RMS.op("norm_q", "q_latent[b l r_q]", "q_normed[b l r_q]", row="r_q"),
             *(
-                einsum(name, f"q_normed[b l r_q], *w[r_q k g {width}] -> {made}[b l k g {width}]")
-                for name, width, made in parts
+                einsum(name, f"q_normed[b l r_q], *w[r_q k g {width}] -> {result}[b l k g {width}]")
+                for name, width, result in parts
             ),
         )
 

@@ -119,8 +119,8 @@ class Merge:
         axes = f"{four} {channel}"
         if self.normed == "joined":
             fine, learned = Maps(f"{name}.normed", joined.axes), f"*scale[{axes}], *shift[{axes}]"
-            made = norm(f"{name}.norm", f"{joined}, {learned} -> {fine}", "layer_norm", axes)
-            trail.add(made, fine)
+            op = norm(f"{name}.norm", f"{joined}, {learned} -> {fine}", "layer_norm", axes)
+            trail.add(op, fine)
         new = trail.new_axis("c", self.channels)
         result = Maps(f"{name}.mixed", (batch, new, *sides))
         trail.add(einsum(f"{name}.reduction", f"{trail.at}, *w[{axes} {new}] -> {result}"), result)
@@ -227,10 +227,10 @@ class Windowed:
         for letter in "qkv":
             cosine = self.computed and letter != "v"
             weight = f"*w[{channel} {h} {d}]{'' if cosine and letter == 'k' else bias}"
-            made = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
-            trail.ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {made}[{rows}]"))
+            plain = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
+            trail.ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {plain}[{rows}]"))
             if cosine:
-                unit = f"{made}[{rows}] -> {name}.{letter}[{rows}]"
+                unit = f"{plain}[{rows}] -> {name}.{letter}[{rows}]"
                 trail.ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
         there = f"[{batch} {n} {t} {h} {d}]"
         trail.ops += [
@@ -274,12 +274,12 @@ class Windowed:
         two, wide = trail.new_axis("m", 2), trail.new_axis("f", self.computed)
         first = f"!{name}.distances[{rows} {two}]:buffer, *w[{two} {wide}] + *bias[{wide}]"
         u, a = (f"{name}.of_{x}[{rows} {wide}]" for x in "ua")
-        made = f"{name}.of_all[{rows} {h}]"
+        of_all = f"{name}.of_all[{rows} {h}]"
         return (
             einsum(f"{name}.fc1", f"{first} -> {u}"),
             pointwise(f"{name}.relu", f"{u} -> {a}", "relu"),
-            einsum(f"{name}.fc2", f"{a}, *w[{wide} {h}] -> {made}"),
-            pointwise(f"{name}.spread", f"{made} -> {bias}", "sigmoid", laid=rows),
+            einsum(f"{name}.fc2", f"{a}, *w[{wide} {h}] -> {of_all}"),
+            pointwise(f"{name}.spread", f"{of_all} -> {bias}", "sigmoid", laid=rows),
         )
 
 

@@ -54,8 +54,8 @@ def tabled(pieces: tuple[str, ...]) -> tuple[Op, ...]:
 def parted(pieces: Iterable[str]) -> Op:
     """Declare the pieces of pieces[m_n b e]."""
     names = tuple(pieces)
-    made = ", ".join(f"{name}[b e]" for name in names)
-    return split("split", f"pieces[m_{len(names)} b e] -> {made}")
+    results = ", ".join(f"{name}[b e]" for name in names)
+    return split("split", f"pieces[m_{len(names)} b e] -> {results}")
 
 
 def entered(
@@ -116,11 +116,11 @@ class Embedded:
 def conditioned(parts: tuple[Embedded, ...], result: str = "cond") -> tuple[Op, ...]:
     """Declare result[b e_t] as the sum of embeddings."""
     ops = [op for part in parts for op in part.ops()]
-    made = parts[0].name
+    last = parts[0].name
     for i, part in enumerate(parts[1:]):
         total = result if i == len(parts) - 2 else f"sum{i}"
         ops.append(
-            pointwise(f"add{i}", f"{made}[b e_t], {part.name}[b e_t] -> {total}[b e_t]", "add")
+            pointwise(f"add{i}", f"{last}[b e_t], {part.name}[b e_t] -> {total}[b e_t]", "add")
         )
-        made = total
+        last = total
     return tuple(ops)

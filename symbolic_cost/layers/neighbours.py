@@ -38,8 +38,8 @@ class Neighbours(Attention):
         """Declare the layer."""
         gather = view("gather", f"x[b {self.at.residual} e] -> full[b {self.at.query} e]")
         unread = (stored(f"global_{name}", w="e h d", bias="h d") for name in "qkv")
-        kept = (*self._projections(), *_chunks(), *self._scored())
-        return (gather, *unread, *kept, *output(self.at, "h", bias=self.bias))
+        reading = (*self._projections(), *_chunks(), *self._scored())
+        return (gather, *unread, *reading, *output(self.at, "h", bias=self.bias))
 
     def _scored(self) -> tuple[Op, ...]:
         band, piece = "[b l h n_b]", "[b s_n x_n h d]"

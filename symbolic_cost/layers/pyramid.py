@@ -94,12 +94,12 @@ class Grouped:
         apart = Maps(f"{name}.groups", (batch, g, i, *old))
         trail.ops.append(pointwise(apart.tensor, f"{trail.at} -> {apart}", "copy", laid=channel))
         positions, kernel = trail.windows(name, self.kernel, self.stride, self.padding)
-        made = Maps(f"{name}.apart", (batch, g, o, *positions))
+        grouped = Maps(f"{name}.apart", (batch, g, o, *positions))
         weight = f"*w[{g} {i} {o} {' '.join(kernel)}]"
-        trail.ops.append(conv(f"{name}.conv", f"{apart}, {weight} -> {made}"))
+        trail.ops.append(conv(f"{name}.conv", f"{apart}, {weight} -> {grouped}"))
         new = trail.new_axis("c", each * self.groups)
         result = Maps(name, (batch, new, *positions))
-        trail.add(pointwise(name, f"{made} -> {result}", "copy", laid=f"{g} {o}"), result)
+        trail.add(pointwise(name, f"{grouped} -> {result}", "copy", laid=f"{g} {o}"), result)
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ class Focal:
             total = opened
         trail.at = total or trail.at
         Mix(width).declare(f"{name}.modulator", trail)
-        made = under(f"{name}.same", trail.at, query.axes, trail)
+        same = under(f"{name}.same", trail.at, query.axes, trail)
         result = Maps(f"{name}.modulated", query.axes)
-        trail.add(pointwise(result.tensor, f"{query}, {made} -> {result}", "mul"), result)
+        trail.add(pointwise(result.tensor, f"{query}, {same} -> {result}", "mul"), result)
         layers = {"norm": Normed()} if self.normed else {}
         Chain({**layers, "proj": Mix(width)}).declare(name, trail)
 
@@ -167,12 +167,12 @@ class Plain:
 
     def ops(self, name: str, x: Maps, weight: str, rows: tuple[str, ...]) -> list[Op]:
         """Declare name[rows] of x and a weight with these axes."""
-        made, result = Maps(f"{name}.plain", rows), Maps(name, rows)
+        plain, result = Maps(f"{name}.plain", rows), Maps(name, rows)
         learned = f"*scale[{self.axes}], *shift[{self.axes}]"
         row = " ".join(axis for axis in rows if axis not in self.axes.split())
         return [
-            einsum(f"{name}.linear", f"{x}, *w[{weight}] -> {made}"),
-            norm(f"{name}.norm", f"{made}, {learned} -> {result}", "batch_norm", row),
+            einsum(f"{name}.linear", f"{x}, *w[{weight}] -> {plain}"),
+            norm(f"{name}.norm", f"{plain}, {learned} -> {result}", "batch_norm", row),
         ]
 
 

@@ -54,12 +54,12 @@ class Cell(StrEnum):
     @property
     def _states(self) -> str:
         """What is saved besides input and result: activated gates, and the LSTM's memory."""
-        made = {
+        states = {
             Cell.RNN: "",
             Cell.GRU: ", gates[n b l o], candidate[b l o]",
             Cell.LSTM: ", gates[n b l o], memory[b l o]",
         }
-        return made[self]
+        return states[self]
 
 
 def _product(source: str, tensor: str, axis: str, gates: tuple[str, ...]) -> tuple[Op, ...]:

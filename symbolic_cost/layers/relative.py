@@ -78,9 +78,11 @@ class CrossAttention:
     def _memory(self) -> tuple[Op, ...]:
         """Declare the keys and values of the memory."""
         source, heads, width = self.source, self.heads.key, self.width
-        made = tuple(joined(name, name[0], heads, source, self.kept) for name in ("keys", "values"))
+        writes = tuple(
+            joined(name, name[0], heads, source, self.kept) for name in ("keys", "values")
+        )
         if not source.residual:
-            return made
+            return writes
         read = f"read[b {source.query} {width}]"
         biases = {"k": self._bias(Bias.KEY, heads), "v": self._bias(Bias.VALUE, heads)}
         return (
@@ -92,7 +94,7 @@ class CrossAttention:
                 )
                 for name, bias in biases.items()
             ),
-            *made,
+            *writes,
         )
 
 

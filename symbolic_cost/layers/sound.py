@@ -142,20 +142,23 @@ class Sound:
     def _waves(self) -> Iterator[Op]:
         x = "wave[b a0 y0]" if Step.ASK in self.steps else "!wave[b a0 y0]"
         for i, wave in enumerate(self.waves):
-            made = f"a{i + 1}_" if wave.gated else f"a{i + 1}"
-            bias = f" + *bias[{made}]" if Trait.BIAS in wave.traits else ""
-            shape = f"[b {made} y{i + 1}]"
+            channels = f"a{i + 1}_" if wave.gated else f"a{i + 1}"
+            bias = f" + *bias[{channels}]" if Trait.BIAS in wave.traits else ""
+            shape = f"[b {channels} y{i + 1}]"
             y = f"u{i}{shape}"
-            yield conv(f"conv{i}", f"{x}, *w[a{i} {made} s{i}]{bias} -> {y}")
+            yield conv(f"conv{i}", f"{x}, *w[a{i} {channels} s{i}]{bias} -> {y}")
             if wave.gated:
                 x, y = y, f"g{i}[b a{i + 1} y{i + 1}]"
-                yield pointwise(f"glu{i}", f"{x} -> {y}", "mul", laid=made)
+                yield pointwise(f"glu{i}", f"{x} -> {y}", "mul", laid=channels)
                 shape = f"[b a{i + 1} y{i + 1}]"
             if wave.norm:
                 x, y = y, f"n{i}{shape}"
-                row = made if wave.norm == "layer_norm" else f"y{i + 1}"
+                row = channels if wave.norm == "layer_norm" else f"y{i + 1}"
                 yield norm(
-                    f"norm{i}", f"{x}, *scale[{made}], *shift[{made}] -> {y}", wave.norm, row
+                    f"norm{i}",
+                    f"{x}, *scale[{channels}], *shift[{channels}] -> {y}",
+                    wave.norm,
+                    row,
                 )
             if wave.function:
                 x, y = y, f"v{i}{shape}"
@@ -185,14 +188,16 @@ class Sound:
     def _grouped(self, x: str, placed: Placed) -> Iterator[Op]:
         y = x
         for i in range(placed.layers):
-            inside, made = f"grouped{i}[b g_c i_c y_p]", f"made{i}[b g_c o_c z_p]"
+            inside, convolved = f"grouped{i}[b g_c i_c y_p]", f"made{i}[b g_c o_c z_p]"
             yield view(f"gather{i}", f"{y}[b r e] -> whole{i}[b t e]")
             yield pointwise(f"group{i}", f"whole{i}[b t e] -> {inside}", "copy", laid="t e")
-            yield conv(f"place{i}", f"{inside}, *w[g_c i_c o_c s_p] + *bias[g_c o_c] -> {made}")
+            yield conv(
+                f"place{i}", f"{inside}, *w[g_c i_c o_c s_p] + *bias[g_c o_c] -> {convolved}"
+            )
             if placed.weighted:
                 yield stored(f"length{i}", w="s_p")
             y = f"place{i}"
-            yield pointwise(f"trim{i}", f"{made} -> {y}[b r e]", "gelu", laid="g_c o_c z_p")
+            yield pointwise(f"trim{i}", f"{convolved} -> {y}[b r e]", "gelu", laid="g_c o_c z_p")
         yield pointwise("add", f"{x}[b r e], {y}[b r e] -> placed[b r e]", "add")
 
 

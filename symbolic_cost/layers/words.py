@@ -71,11 +71,11 @@ class Words:
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
         residual, width = self.at[0], self.width
-        found = tuple(self._found(name, rows) for name, rows in self.tables.items())
+        rows_of_tables = tuple(self._rows(name, rows) for name, rows in self.tables.items())
         token, *rest = chain("ids", self._steps(f"[b {residual} {width}]"), "x")
-        return (token, *found, *rest)
+        return (token, *rows_of_tables, *rest)
 
-    def _found(self, name: str, rows: str) -> Op:
+    def _rows(self, name: str, rows: str) -> Op:
         residual, width = self.at[0], self.width
         if rows == COMPUTED:
             pattern = f"!places[{residual}]:buffer -> {name}[{residual} {width}]"

@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function, whatever it ret
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = import_module(f"{__name__}.decoder_families")
-    if name not in found.DECODERS:
+    families = import_module(f"{__name__}.decoder_families")
+    if name not in families.DECODERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return partial(found.symbolic, name)
+    return partial(families.symbolic, name)

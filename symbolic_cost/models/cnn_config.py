@@ -31,8 +31,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         name="depths",
     )
     for name in ("downsample_in_first_stage", "downsample_in_bottleneck"):
-        given = fields.flag(name, default=False)
-        fields.require(holds=not given, problem="only false is declared", name=name)
+        value = fields.flag(name, default=False)
+        fields.require(holds=not value, problem="only false is declared", name=name)
     fields.text("hidden_act", "relu", ("relu",))
     first, channels = fields.size("embedding_size", 64), fields.size("num_channels", 3)
     classes = classes_of(fields)

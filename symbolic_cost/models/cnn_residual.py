@@ -47,14 +47,14 @@ def resnet(
     stages: dict[str, Layer] = {}
     inner = first
     for stage, (width, repeats) in enumerate(zip(widths, blocks, strict=True), 1):
-        made: list[Layer] = []
+        layers: list[Layer] = []
         for place in range(repeats):
             stride = 2 if stage > 1 and place == 0 else 1
             same = stride == 1 and inner == width
             short = None if same else chain(_conv(width, 1, stride), BatchNorm())
-            made.append(Residual(branch(width, stride), short, "relu"))
+            layers.append(Residual(branch(width, stride), short, "relu"))
             inner = width
-        stages[f"layer{stage}"] = chain(*made)
+        stages[f"layer{stage}"] = chain(*layers)
     stem: dict[str, Layer] = {
         "conv1": _conv(first, 7, 2),
         "bn1": BatchNorm(),

@@ -45,8 +45,8 @@ def compare_conventions(
         UnknownNameError: no such preset or cost; the closest are offered.
     """
     named = named_cost(of)
-    rules = [preset(given) if isinstance(given, str) else given for given in (first, second)]
-    sums = [_by_kind(model, given, of) for given in rules]
+    rules = [preset(one) if isinstance(one, str) else one for one in (first, second)]
+    sums = [_by_kind(model, one, of) for one in rules]
     kinds = {
         kind: expand(sums[0].get(kind, 0) - sums[1].get(kind, 0))
         for kind in dict.fromkeys((*sums[0], *sums[1]))

@@ -62,30 +62,30 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     Raises:
         InputError: every problem of the configuration, with file, line and key.
     """
-    made = document(source)
-    name, family = _family(made)
-    named = _architecture(made, family)
-    inner = _section(made, family)
+    config = document(source)
+    name, family = _family(config)
+    named = _architecture(config, family)
+    inner = _section(config, family)
     fields = Fields(inner, name, family, named or family.heads[0])
     if family.section:
-        _check_beside(Fields(made, name, family, fields.head), fields, named)
+        _check_beside(Fields(config, name, family, fields.head), fields, named)
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name, family=name)
-    model = _stored(made, fields, model)
-    dtype = made.values.get("dtype") or made.values.get("torch_dtype")
+    model = _stored(config, fields, model)
+    dtype = config.values.get("dtype") or config.values.get("torch_dtype")
     wide = dtype if dtype in ("float32", "float16") else "bfloat16"
     read = (fields.origins, named is not None, fields.ignored, wide)
     return Imported(name, fields.head, model, *read)
 
 
-def _stored(made: Document, fields: Fields, model: Model) -> Model:
+def _stored(whole: Document, fields: Fields, model: Model) -> Model:
     """Return the model with the formats of its weights, where the file says any.
 
     Raises:
         InputError: what of `quantization_config` is refused.
     """
-    own = next((d for d in (made, fields.source) if d.values.get(_STORED) is not None), None)
+    own = next((d for d in (whole, fields.source) if d.values.get(_STORED) is not None), None)
     if own is None:
         return model
     from symbolic_cost.models.quantized import quantized  # noqa: PLC0415 - few files say it
@@ -105,35 +105,35 @@ CLASS = "_class_name"
 """Names the family in configurations of diffusers, which have no model_type."""
 
 
-def _section(made: Document, family: Family) -> Document:
+def _section(config: Document, family: Family) -> Document:
     """Return the part of a configuration that holds the fields.
 
     Raises:
         InputError: the part is missing or not an object.
     """
     if family.merged:
-        return _merged(made, family)
+        return _merged(config, family)
     if not family.section:
-        return made
-    inner = made.values.get(family.section)
+        return config
+    inner = config.values.get(family.section)
     if not isinstance(inner, Mapping):
-        raise InputError(f"{made.where(family.section)}: an object with the fields is accepted")
-    return replace(made, values=inner)
+        raise InputError(f"{config.where(family.section)}: an object with the fields is accepted")
+    return replace(config, values=inner)
 
 
-def _merged(made: Document, family: Family) -> Document:
+def _merged(config: Document, family: Family) -> Document:
     """Return a configuration with the fields of some of its objects beside the others.
 
     Raises:
         InputError: what is no object.
     """
-    values = {key: value for key, value in made.values.items() if key not in family.merged}
+    values = {key: value for key, value in config.values.items() if key not in family.merged}
     for name in family.merged:
-        inner = made.values.get(name) or {}
+        inner = config.values.get(name) or {}
         if not isinstance(inner, Mapping):
-            raise InputError(f"{made.where(name)}: an object with the fields is accepted")
+            raise InputError(f"{config.where(name)}: an object with the fields is accepted")
         values = {**{key: one for key, one in inner.items() if one is not None}, **values}
-    return replace(made, values=values)
+    return replace(config, values=values)
 
 
 def _check_beside(outer: Fields, fields: Fields, head: str | None) -> None:
@@ -150,39 +150,39 @@ def _check_beside(outer: Fields, fields: Fields, head: str | None) -> None:
         fields.assume(key, f"no part of {head}")
 
 
-def _family(made: Document) -> tuple[str, Family]:
-    key = "model_type" if made.values.get("model_type") is not None else CLASS
-    name = made.values.get(key)
+def _family(config: Document) -> tuple[str, Family]:
+    key = "model_type" if config.values.get("model_type") is not None else CLASS
+    name = config.values.get(key)
     if name is None:
         raise InputError(
-            f"{made.name}: key 'model_type' is missing: it names the family, one of "
+            f"{config.name}: key 'model_type' is missing: it names the family, one of "
             + ", ".join(sorted(FAMILIES))
         )
     if not isinstance(name, str):
-        raise InputError(f"{made.where(key)}: {shortened(name)} is not a family's name")
+        raise InputError(f"{config.where(key)}: {shortened(name)} is not a family's name")
     if name not in FAMILIES:
-        raise UnknownNameError(f"{made.where(key)}: {unknown(key, name, FAMILIES)}")
+        raise UnknownNameError(f"{config.where(key)}: {unknown(key, name, FAMILIES)}")
     return name, FAMILIES[name]
 
 
-def _architecture(made: Document, family: Family) -> str | None:
+def _architecture(config: Document, family: Family) -> str | None:
     """Return the head that the configuration names, or None.
 
     Raises:
         InputError: not a list of names, or a head that the family does not have.
     """
-    given = made.values.get("architectures")
-    if made.values.get("model_type") is None:
-        given = [made.values.get(CLASS)]
-    if given is None or given == []:
+    listed = config.values.get("architectures")
+    if config.values.get("model_type") is None:
+        listed = [config.values.get(CLASS)]
+    if listed is None or listed == []:
         return None
-    if not isinstance(given, list | tuple) or not isinstance(given[0], str):
+    if not isinstance(listed, list | tuple) or not isinstance(listed[0], str):
         raise InputError(
-            f"{made.where('architectures')}: {shortened(given)} is not accepted: "
+            f"{config.where('architectures')}: {shortened(listed)} is not accepted: "
             f'it must be a list of one name, like ["{family.heads[0]}"]'
         )
-    if given[0] not in family.heads:
+    if listed[0] not in family.heads:
         raise UnknownNameError(
-            f"{made.where('architectures')}: {unknown('architecture', given[0], family.heads)}"
+            f"{config.where('architectures')}: {unknown('architecture', listed[0], family.heads)}"
         )
-    return given[0]
+    return listed[0]

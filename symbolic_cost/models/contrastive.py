@@ -96,9 +96,9 @@ def _compared(
         ops += (einsum("projection", f"{pooled}[b one e], *w[e w_p] -> image[b one w_p]"),)
     else:
         ops += (view("projection", f"{pooled}[b one e] -> image[b one w_p]"),)
-    made = retitled(ops, new)
-    takes = {made[0].inputs[0].tensor: images.last}
-    joining = Part("image", made, takes=takes, place=Place.END)
+    renamed = retitled(ops, new)
+    takes = {renamed[0].inputs[0].tensor: images.last}
+    joining = Part("image", renamed, takes=takes, place=Place.END)
     heads = Part("logits", _logits(family), takes={"x": text.parts[-1].path, "image": "image"})
     own = {axis: Integer(size) for axis, size in sizes.items()} | {
         "b_all": text.sizes["b"],

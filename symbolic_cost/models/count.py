@@ -83,30 +83,31 @@ def count(
     rules = preset(conventions) if isinstance(conventions, str) else conventions
     b, l = Integer(batch), Integer(seq)
     whole = Shape(b, l, i=Integer(image_tokens))
-    made = _declared(source, whole, train)
-    if image_tokens and not _sees(made.model):
+    whole_model = _declared(source, whole, train)
+    if image_tokens and not _sees(whole_model.model):
         raise InputError(
-            f"image_tokens = {image_tokens}: {made.model_type} has no images in its sequences"
+            f"image_tokens = {image_tokens}: {whole_model.model_type} has no images in its "
+            "sequences"
         )
-    table = cost(made.model, rules)
+    table = cost(whole_model.model, rules)
     cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
-    met = active(made.model)
+    met = active(whole_model.model)
     counts: dict[str, int | str | None] = {
-        "model_type": made.model_type,
-        "architecture": made.architecture,
+        "model_type": whole_model.model_type,
+        "architecture": whole_model.architecture,
         "params": params,
-        "params_active": params if met is made.model else _whole(_params(met, rules)),
+        "params_active": params if met is whole_model.model else _whole(_params(met, rules)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
         "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
         "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
-        "note": _note(source, made),
-        "ignored": "; ".join(f"{key}: {why}" for key, why in made.ignored.items()) or None,
-        **_trained(made.model),
-        **_bytes(made),
+        "note": _note(source, whole_model),
+        "ignored": "; ".join(f"{key}: {why}" for key, why in whole_model.ignored.items()) or None,
+        **_trained(whole_model.model),
+        **_bytes(whole_model),
     }
-    return counts | _stored(source, made.model, params)
+    return counts | _stored(source, whole_model.model, params)
 
 
 def _decoded(
@@ -142,12 +143,12 @@ def _stored(
     return {"stored_params": header.count, "stored_bytes": header.size, "stored": told}
 
 
-def _bytes(made: Imported) -> dict[str, int | str | None]:
+def _bytes(source: Imported) -> dict[str, int | str | None]:
     """Return the bytes of weights as stored, where some are in few bits, and of each format."""
-    model = made.model
+    model = source.model
     if not model.stored:
         return {}
-    name = str(made.dtype)
+    name = str(source.dtype)
     sums = bytes_by_format(model, name, _WIDTHS[name])
     formats = ", ".join(f"{form}: {_whole(size)}" for form, size in sums.items())
     return {"weight_bytes": sum(map(_whole, sums.values())), "weight_bytes_by_format": formats}
@@ -199,16 +200,16 @@ def _named(source: str | Path | Mapping[str, Any]) -> Preset | None:
     return CATALOG.get(source)
 
 
-def _note(source: str | Path | Mapping[str, Any], made: Imported) -> str | None:
+def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None:
     """Return what a reader should know of the counts."""
     if _named(source) is not None:
-        return saved_note(made.model_type, trains=made.model.trains) or None
-    blind = _sees(made.model) and made.model.sizes.get("b_vision") == 0
+        return saved_note(model.model_type, trains=model.model.trains) or None
+    blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
     images = ("no images: image_tokens counts them",) if blind else ()
-    origin = made.origins.get("attn_implementation")
-    sliding = bool(made.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
+    origin = model.origins.get("attn_implementation")
+    sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
-    saved = saved_note(made.model_type, attention, sliding=sliding, trains=made.model.trains)
+    saved = saved_note(model.model_type, attention, sliding=sliding, trains=model.model.trains)
     return "; ".join(filter(None, (*images, saved))) or None
 
 
@@ -220,20 +221,20 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) 
     """
     named = _named(source)
     if is_graph(source):
-        made = _graph(str(source), shape)
+        declared = _graph(str(source), shape)
     elif named is not None:
         own = named.model(shape)
-        made = Imported(named.family, named.name, own, head_given=True)
+        declared = Imported(named.family, named.name, own, head_given=True)
     else:
-        made = imported(source, shape)
-    model = bound(training(made.model, train))
+        declared = imported(source, shape)
+    model = bound(training(declared.model, train))
     used = (model.sizes[axis] for axis in model.axis_names)
     open_sizes = {symbol for size in used for symbol in size.free_symbols}
     open_sizes |= {symbol for part in model.parts for symbol in part.repeat.free_symbols}
     if open_sizes:
         names = ", ".join(sorted(map(str, open_sizes)))
         raise InputError(f"{model.name}: {names} {'have' if ',' in names else 'has'} no number")
-    return replace(made, model=model)
+    return replace(declared, model=model)
 
 
 TOWER_PORT = "connector"

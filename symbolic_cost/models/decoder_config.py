@@ -109,13 +109,13 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     order = Order.OWN_NORMS if norms == _SEPARATE else Order.SHARED_NORM
     alibi = fields.flag("alibi", default=False)
     heads = fields.size("num_attention_heads")
-    given = fields.optional_size("num_key_value_heads", heads) if new or not single else heads
+    groups = fields.optional_size("num_key_value_heads", heads) if new or not single else heads
     fields.ignore("num_kv_heads", "n_head_kv")
     decoder = replace(_decoder(fields), order=order if parallel or new else Order.IN_TURN)
     decoder = decoder.attended(
         rotated=Rotated.NOTHING if alibi else Rotated.WHOLE, kept=Kept.COPIES if new else Kept.HEADS
     )
-    shared = (given or heads) if new else heads
+    shared = (groups or heads) if new else heads
     return declared(fields, shape, decoder, heads=1 if single else shared)
 
 
@@ -334,8 +334,8 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     decoder = replace(decoder, sizes=sizes, head=head, mixers=mixers)
     predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
     decoder = _masked(decoder, numbers.get("W"), shape)
-    made = decoder.declare(fields.family, plan.kinds, shape, predicted)
-    return replace(made, bindings=numbers)
+    model = decoder.declare(fields.family, plan.kinds, shape, predicted)
+    return replace(model, bindings=numbers)
 
 
 def _headed(fields: Fields, decoder: Decoder) -> Logits | Scores | None:

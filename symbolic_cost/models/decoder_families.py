@@ -34,7 +34,6 @@ from symbolic_cost.models.decoder_dense import DENSE_DECODERS
 from symbolic_cost.models.decoder_hybrids import HYBRIDS
 from symbolic_cost.models.decoder_mixtures import MIXTURES
 from symbolic_cost.models.decoder_switches import (
-    ARRANGED,
     BIAS,
     BIASED,
     BIASES,
@@ -101,7 +100,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(call=Call.ADDMM),
         ),
         "opt": Decoder(
-            replace(STILL, core=ARRANGED),
+            replace(STILL, core=CORE),
             MLP("relu"),
             tokens=_PLACED,
             head=TIED,

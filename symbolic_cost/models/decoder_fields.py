@@ -68,13 +68,13 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
         other="num_attention_heads",
     )
     width = fields.optional_size("head_dim", decoder.reads.head_width)
-    if heads is None and decoder.sizes.k == decoder.sizes.h:
-        for name, declared, only in (("num_key_value_heads", k, h), ("head_dim", width, e // h)):
-            fields.require(
-                holds=declared in (None, only),
-                problem=f"only {only} is declared: {fields.family} knows no other",
-                name=name,
-            )
+    if heads is None and decoder.sizes.k == decoder.sizes.h:  # classes that read neither key
+        k = h
+        fields.require(
+            holds=width in (None, e // h),
+            problem=f"only {e // h} is declared: {fields.family} knows no other",
+            name="head_dim",
+        )
     if width is None:
         fields.require(
             holds=e % h == 0,
@@ -98,8 +98,8 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
         fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
         return {}
     if share.key == "rotary_dim" and (share.default or fields.given(share.key)):
-        given = fields.source.values.get(share.key, share.key) is not None
-        rotated = fields.size(share.key, int(share.default)) if given else width
+        stated = fields.source.values.get(share.key, share.key) is not None
+        rotated = fields.size(share.key, int(share.default)) if stated else width
     else:
         key = share.key if share.key != "rotary_dim" else "partial_rotary_factor"
         rotated = int(width * fields.share(key, float(share.default or 1)))
@@ -112,9 +112,9 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
 
 
 def _latent_sizes(fields: Fields, decoder: Decoder, attention: LatentAttention) -> Numbers:
-    made = decoder.reads.value_width
+    value_width = decoder.reads.value_width
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    values = () if made is None else (max(made(width, heads), 1),)
+    values = () if value_width is None else (max(value_width(width, heads), 1),)
     numbers = {
         "r_kv": fields.size("kv_lora_rank"),
         "d_n": fields.size("qk_nope_head_dim"),

@@ -96,8 +96,8 @@ class Sample:
 
 def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int) -> Sample:
     """Read the latents; nothing is generated token by token, so a step is the whole prompt."""
-    given = fields.source.values.get("sample_size")
-    if isinstance(given, list | tuple):
+    stated = fields.source.values.get("sample_size")
+    if isinstance(stated, list | tuple):
         sides = tuple(fields.items("sample_size"))
         fine = len(sides) == 2 and all(map(is_size, sides))  # noqa: PLR2004 - height and width
         fields.require(holds=fine, problem="a side, or two, is accepted", name="sample_size")
@@ -123,15 +123,18 @@ def _heads(fields: Fields, h: int, q: int) -> Numbers:
     return {"h": h, "e": h * q}
 
 
-def _sizes(made: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Expr]:
-    tokens = exact(made.tokens)
+def _sizes(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Expr]:
+    tokens = exact(image.tokens)
     named: dict[str, Expr | int] = {"b": shape.b, "e": symbols.e, "e_t": symbols.e}
     named |= {"e_h": symbols.e, "h": symbols.h, "d": symbols.e / symbols.h}
-    named |= {"f": 4 * symbols.e, "k": symbols.h, "g": 1, "n_f": 256, "ch": made.channels}
-    named |= dict(zip(("y", "x"), made.sides, strict=True)) | {"py": made.patch, "px": made.patch}
+    named |= {"f": 4 * symbols.e, "k": symbols.h, "g": 1, "n_f": 256, "ch": image.channels}
+    named |= dict(zip(("y", "x"), image.sides, strict=True)) | {
+        "py": image.patch,
+        "px": image.patch,
+    }
     named |= dict.fromkeys(("r", "l", "t", "n"), tokens) | {"p": tokens, "n_x": 1, "s": 1, "ps": 1}
-    named |= dict.fromkeys(("r_x", "l_x", "t_x"), made.text)
-    named |= dict.fromkeys(("r_j", "j"), tokens + made.text) | {"t_j": tokens + made.text}
+    named |= dict.fromkeys(("r_x", "l_x", "t_x"), image.text)
+    named |= dict.fromkeys(("r_j", "j"), tokens + image.text) | {"t_j": tokens + image.text}
     named |= modulated.PIECES
     return {axis: exact(size) for axis, size in (named | others).items()}
 
@@ -159,7 +162,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     """
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
     _assumed(fields, 128)
-    made = sample(fields, shape, 128, 2, channels)
+    image = sample(fields, shape, 128, 2, channels)
     numbers = _heads(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
     singles = fields.size("num_single_layers", 38)
     guided = fields.flag("guidance_embeds", default=False)
@@ -178,7 +181,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     single = replace(attention, streams=(JOINED,), results=())
     embedded = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
     angles = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")
-    given = {"cond": "time"}
+    condition = {"cond": "time"}
     parts = (
         Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), POOLED))),
         Part("rotation", (angles,)),
@@ -188,7 +191,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
             "block",
             double_block(attention),
             symbols.n_layers,
-            {"x": "embedding", "prompt": "prompt", **given},
+            {"x": "embedding", "prompt": "prompt", **condition},
             Place.BLOCK,
         ),
         Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
@@ -196,13 +199,13 @@ def flux(fields: Fields, shape: Shape) -> Model:
             "single.block",
             single_block(single),
             Integer(singles),
-            {"x": "joined", **given},
+            {"x": "joined", **condition},
             Place.BLOCK,
         ),
         Part("image", image_alone(), takes={"x": "single.block"}),
-        Part("head", ending(modulation(LAST)), takes={"x": "image", **given}),
+        Part("head", ending(modulation(LAST)), takes={"x": "image", **condition}),
     )
-    return _declared(fields, parts, _sizes(made, shape, **own), numbers)
+    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:
@@ -212,11 +215,11 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
-    made = sample(fields, shape, 128, patch, channels)
+    image = sample(fields, shape, 128, patch, channels)
     numbers = _heads(fields, 18, 64)
     layers, most = fields.size("num_layers", 18), fields.optional_size("pos_embed_max_size", 96)
     fields.require(
-        holds=most is None or max(made.sides) // patch <= most,
+        holds=most is None or max(image.sides) // patch <= most,
         problem=f"positions end at {most} patches a side",
         name="pos_embed_max_size",
     )
@@ -245,7 +248,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         parts.append(Part(path, ops, count, {**at, "cond": "time"}, Place.BLOCK))
         at = {"x": path, "prompt": path}
     head = Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"})
-    return _declared(fields, (*parts, head), _sizes(made, shape, **own), numbers)
+    return _declared(fields, (*parts, head), _sizes(image, shape, **own), numbers)
 
 
 def _null(fields: Fields) -> bool:
@@ -269,7 +272,7 @@ def dit(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
-    made = sample(fields, shape, 32, patch, channels)
+    image = sample(fields, shape, 32, patch, channels)
     numbers = _heads(fields, 16, 72)
     numbers["n_layers"] = fields.size("num_layers", 28)
     fields.text("norm_type", "ada_norm_zero", ("ada_norm_zero",))
@@ -288,7 +291,7 @@ def dit(fields: Fields, shape: Shape) -> Model:
         *((further,) if numbers["n_layers"] > 1 else ()),
         Part("head", ending((*first, *modulation(LAST)))),
     )
-    return _declared(fields, parts, _sizes(made, shape, **own), numbers)
+    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
 
 
 def _affine(fields: Fields) -> bool:
@@ -331,20 +334,20 @@ def pixart(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
-    made = sample(fields, shape, 128, patch, channels)
+    image = sample(fields, shape, 128, patch, channels)
     numbers = _heads(fields, 16, 72) | {"n_layers": fields.size("num_layers", 28)}
     e, affine = numbers["e"], _affine(fields)
     fields.text("norm_type", "ada_norm_single", ("ada_norm_single",))
     fields.text("attention_type", "default", ("default",))
     fields.ignore("num_embeds_ada_norm", "interpolation_scale")
-    given, projected = fields.size("cross_attention_dim", 1152), fields.given("caption_channels")
-    own = {"e_s": given, "e_x": fields.size("caption_channels", given)}
+    width, projected = fields.size("cross_attention_dim", 1152), fields.given("caption_channels")
+    own = {"e_s": width, "e_x": fields.size("caption_channels", width)}
     fields.require(
-        holds=not projected or given == e,
-        problem=f"a prompt projected to the width {e} of the heads together is not {given} wide",
+        holds=not projected or width == e,
+        problem=f"a prompt projected to the width {e} of the heads together is not {width} wide",
         name="cross_attention_dim",
     )
-    full = made.sides == (128, 128) and isinstance(
+    full = image.sides == (128, 128) and isinstance(
         fields.source.values.get("sample_size", 128), int
     )
     sized = fields.flag("use_additional_conditions", default=full)
@@ -380,7 +383,7 @@ def pixart(fields: Fields, shape: Shape) -> Model:
         ),
         Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
     )
-    return _declared(fields, parts, _sizes(made, shape, **own), numbers)
+    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
 
 
 def _tabled() -> tuple[Op, ...]:
@@ -391,9 +394,9 @@ def _tabled() -> tuple[Op, ...]:
 def _prompted(bias: Bias) -> tuple[Op, ...]:
     """Declare attention to the prompt, from x to y."""
     at, source = Positions("r", "l"), Positions(TEXT.residual, TEXT.query, TEXT.key)
-    made = CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING)
+    cross = CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING)
     add = pointwise("residual", "x[b r e], outcome[b r e] -> y[b r e]", "add")
-    layer = scope("cross", made.ops(), x="x", memory="prompt", y="outcome")
+    layer = scope("cross", cross.ops(), x="x", memory="prompt", y="outcome")
     return (*layer, *scope("cross", (add,), x="x", outcome="outcome", y="y"))
 
 

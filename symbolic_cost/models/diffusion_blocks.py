@@ -111,11 +111,11 @@ def double_block(attention: Joint, second: Joint | None = None) -> tuple[Op, ...
     """
     both, pieces = TEXT in attention.results, SIX if second is None else (*SIX, *SECOND)
     first, later = (modulated_entry(s, ATTENTION, x, f"x_{s.name}") for s, x in _STREAMS)
-    kept = dict.fromkeys(("x_image", "x_text", "y_image", "y_text"))
+    outside = dict.fromkeys(("x_image", "x_text", "y_image", "y_text"))
     ops: list[Op] = [
         *behind_first(first, pieces_of(IMAGE, pieces)),
         *behind_first(later, pieces_of(TEXT, SIX) if both else _pieces_of_last()),
-        *scope("attention", attention.ops(), **{name: name for name in kept}),
+        *scope("attention", attention.ops(), **{name: name for name in outside}),
         *modulated_exit(IMAGE, ATTENTION, "y_image", "x", "image.middle"),
     ]
     middle = "image.middle"

@@ -225,7 +225,7 @@ class Encoder:
         """Return the parts of the model."""
         rotated = self.attention.rotated.value
         norm = (self.last.op("norm", "x[b r e]", "y[b r e]"),) if self.last else ()
-        kept = tuple(stored(name, w=axes) for name, axes in self.kept.items())
+        buffers = tuple(stored(name, w=axes) for name, axes in self.kept.items())
         turning: tuple[Op, ...] = (angles(rotated),) if rotated else ()
         if self.windowed:
             turning += scope("window", inside(turning))
@@ -234,7 +234,7 @@ class Encoder:
         if isinstance(self.attention, Disentangled):
             table = self.attention.embedded(normed=Habit.NORM_DISTANCES in self.habits)
         trunk = (
-            Part("embedding", (*self.words.ops(), *kept), takes={"wave": OUTSIDE}),
+            Part("embedding", (*self.words.ops(), *buffers), takes={"wave": OUTSIDE}),
             *((Part("rotation", turning),) if turning else ()),
             *((Part("position", table),) if table else ()),
             *self._blocks(layers, groups),
@@ -310,8 +310,8 @@ class Encoder:
 
     def _reads_pooler(self, head: str) -> bool:
         """Whether a head starts with the hidden layer that is the pooler."""
-        made = self.heads.get(head)
-        return isinstance(made, Classes) and made.hidden == self.pooler
+        classifier = self.heads.get(head)
+        return isinstance(classifier, Classes) and classifier.hidden == self.pooler
 
 
 def _shared(group: int) -> OperandMap:

@@ -93,9 +93,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
-    made = family.declare(fields.family, shape, sizes, head, groups=groups)
-    made = _unpadded(made) if near and whole.l != shape.l else made
-    return replace(made, bindings=numbers)
+    model = family.declare(fields.family, shape, sizes, head, groups=groups)
+    model = _unpadded(model) if near and whole.l != shape.l else model
+    return replace(model, bindings=numbers)
 
 
 def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables]:
@@ -104,9 +104,9 @@ def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables
     100 tokens in windows of 16 run as 112: 13 chunks of 16, 14 pieces of 8 that see 24 keys.
     """
     layers = fields.size("num_hidden_layers")
-    given = fields.source.values.get("attention_window", 512)
-    listed = isinstance(given, list | tuple)
-    windows = given if listed else [given]
+    stated = fields.source.values.get("attention_window", 512)
+    listed = isinstance(stated, list | tuple)
+    windows = stated if listed else [stated]
     fields.ignore("attention_window")
     size = windows[0] if windows and is_size(windows[0]) else 2
     alike = all(one == size for one in windows) and (len(windows) == layers or not listed)
@@ -224,13 +224,13 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
         name="num_key_value_heads",
         other="num_attention_heads",
     )
-    given = fields.optional_size("head_dim") if grouped else None
+    stated = fields.optional_size("head_dim") if grouped else None
     fields.require(
-        holds=given is not None or width % h == 0,
+        holds=stated is not None or width % h == 0,
         problem=f"{h} heads do not divide a hidden_size of {width}",
         name="num_attention_heads",
     )
-    return {"h": h, "k": k, **({"q": given} if given else {})}
+    return {"h": h, "k": k, **({"q": stated} if stated else {})}
 
 
 def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
@@ -242,14 +242,14 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
         problem="only true is declared: an untied head has a second bias",
         name="tie_word_embeddings",
     )
-    made = family.heads.get(head)
-    if isinstance(made, Predicted):
-        made = made.having(Output.TIE, on=tied and fields.family not in _APART)
-    elif isinstance(made, Classes) and head == SEQUENCE and _pools(fields):
+    output = family.heads.get(head)
+    if isinstance(output, Predicted):
+        output = output.having(Output.TIE, on=tied and fields.family not in _APART)
+    elif isinstance(output, Classes) and head == SEQUENCE and _pools(fields):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
-        made = replace(made, take=take)
+        output = replace(output, take=take)
     fields.ignore("classifier_pooling")
-    return family if made is None else replace(family, heads={**family.heads, head: made})
+    return family if output is None else replace(family, heads={**family.heads, head: output})
 
 
 def _pools(fields: Fields) -> bool:

@@ -58,10 +58,10 @@ class Registry(Mapping[str, Family]):
         """Find the tables of some files, by the name of the file."""
         self._places: dict[str, tuple[str, str, str]] = {}
         for file, text in texts.items():
-            found = list(_HEADER.finditer(text))
-            ends = [*(match.start() for match in found[1:]), len(text)]
-            for match, end in zip(found, ends, strict=True):
-                shared = text[: found[0].start()]
+            headers = list(_HEADER.finditer(text))
+            ends = [*(match.start() for match in headers[1:]), len(text)]
+            for match, end in zip(headers, ends, strict=True):
+                shared = text[: headers[0].start()]
                 self._places[match[1]] = (file, shared, text[match.end() : end])
 
     def __getitem__(self, name: str) -> Family:

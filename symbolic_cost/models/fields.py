@@ -195,20 +195,20 @@ class Fields:
     def _read(self, name: str, default: Any, accepts: Any, accepted: str, instead: Any) -> Any:  # noqa: ANN401
         keys = self.names(name)
         self._seen.update(keys)
-        found = [key for key in keys if self.source.values.get(key) is not None]
-        if not found:
+        stated = [key for key in keys if self.source.values.get(key) is not None]
+        if not stated:
             return self._default(name, default, instead)
-        values = [self.source.values[key] for key in found]
+        values = [self.source.values[key] for key in stated]
         if any(value != values[0] for value in values):
-            shown = ", ".join(f"{k} = {v!r}" for k, v in zip(found, values, strict=True))
-            self.problems.append(f"{self.source.where(found[-1])}: contradicts: {shown}")
+            shown = ", ".join(f"{k} = {v!r}" for k, v in zip(stated, values, strict=True))
+            self.problems.append(f"{self.source.where(stated[-1])}: contradicts: {shown}")
         if not accepts(values[0]):
             text = f"{shortened(values[0])} is not accepted: it must be {accepted}"
-            self.problems.append(f"{self.source.where(found[0])}: {text}")
+            self.problems.append(f"{self.source.where(stated[0])}: {text}")
             self._refused.add(name)
             return instead
-        how = "file" if found[0] == name else "alias"
-        self.origins[name] = Origin(values[0], found[0], how)
+        how = "file" if stated[0] == name else "alias"
+        self.origins[name] = Origin(values[0], stated[0], how)
         return values[0]
 
     def _default(self, name: str, default: Any, instead: Any) -> Any:  # noqa: ANN401

@@ -118,5 +118,5 @@ _SCALE_BYTES = 2
 
 
 def _forward(table: CostTable) -> CostTable:
-    kept = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
-    return table.select(where=lambda row: row.phase is Phase.FORWARD or row.quantity in kept)
+    held = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
+    return table.select(where=lambda row: row.phase is Phase.FORWARD or row.quantity in held)

@@ -88,8 +88,8 @@ def running(model: Model, wanted: Attention | None) -> Running:
     A core that takes more than queries, keys and values (a bias on its scores) has no flash kernel
     and stays op by op; one that its layer declares as a kernel stays one.
     """
-    found = _RUNNING.of((id(model), wanted), lambda: _running(model, wanted))
-    return found if found.declared is model else _running(model, wanted)
+    remembered = _RUNNING.of((id(model), wanted), lambda: _running(model, wanted))
+    return remembered if remembered.declared is model else _running(model, wanted)
 
 
 def _running(model: Model, wanted: Attention | None) -> Running:
@@ -127,7 +127,7 @@ def _runs_as(group: Sequence[Op], wanted: Attention | None) -> Attention | None:
         (op,) = group
         attends = any(stage.pairs for stage in op.stages if stage is not op)
         return Attention.FLASH if attends else None
-    inside = {made.tensor for op in group for made in op.outputs}
+    inside = {written.tensor for op in group for written in op.outputs}
     extra = [o for op in group[1:-1] for o in op.inputs if o.tensor not in inside]
     return Attention.EAGER if extra or wanted is None else wanted
 
@@ -142,7 +142,7 @@ def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]
             sources[result.tensor] = op.inputs[0]
             before.remove(op)
     ops = tuple(op.retaken(sources) for op in core)
-    inside = {made.tensor for op in ops for made in op.outputs}
+    inside = {written.tensor for op in ops for written in op.outputs}
     inputs = tuple(dict.fromkeys(o for op in ops for o in op.inputs if o.tensor not in inside))
     weights = tuple(dict.fromkeys(o for op in ops for o in op.weights))
     saved = (*inputs, ops[-1].outputs[0], *_row_sums(ops))

@@ -113,20 +113,20 @@ def numbered_kinds(
         mixers: of every layer.
         layers: what follows the mixer, in every layer.
     """
-    found = Counter(zip(mixers, layers, strict=True))
-    depth, total = symbols.n_layers, found.total()
+    tally = Counter(zip(mixers, layers, strict=True))
+    depth, total = symbols.n_layers, tally.total()
     numbers = {"n_layers": total}
-    counts: dict[tuple[str, str], Expr] = {kind: Integer(n) for kind, n in found.items()}
-    if len(found) == 1:
-        counts = dict.fromkeys(found, depth)
-    elif found.keys() == {(FULL, DENSE), (FULL, EXPERTS)}:
+    counts: dict[tuple[str, str], Expr] = {kind: Integer(n) for kind, n in tally.items()}
+    if len(tally) == 1:
+        counts = dict.fromkeys(tally, depth)
+    elif tally.keys() == {(FULL, DENSE), (FULL, EXPERTS)}:
         counts = {(FULL, DENSE): symbols.n_dense, (FULL, EXPERTS): depth - symbols.n_dense}
-        numbers["n_dense"] = found[FULL, DENSE]
-    elif len(found) == 2 and {mixer for mixer, _ in found} == {FULL, SLIDES}:  # noqa: PLR2004
-        full, slides = sorted(found)
+        numbers["n_dense"] = tally[FULL, DENSE]
+    elif len(tally) == 2 and {mixer for mixer, _ in tally} == {FULL, SLIDES}:  # noqa: PLR2004
+        full, slides = sorted(tally)
         if full[1] == slides[1]:
             exact = windows.full(depth, total) if windows.period else depth
-            if exact.subs(depth, total) != found[full]:
-                exact = Integer(found[full])
+            if exact.subs(depth, total) != tally[full]:
+                exact = Integer(tally[full])
             counts = {slides: depth - exact, full: exact}
-    return tuple(Kind(*kind, counts[kind]) for kind in found), numbers
+    return tuple(Kind(*kind, counts[kind]) for kind in tally), numbers

@@ -65,8 +65,8 @@ def indexed(key: str, mixer: str = FULL, other: str = LINEAR) -> Callable[[Field
             problem=f"numbers of layers, from 0 to {layers - 1}, are accepted",
             name=key,
         )
-        given = fields.items("layer_types") if other != LINEAR or not places else ()
-        if given:
+        entries = fields.items("layer_types") if other != LINEAR or not places else ()
+        if entries:
             return listed(fields, layers), []
         return [mixer if n in places else other for n in range(layers)], []
 
@@ -92,15 +92,15 @@ def chunked(fields: Fields, layers: int) -> Layout:
     """
     turned = unrotated(fields, layers, 4)
     mixers = [CHUNKED if mixer == FULL else UNTURNED for mixer in turned]
-    given = fields.items("layer_types")
-    if given:
+    entries = fields.items("layer_types")
+    if entries:
         accepted = {CHUNKED: CHUNKED, FULL: UNTURNED}
         fields.require(
-            holds=len(given) == layers and all(kind in accepted for kind in given),
+            holds=len(entries) == layers and all(kind in accepted for kind in entries),
             problem=f"{layers} of {' or '.join(accepted)} are accepted",
             name="layer_types",
         )
-        mixers = [accepted.get(kind, CHUNKED) for kind in given]
+        mixers = [accepted.get(kind, CHUNKED) for kind in entries]
     step = fields.size("interleave_moe_layer_step", 1)
     every = [n for n in range(layers) if (n + 1) % step == 0]
     sparse = fields.items("moe_layers") if fields.given("moe_layers") else every
@@ -135,8 +135,8 @@ def granite(fields: Fields, layers: int) -> Layout:
     """Read Granite 4's layers; without experts, the shared ones are the perceptron."""
     several = fields.optional_size("num_experts") is not None
     turned = fields.text("position_embedding_type", "rope", ("rope", "nope")) == "rope"
-    given = fields.items("layer_types")
-    mixers = listed(fields, layers) if given else [LINEAR] * layers
+    entries = fields.items("layer_types")
+    mixers = listed(fields, layers) if entries else [LINEAR] * layers
     plain = mixers if turned else [UNTURNED if mixer == FULL else mixer for mixer in mixers]
     return plain, [EXPERTS if several else DENSE] * layers
 
@@ -155,32 +155,32 @@ def kimi(fields: Fields, layers: int) -> Layout:
 def griffin(fields: Fields, layers: int) -> Layout:
     """Read Griffin's layers: a list that comes back over the depth."""
     kinds = {"recurrent": LINEAR, "attention": SLIDES}
-    given = fields.items("block_types", ("recurrent", "recurrent", "attention"))
+    entries = fields.items("block_types", ("recurrent", "recurrent", "attention"))
     fields.require(
-        holds=bool(given) and all(kind in kinds for kind in given),
+        holds=bool(entries) and all(kind in kinds for kind in entries),
         problem=f"{' or '.join(kinds)} is accepted",
         name="block_types",
     )
-    pattern = [kinds.get(kind, SLIDES) for kind in given] or [SLIDES]
+    pattern = [kinds.get(kind, SLIDES) for kind in entries] or [SLIDES]
     return [pattern[n % len(pattern)] for n in range(layers)], []
 
 
 def listed(fields: Fields, layers: int, name: str = "layer_types") -> list[str]:
     """Read the mixers of all layers from a list, which must be there."""
-    given = fields.items(name)
-    strange = [kind for kind in given if not isinstance(kind, str) or kind not in _USUAL]
+    entries = fields.items(name)
+    strange = [kind for kind in entries if not isinstance(kind, str) or kind not in _USUAL]
     fields.require(
         holds=not strange,
         problem=f"{strange[:1]} is no kind of layer: {' or '.join(_USUAL)} is accepted",
         name=name,
     )
     fields.require(
-        holds=len(given) == layers,
-        problem=f"{len(given)} entries contradict num_hidden_layers = {layers}",
+        holds=len(entries) == layers,
+        problem=f"{len(entries)} entries contradict num_hidden_layers = {layers}",
         name=name,
         other="num_hidden_layers",
     )
-    mixers = [_USUAL.get(kind, FULL) for kind in given if isinstance(kind, str)]
+    mixers = [_USUAL.get(kind, FULL) for kind in entries if isinstance(kind, str)]
     return (mixers + [FULL] * layers)[:layers]
 
 
@@ -195,8 +195,8 @@ def one_each(fields: Fields, layers: int) -> Layout:
     For example "M-M*" are a state-space layer, a perceptron, another state-space layer, attention.
     """
     pattern = fields.text("hybrid_override_pattern", "")
-    given = fields.items("layers_block_type", tuple(pattern))
-    kinds = [_SIGNS.get(kind, kind) if isinstance(kind, str) else "" for kind in given]
+    entries = fields.items("layers_block_type", tuple(pattern))
+    kinds = [_SIGNS.get(kind, kind) if isinstance(kind, str) else "" for kind in entries]
     accepted = {LINEAR: NONE, FULL: NONE, "mlp": DENSE, "moe": EXPERTS}
     name = "hybrid_override_pattern" if pattern else "layers_block_type"
     fields.require(

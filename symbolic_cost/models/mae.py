@@ -52,17 +52,17 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
     fields.refuse()
     sizes = replace(sizes, positions=left + 1)
-    made = bound(replace(family.declare("vit_mae", shape, sizes), bindings=numbers))
+    model = bound(replace(family.declare("vit_mae", shape, sizes), bindings=numbers))
     if not fields.head.endswith("ForPreTraining"):
-        return made
+        return model
     plain = VIT.attended(bias=family.attention.bias)
     narrow = plain.declare("decoder", shape, replace(sizes, positions=whole + 1))
     decoder = bound(replace(narrow, bindings={**numbers, **inner}))
     pixels = numbers["n_ch"] * fields.size("patch_size", 16) ** 2
-    return _joined(made, decoder, pixels)
+    return _joined(model, decoder, pixels)
 
 
-def _joined(made: Model, decoder: Model, pixels: int) -> Model:
+def _joined(encoder: Model, decoder: Model, pixels: int) -> Model:
     """Declare what restores the pixels of all patches from those that were left."""
     names = {axis: f"{axis}_{_NAME}" for axis in decoder.sizes if axis != "b"}
     block = next(part for part in decoder.parts if part.is_block)
@@ -76,7 +76,7 @@ def _joined(made: Model, decoder: Model, pixels: int) -> Model:
     norm = Norm.LAYER.op("norm", "x[b r e]", "y[b r e]")
     pattern = "y[b r_dec e_dec], *w[e_dec pixels] + *bias[pixels] -> restored[b r_dec pixels]"
     parts = (
-        Part("decoder.embedding", entry, takes={"x": made.parts[-1].path}),
+        Part("decoder.embedding", entry, takes={"x": encoder.parts[-1].path}),
         Part("decoder.block", retitled(block.ops, names), block.repeat, place=Place.BLOCK),
         Part("head", (*retitled((norm,), names), einsum("restore", pattern))),
     )
@@ -87,8 +87,8 @@ def _joined(made: Model, decoder: Model, pixels: int) -> Model:
         if axis in decoder.axes
     }
     return replace(
-        made,
-        parts=(*made.parts, *parts),
-        sizes={**made.sizes, **sizes, "pixels": Integer(pixels)},
-        axes={**made.axes, **known, **_OWN},
+        encoder,
+        parts=(*encoder.parts, *parts),
+        sizes={**encoder.sizes, **sizes, "pixels": Integer(pixels)},
+        axes={**encoder.axes, **known, **_OWN},
     )

@@ -131,7 +131,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         "V": fields.size("vocab_size"),
         "n_layers": fields.size("num_hidden_layers"),
     }
-    made = Mamba(
+    model = Mamba(
         b=shape.b,
         l=shape.l,
         layer=SelectiveScan(biases(fields)),
@@ -141,4 +141,4 @@ def build(fields: Fields, shape: Shape) -> Model:
     refuse_other_norms(fields)
     fields.ignore("fused_add_norm", "pad_vocab_size_multiple")
     fields.refuse()
-    return replace(made.model(), bindings=numbers)
+    return replace(model.model(), bindings=numbers)

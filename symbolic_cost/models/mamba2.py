@@ -118,7 +118,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         "V": fields.size("vocab_size"),
         "n_layers": fields.size("num_hidden_layers"),
     }
-    made = Mamba2(
+    model = Mamba2(
         b=shape.b,
         l=shape.l,
         layer=Duality(form=Form.STEPS if shape.by_steps else Form.CHUNKED, bias=biases(fields)),
@@ -127,4 +127,4 @@ def build(fields: Fields, shape: Shape) -> Model:
     refuse_other_norms(fields)
     fields.ignore("time_step_rank", "norm_before_gate")
     fields.refuse()
-    return replace(made.model(), bindings=numbers)
+    return replace(model.model(), bindings=numbers)

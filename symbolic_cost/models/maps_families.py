@@ -254,9 +254,9 @@ def blocks(
 
 def staged(fields: Fields, name: str, stages: int) -> None:
     """Note a number of stages that contradicts the lists."""
-    given = fields.size(name, stages)
-    problem = f"{given} contradicts the {stages} of depths"
-    fields.require(holds=given == stages, problem=problem, name=name)
+    number = fields.size(name, stages)
+    problem = f"{number} contradicts the {stages} of depths"
+    fields.require(holds=number == stages, problem=problem, name=name)
 
 
 def divided(fields: Fields, name: str, widths: Lists, heads: Lists) -> None:

@@ -90,18 +90,16 @@ class StateSpace:
     def read(self, fields: Fields) -> tuple[StateSpace, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""
         width = fields.size("hidden_size")
-        given = fields.source.values.get(
-            "mamba_dt_rank", fields.source.values.get("time_step_rank")
-        )
+        rank = fields.source.values.get("mamba_dt_rank", fields.source.values.get("time_step_rank"))
         low = -(-width // 16)
-        if given == "auto":
+        if rank == "auto":
             fields.ignore("mamba_dt_rank", "time_step_rank")
         inner = width * fields.size("expand", 2)
         numbers = {
             "J": fields.size(self.inner, inner) if self.inner else inner,
             "N": fields.size("state_size", 16),
             "K": fields.size("conv_kernel", 4),
-            "r_dt": low if given == "auto" else fields.size("time_step_rank", low),
+            "r_dt": low if rank == "auto" else fields.size("time_step_rank", low),
         }
         return replace(self, layer=replace(self.layer, bias=biases(fields))), numbers
 
@@ -177,9 +175,9 @@ class Dual:
         """Read the width of a head: as given, or what makes the inner width."""
         if self.free:
             return fields.size("mamba_head_dim", 64)
-        given = fields.optional_size("mamba_d_ssm")
+        stated = fields.optional_size("mamba_d_ssm")
         expanded = fields.size("hidden_size") * fields.size("expand", 2)
-        inner = given or expanded
+        inner = stated or expanded
         if fields.source.values.get("mamba_d_head") == "auto":
             fields.ignore("mamba_d_head")
             return max(inner // heads, 1)

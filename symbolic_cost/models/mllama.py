@@ -95,12 +95,12 @@ def _text(text: Fields, shape: Shape) -> tuple[Model, int]:
         problem=f"numbers of layers, from 0 to {layers - 1}, some but not all, are accepted",
         name="cross_attention_layers",
     )
-    given = dict(text.source.values)
-    given.pop("cross_attention_layers", None)
+    values = dict(text.source.values)
+    values.pop("cross_attention_layers", None)
     for name in _NEVER:
-        value = given.pop(name, None)
+        value = values.pop(name, None)
         text.require(holds=not value, problem=f"not declared for {text.family}", name=name)
-    own = {"num_key_value_heads": 8, **given}
+    own = {"num_key_value_heads": 8, **values}
     own |= {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
     own |= {"num_hidden_layers": max(layers - len(places), 1)}
     return bound(imported(replace(text.source, values=own), shape).model), len(listed)

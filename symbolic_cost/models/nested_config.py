@@ -118,10 +118,10 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
         values = _flat(fields, family)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
-    given = _named(fields, key, values) or family.text
-    name = TEXTS.get(given, given)
+    own_type = _named(fields, key, values) or family.text
+    name = TEXTS.get(own_type, own_type)
     if name not in FAMILIES:
-        raise InputError(f"{fields.source.where(key)}: {given!r} is no declared language model")
+        raise InputError(f"{fields.source.where(key)}: {own_type!r} is no declared language model")
     heads = FAMILIES[name].heads
     bare = fields.head.endswith("Model") and fields.head not in fields.record.headed
     head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
@@ -132,7 +132,7 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
         problem="a head_dim that is rotated in pairs is accepted",
         name="head_dim",
     )
-    own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(given, {}), **values, **tied}
+    own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
     own |= {"model_type": name, "architectures": [head]}
     for key in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
         own.pop(key, None)
@@ -176,9 +176,9 @@ def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str
 def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
     """Note what a tower or a connector makes that the language model does not take."""
     width = int(text.sizes["e"])
-    made = {key: fields.source.values.get(key) for key in ("projection_dim",)}
-    made |= {key: inner.source.values.get(key) for key in ("out_hidden_size", _BESIDE)}
-    for key, value in made.items():
+    widths = {key: fields.source.values.get(key) for key in ("projection_dim",)}
+    widths |= {key: inner.source.values.get(key) for key in ("out_hidden_size", _BESIDE)}
+    for key, value in widths.items():
         whole = key in fields.source.values and fields.family == "paligemma"
         if value is None or (key == "projection_dim" and not whole):
             continue
@@ -267,11 +267,11 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         problem=f"windows of {sizes.window} patches do not divide the {tokens * merge} of an image",
         name="window_size",
     )
-    made = read.declare("vision", shape, replace(sizes, b=batch), head)
+    seen = read.declare("vision", shape, replace(sizes, b=batch), head)
     inner.refuse()
     fields.ignored |= inner.ignored
     return _Joining(
-        bound(replace(made, bindings=numbers)),
+        bound(replace(seen, bindings=numbers)),
         _connector(fields, family),
         numbers["e"],
         merge,

@@ -99,18 +99,18 @@ def flops_per_token(
     rules = token_conventions(conventions) if isinstance(conventions, str) else conventions
     own = named_model(model) if isinstance(model, str) else model
     symbols = {symbol.name: symbol for symbol in _symbols(own)}
-    given = {**(numbers or {}), **({} if seq is None else {"l": seq})}
+    stated = {**(numbers or {}), **({} if seq is None else {"l": seq})}
     problems = [
-        unknown("size of the model", name, symbols) for name in given if name not in symbols
+        unknown("size of the model", name, symbols) for name in stated if name not in symbols
     ]
     problems += [
         f"{'seq' if name == 'l' else name} = {shown(number)}: a positive integer is accepted"
-        for name, number in given.items()
+        for name, number in stated.items()
         if not _is_count(number)
     ]
     if problems:
         raise InputError(problems)
-    known = {**own.bindings, **given}
+    known = {**own.bindings, **stated}
     bound = {symbols[name]: exact(number) for name, number in known.items() if name in symbols}
     answers = rules.of_family(own.family)
     return TokenFlop(own, rules, tuple(TokenTerms(taken(own, answers), answers).terms()), bound)

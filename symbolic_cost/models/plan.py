@@ -31,7 +31,7 @@ class Plan:
 def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
     """Read which layers slide and which are sparse, as listed or by the family's rules."""
     entries = (fields.source.values.get(key) for key in decoder.reads.counts)
-    counted = [len(given) for given in entries if isinstance(given, list | str) and given]
+    counted = [len(entry) for entry in entries if isinstance(entry, list | str) and entry]
     layers = fields.size("num_hidden_layers", *counted[:1])
     if layers > _MOST_LAYERS:
         problem = f"{layers} layers are more than any model has"
@@ -65,8 +65,8 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
 
 
 def _window(fields: Fields, width: int | None) -> int | None:
-    given = "sliding_window" in fields.source.values
-    window = fields.optional_size("sliding_window", *(() if given else (width,)))
+    stated = "sliding_window" in fields.source.values
+    window = fields.optional_size("sliding_window", *(() if stated else (width,)))
     # A cache of no keys at all is one of every key, as PyTorch slices it.
     fields.require(holds=window != 1, problem="1 is no window", name="sliding_window")
     return window
@@ -94,25 +94,25 @@ def _mixers(fields: Fields, decoder: Decoder, layers: int, window: int | None) -
 
 def listed_kinds(fields: Fields, decoder: Decoder, layers: int) -> list[str]:
     """Return the mixers that `layer_types` lists, by usual names; none without a list."""
-    given = fields.items("layer_types")
-    if not given:
+    entries = fields.items("layer_types")
+    if not entries:
         return []
     usual = {FULL: FULL, SLIDES: SLIDES} if decoder.windows != NEVER else {FULL: FULL}
     accepted = {**usual, **{name: name for name in (*decoder.mixers, *decoder.variants)}}
     accepted |= {name: name for name in decoder.renamed}
-    strange = [kind for kind in given if not isinstance(kind, str) or kind not in accepted]
+    strange = [kind for kind in entries if not isinstance(kind, str) or kind not in accepted]
     fields.require(
         holds=not strange,
         problem=f"{strange[:1]} is no kind of layer: {' or '.join(accepted)} is accepted",
         name="layer_types",
     )
     fields.require(
-        holds=len(given) == layers,
-        problem=f"{len(given)} entries contradict num_hidden_layers = {layers}",
+        holds=len(entries) == layers,
+        problem=f"{len(entries)} entries contradict num_hidden_layers = {layers}",
         name="layer_types",
         other="num_hidden_layers",
     )
-    listed = [accepted.get(kind, FULL) if isinstance(kind, str) else FULL for kind in given]
+    listed = [accepted.get(kind, FULL) if isinstance(kind, str) else FULL for kind in entries]
     return listed[:layers] + [FULL] * (layers - len(listed))
 
 

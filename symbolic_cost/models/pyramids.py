@@ -171,9 +171,9 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
         return near + divisor if 10 * near < 9 * many else near
 
     inner, top, count = rounded(32), rounded(1280), 0
-    given = fields.size("hidden_dim", 2560)
-    problem = f"{given} is not the {top} channels at the end"
-    fields.require(holds=given == top, problem=problem, name="hidden_dim")
+    stated = fields.size("hidden_dim", 2560)
+    problem = f"{stated} is not the {top} channels at the end"
+    fields.require(holds=stated == top, problem=problem, name="hidden_dim")
     layers: dict[str, Layer] = {"stem": convolved(Conv(inner, 3, 2, (0, 1), bias=False), function)}
     for stage, (old, new, kernel, step, repeats, times) in enumerate(zip(*stages, strict=True)):
         fields.require(
@@ -202,9 +202,9 @@ def levit(fields: Fields) -> dict[str, Layer]:
     stages = lists(fields, *names, "mlp_ratio")
     kernel, stride = fields.size("kernel_size", 3), fields.size("stride", 2)
     padding, side = fields.size("padding", 1), fields.size("image_size", 224)
-    given, key = fields.items("down_ops"), max(stages[3][0], 1)
+    stages_down, key = fields.items("down_ops"), max(stages[3][0], 1)
     usual = [["Subsample", key, wide // key, 4, 2, 2] for wide in stages[1][:-1]]
-    told = [list(one) if isinstance(one, list | tuple) else one for one in given]
+    told = [list(one) if isinstance(one, list | tuple) else one for one in stages_down]
     fine = [one for one in told if one != [""]] in ([], usual)
     fields.require(holds=fine, problem=f"only {usual} is declared", name="down_ops")
     problem = "three stages are declared"

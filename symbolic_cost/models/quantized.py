@@ -39,8 +39,8 @@ def _sides(op: Op, weight: Operand) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the places of a weight's axes that its product sums over, and that it makes."""
     result, (x,) = op.outputs[0].axes, op.inputs
     summed = tuple(i for i, axis in enumerate(weight.axes) if axis not in result)
-    made = tuple(i for i, a in enumerate(weight.axes) if a in result and a not in x.axes)
-    return summed, made
+    result_axes = tuple(i for i, a in enumerate(weight.axes) if a in result and a not in x.axes)
+    return summed, result_axes
 
 
 def _four_bits(name: str, *, double: bool) -> Format:
@@ -50,8 +50,8 @@ def _four_bits(name: str, *, double: bool) -> Format:
     """
 
     def of(op: Op, weight: Operand) -> Stored:
-        summed, made = _sides(op, weight)
-        every = (*summed, *made)
+        summed, rows = _sides(op, weight)
+        every = (*summed, *rows)
         one = (Scale(_SINGLE, ((every, Integer(64)),)),)
         two = (
             Scale(_ONE, ((every, Integer(64)),)),
@@ -80,9 +80,9 @@ def _grouped(bits: int, group: int, *, indexed: bool) -> Format:
     size, length = Rational(bits, 8), None if group < 0 else Integer(group)
 
     def of(op: Op, weight: Operand) -> Stored:
-        summed, made = _sides(op, weight)
+        summed, rows = _sides(op, weight)
         shared = ((summed, length),)
-        index = (Scale(_SINGLE, ((made, None),)),) if indexed else ()
+        index = (Scale(_SINGLE, ((rows, None),)),) if indexed else ()
         scales = (Scale(_SHORT, shared), Scale(size, shared), *index)
         return Stored(f"int{bits}", size, scales, "frantar-2022")
 
@@ -93,8 +93,8 @@ def _blocks(rows: int, columns: int) -> Format:
     """Return 8-bit floats with a scale for a block of result and summed features."""
 
     def of(op: Op, weight: Operand) -> Stored:
-        summed, made = _sides(op, weight)
-        blocks = ((made, Integer(rows)), (summed, Integer(columns)))
+        summed, outer = _sides(op, weight)
+        blocks = ((outer, Integer(rows)), (summed, Integer(columns)))
         return Stored("fp8", _ONE, (Scale(_SINGLE, blocks),), "deepseek-2024")
 
     return of
@@ -136,8 +136,8 @@ def stored_as(model: Model, name: str) -> Model:
     Raises:
         UnknownNameError: no such format.
     """
-    made = looked_up("format of weights", name, FORMATS)
-    held = {path: made for path, *_ in _linear(model)}
+    weight_format = looked_up("format of weights", name, FORMATS)
+    held = {path: weight_format for path, *_ in _linear(model)}
     return _with(model, {path: one for path, one in held.items() if path not in _heads(model)})
 
 
@@ -276,9 +276,9 @@ def _bitsandbytes(keys: _Keys, model: Model) -> Mapping[str, Format]:
     double = keys.flag("bnb_4bit_use_double_quant")
     if four == eight:
         keys.problems.append(f"{keys.where}: one of load_in_4bit and load_in_8bit is accepted")
-    kept = keys.names("llm_int8_skip_modules")
+    skipped = keys.names("llm_int8_skip_modules")
     chosen = _four_bits(kind, double=double) if four else _rows
-    return _all_but(keys, model, kept, chosen, head=kept is not None)
+    return _all_but(keys, model, skipped, chosen, head=skipped is not None)
 
 
 def _gptq(keys: _Keys, model: Model) -> Mapping[str, Format]:
@@ -320,13 +320,13 @@ def _fp8(keys: _Keys, model: Model) -> Mapping[str, Format]:
         keys.one_of("scale_fmt", "float", ("float",))
     keys.one_of("expert_dtype", "fp8", ("fp8",))
     rows, columns = keys.sizes("weight_block_size") or (128, 128)
-    kept = keys.names("modules_to_not_convert")
-    return _all_but(keys, model, kept, _blocks(rows, columns), head=kept is not None)
+    skipped = keys.names("modules_to_not_convert")
+    return _all_but(keys, model, skipped, _blocks(rows, columns), head=skipped is not None)
 
 
 def _mxfp4(keys: _Keys, model: Model) -> Mapping[str, Format]:
-    kept = keys.names("modules_to_not_convert")
-    chosen = _all_but(keys, model, kept, _microscaled, head=False)
+    skipped = keys.names("modules_to_not_convert")
+    chosen = _all_but(keys, model, skipped, _microscaled, head=False)
     routed = At(Role.EXPERT, ("",))
     experts = {
         path
@@ -354,29 +354,29 @@ def _all_but(
         head: whether output heads are stored so, too.
     """
     paths = [path for path, *_ in _linear(model)]
-    kept = set() if head else _heads(model)
+    skipped = set() if head else _heads(model)
     layers: dict[str, set[int]] = {}
     for name in names or ():
         piece, layer = _of_tree(name)
-        found = below(paths, piece) if piece else set()
+        matching = below(paths, piece) if piece else set()
         if layer is not None:
-            for path in found:
+            for path in matching:
                 layers.setdefault(path, set()).add(layer)
-        elif not found and piece is None:
+        elif not matching and piece is None:
             keys.problems.append(
                 f"{keys.where}: {unknown('module that is not converted', name, WORDS)}"
             )
-        kept |= found if layer is None else set()
+        skipped |= matching if layer is None else set()
     depth = int(model.bindings.get("n_layers", 0))
     for path, ones in layers.items():
         if len(ones) == depth:
-            kept.add(path)
+            skipped.add(path)
         else:
             keys.problems.append(
                 f"{keys.where}: {path} is not converted in {len(ones)} of {depth} layers: "
                 "all of them or none is accepted"
             )
-    return {path: chosen for path in paths if path not in kept}
+    return {path: chosen for path in paths if path not in skipped}
 
 
 _OUTSIDE = frozenset({"model", "language_model", "transformer", "decoder", "weight"})

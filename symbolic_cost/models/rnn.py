@@ -68,16 +68,16 @@ class RNN:
         }
 
     def _layer(self) -> tuple[Op, ...]:
-        kept = "dropped" if self.dropout else "x"
-        cell = scope("layer", (self.cell.op(),), x=kept, y="made")
+        taken = "dropped" if self.dropout else "x"
+        cell = scope("layer", (self.cell.op(),), x=taken, y="made")
         return (*self._drop(), *cell, view("pass", "made[b l o] -> y[b l i]"))
 
     def _head(self) -> tuple[Op, ...]:
-        kept = "dropped" if self.dropout else "x"
+        taken = "dropped" if self.dropout else "x"
         weight = "*@token[v i]" if self.tied else "*w[v i]"
         return (
             *self._drop(),
-            einsum("logits", f"{kept}[b l i], {weight} + *bias[v] -> logits[b l v]"),
+            einsum("logits", f"{taken}[b l i], {weight} + *bias[v] -> logits[b l v]"),
             cross_entropy("loss", "logits[b l v], !targets[b l]:index -> loss[b l]", row="v"),
         )
 

@@ -236,8 +236,8 @@ def _check_function(fields: Fields, projection: str) -> None:
     function = projection.removeprefix("gated-")
     # A gated GELU is always the approximation by a tanh.
     names = ("gelu", "gelu_new") if function == "gelu" else (function,)
-    given = {"is_gated_act": (gated,), "dense_act_fn": names}
-    for key, accepted in given.items():
+    answers = {"is_gated_act": (gated,), "dense_act_fn": names}
+    for key, accepted in answers.items():
         value = fields.source.values.get(key)
         fields.ignore(key)
         fields.require(

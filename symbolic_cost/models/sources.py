@@ -19,12 +19,12 @@ def document(source: str | Path | Mapping[str, Any] | Document) -> Document:
     Raises:
         InputError: no such file, too large, not JSON, not an object, or a key given twice.
     """
-    made = _read(source)
-    if "model_type" in made.values or "architecture" not in made.values:
-        return made
+    config = _read(source)
+    if "model_type" in config.values or "architecture" not in config.values:
+        return config
     from symbolic_cost.models.stored.timm import is_timm, timm_config  # noqa: PLC0415 - few are
 
-    return replace(made, values=timm_config(made)) if is_timm(made) else made
+    return replace(config, values=timm_config(config)) if is_timm(config) else config
 
 
 def _read(source: object) -> Document:

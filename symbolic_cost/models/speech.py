@@ -114,8 +114,8 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     sizes |= {"g_c": groups, "i_c": e // groups, "o_c": e // groups, "s_p": kernel}
     sizes |= {"two": 2, "four": 4} if opened else {}
     sizes |= {"y_p": frames, "z_p": frames + (1 - kernel % 2)}
-    made = encoder.Sizes(tables=sizes, known={**sound.AXES, **known})
-    model = family.declare(fields.family, replace(shape, l=frames), made, head)
+    every = encoder.Sizes(tables=sizes, known={**sound.AXES, **known})
+    model = family.declare(fields.family, replace(shape, l=frames), every, head)
     return replace(model, bindings=numbers)
 
 
@@ -199,10 +199,10 @@ def speech_to_text(fields: Fields, shape: Shape) -> Model:
     channels, number = fields.size("conv_channels", 1024), fields.size("num_conv_layers", 2)
     fine = len(kernels) == number and all(map(is_size, kernels))
     fields.require(holds=fine, problem=f"{number} kernels are accepted", name="conv_kernel_sizes")
-    made = [channels] * (number - 1) + [2 * numbers["e"]]
+    widths = [channels] * (number - 1) + [2 * numbers["e"]]
     waves = tuple(
         Wave(width, kernel, 2, kernel // 2, function="", traits=Trait.BIAS | Trait.GATE)
-        for width, kernel in zip(made, kernels if fine else (5,) * number, strict=True)
+        for width, kernel in zip(widths, kernels if fine else (5,) * number, strict=True)
     )
     features = fields.size("input_feat_per_channel", 80) * fields.size("input_channels", 1)
     fields.ignore("max_source_positions", "max_target_positions")

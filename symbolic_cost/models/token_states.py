@@ -51,8 +51,8 @@ class Held:
 
 def held(model: Model) -> Mapping[str, tuple[Held, ...]]:
     """Return the states of every part that has some, by its path."""
-    found = {part.path: tuple(_held(model, part)) for part in model.parts}
-    return {path: states for path, states in found.items() if states}
+    every = {part.path: tuple(_held(model, part)) for part in model.parts}
+    return {path: states for path, states in every.items() if states}
 
 
 def _held(model: Model, part: Part) -> Iterator[Held]:

@@ -111,10 +111,10 @@ class TokenTerms:
             paths.setdefault(kind, []).append(path)
         for kind in Weights:
             if kind in sums:
-                found = tuple(dict.fromkeys(paths[kind]))
+                places = tuple(dict.fromkeys(paths[kind]))
                 flop = Add(*sums[kind])
                 said = self._said(kind) if flop else f"not counted: {MEANINGS[kind]}"
-                yield Term(kind.value, said, flop, found)
+                yield Term(kind.value, said, flop, places)
         yield from self._attention()
         yield from self._states()
 

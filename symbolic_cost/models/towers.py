@@ -58,17 +58,17 @@ def tower(model: Model, name: str, batch: Expr | None = None) -> Tower:
 def below(parts: tuple[Part, ...], name: str, names: Mapping[str, str]) -> tuple[Part, ...]:
     """Return parts below a path, under other names of axes; they stand before the blocks."""
     before = OUTSIDE
-    found = []
+    below_parts = []
     for part in parts:
         takes = {
             port: source if source == OUTSIDE else f"{name}.{source}" if source else before
             for port, source in part.takes.items()
         }
         ops = tuple(_apart(op, name) for op in retitled(part.ops, names))
-        made = replace(part, path=f"{name}.{part.path}", ops=ops, takes=takes, place=Place.END)
-        found.append(made)
-        before = made.path if made.results else before
-    return tuple(found)
+        moved = replace(part, path=f"{name}.{part.path}", ops=ops, takes=takes, place=Place.END)
+        below_parts.append(moved)
+        before = moved.path if moved.results else before
+    return tuple(below_parts)
 
 
 def _apart(op: Op, name: str) -> Op:

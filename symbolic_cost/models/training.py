@@ -64,7 +64,7 @@ def training(model: Model, text: str) -> Model:
     read = [term for term in every if term.but != _FROZEN]
     formats = [term for term in every if term.but == _FROZEN]
     if not read or len(formats) > 1:
-        problems.found.append(f"train: {shown(text)}: one format, and what is trained, is accepted")
+        problems.texts.append(f"train: {shown(text)}: one format, and what is trained, is accepted")
     elif formats:
         whole = problems.attempt(stored_as, whole, ",".join(formats[0].names))
     problems.refuse()
@@ -76,8 +76,8 @@ def training(model: Model, text: str) -> Model:
         adapted, added = _attached(adapted, term, targets, number)
         own |= added
     own = own.union(*plain)
-    made = training_only(adapted, frozenset(own))
-    return replace(made, trains="+".join(terms), origin=first)
+    trained = training_only(adapted, frozenset(own))
+    return replace(trained, trains="+".join(terms), origin=first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ def _named(model: Model, term: _Term) -> set[Key]:
     problems = []
     for name in term.names:
         paths = _paths(model)
-        found = below(paths, name)
-        meant |= {key for path in found for key in paths[path]}
-        if not found:
+        paths_below = below(paths, name)
+        meant |= {key for path in paths_below for key in paths[path]}
+        if not paths_below:
             problems.append(_nothing(model, name, "weight", paths))
     if problems:
         raise InputError(problems)
@@ -182,10 +182,10 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
             if f"{part.path}.{op.path}" in targets:
                 own_op = next(one for one in ops if one.path == op.path)
                 ops = kind(ops, own_op, model.axes, rank).attached()
-        made = replace(part, ops=ops)
+        extended = replace(part, ops=ops)
         before = {key_of(part, w) for o in part.ops for w in o.weights}
-        own |= {key_of(made, w) for o in ops for w in o.weights} - before
-        parts.append(made)
+        own |= {key_of(extended, w) for o in ops for w in o.weights} - before
+        parts.append(extended)
     known = {rank: replace(adapters.AXES[_RANK], name=rank)}
     axes = glossary(model.axes, known) if model.axes else model.axes
     sizes, bindings = {**model.sizes, rank: term.rank}, model.bindings
@@ -205,9 +205,9 @@ def _linear(model: Model, term: _Term) -> set[str]:
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
     meant, problems = set[str](), []
     for name in term.names:
-        found = inner if name == _LINEAR else below(layers, name)
-        meant |= found
-        if not found:
+        matching = inner if name == _LINEAR else below(layers, name)
+        meant |= matching
+        if not matching:
             problems.append(_nothing(model, name, "linear layer", layers))
     if problems:
         raise InputError(problems)

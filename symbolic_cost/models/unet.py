@@ -68,9 +68,9 @@ class Net:
         return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
 
     def _stage(self, name: str, inside: int, width: int, beside: Beside) -> dict[str, Layer]:
-        made: dict[str, Layer] = {name: block(width, inside, self.function, timed=True)}
+        layers: dict[str, Layer] = {name: block(width, inside, self.function, timed=True)}
         layer = beside(width)
-        return made if layer is None else {**made, f"{name}.beside": layer}
+        return layers if layer is None else {**layers, f"{name}.beside": layer}
 
     def _down(self) -> Iterator[tuple[str, Layer]]:
         inside = self.widths[0]
@@ -109,7 +109,7 @@ def unet(fields: Fields, shape: Shape) -> Model:
     channels = fields.size("in_channels", 4)
     if not fields.given("sample_size"):
         fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
-    made = sample(fields, shape, 64, 1, channels)
+    image = sample(fields, shape, 64, 1, channels)
     widths, stages = _widths(fields, (320, 640, 1280, 1280))
     depths = _each(fields, "layers_per_block", 2, stages)
     heads = _each(fields, "attention_head_dim", 8, stages)
@@ -142,9 +142,9 @@ def unet(fields: Fields, shape: Shape) -> Model:
     text = _text(fields, prompt[0])
     _grouped(fields, widths, stages)
     fields.refuse()
-    trail = _trail(made, shape)
+    trail = _trail(image, shape)
     _embed(trail, time, vectors, net.function)
-    _read_prompt(trail, made, text, prompt[0])
+    _read_prompt(trail, image, text, prompt[0])
     Chain(net.layers(*kernels, out)).declare("", trail)
     return _model(fields, trail)
 
@@ -165,10 +165,10 @@ _MIDDLE: Mapping[str, bool] = MappingProxyType({"UNetMidBlock2DCrossAttn": True}
 
 def _widths(fields: Fields, default: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """Read the channels of every stage, and how many stages there are."""
-    given = fields.items("block_out_channels", default)
-    fine = bool(given) and all(map(is_size, given))
+    stated = fields.items("block_out_channels", default)
+    fine = bool(stated) and all(map(is_size, stated))
     fields.require(holds=fine, problem="a list of sizes is accepted", name="block_out_channels")
-    widths = given if fine else default
+    widths = stated if fine else default
     return widths, len(widths)
 
 
@@ -188,11 +188,11 @@ def _kinds(fields: Fields, name: str, stages: int, known: Mapping[str, bool]) ->
     """Read the kind of every stage."""
     first, last = known
     usual = (first,) * 3 + (last,) if name == "down_block_types" else (last,) + (first,) * 3
-    given = fields.items(name, usual)
-    fine = len(given) == stages and all(isinstance(k, str) and k in known for k in given)
+    stated = fields.items(name, usual)
+    fine = len(stated) == stages and all(isinstance(k, str) and k in known for k in stated)
     problem = f"{stages} of {' or '.join(known)} are accepted"
     fields.require(holds=fine, problem=problem, name=name)
-    return tuple(known[kind] for kind in given) if fine else (False,) * stages
+    return tuple(known[kind] for kind in stated) if fine else (False,) * stages
 
 
 def _odd(fields: Fields, name: str) -> int:
@@ -223,17 +223,17 @@ def _time(fields: Fields, first: int) -> tuple[int, list[Vector]]:
     fields.text("time_embedding_type", "positional", ("positional",))
     width = fields.optional_size("time_embedding_dim") or 4 * first
     vectors: list[Vector] = [("step", first, "two")]
-    given = fields.source.values.get
+    value = fields.source.values.get
     wide = "projection_class_embeddings_input_dim"
-    kind = given("class_embed_type")
+    kind = value("class_embed_type")
     if kind is not None:
         kind = fields.text("class_embed_type", "projection", tuple(_VECTORS))
         fields.ignore("num_class_embeds")
         size = first if kind == "timestep" else fields.size(wide)
         vectors.append(("label", size, _VECTORS[kind]))
-    elif given("num_class_embeds") is not None:
+    elif value("num_class_embeds") is not None:
         vectors.append(("label", fields.size("num_class_embeds"), "table"))
-    if given("addition_embed_type") is not None:
+    if value("addition_embed_type") is not None:
         fields.text("addition_embed_type", "text_time", ("text_time",))
         fields.size("addition_time_embed_dim")
         vectors.append(("added", fields.size(wide), "two"))
@@ -255,15 +255,15 @@ def _text(fields: Fields, width: int) -> int:
     return wide or -width
 
 
-def _trail(made: Sample, shape: Shape) -> Trail:
-    sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", made.sides, strict=True)}
-    sizes = {"b": shape.b, "c0": Integer(made.channels), **sides}
+def _trail(image: Sample, shape: Shape) -> Trail:
+    sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", image.sides, strict=True)}
+    sizes = {"b": shape.b, "c0": Integer(image.channels), **sides}
     return Trail(Maps("sample", ("b", "c0", "y0", "x0"), constant=True), sizes)
 
 
 def _embed(trail: Trail, width: int, vectors: list[Vector], function: str) -> None:
     """Declare the embedding of a time step and of other vectors, aside."""
-    made = Maps("", ())
+    before = Maps("", ())
     for name, size, how in vectors:
         first, last = trail.new_axis("c", size), trail.new_axis("c", width, Role.HIDDEN)
         embedded = Maps(f"{name}.embedded", ("b", last))
@@ -282,20 +282,20 @@ def _embed(trail: Trail, width: int, vectors: list[Vector], function: str) -> No
                 pointwise(f"{name}.act", f"{result} -> {act}", function),
                 einsum(f"{name}.linear_2", f"{act}, {weight} -> {embedded}"),
             ]
-        if made.axes:
-            total = Maps(f"{name}.sum", made.axes)
-            other = Maps(f"{name}.same", made.axes)
-            pattern = f"{made}, {other} -> {total}"
+        if before.axes:
+            total = Maps(f"{name}.sum", before.axes)
+            other = Maps(f"{name}.same", before.axes)
+            pattern = f"{before}, {other} -> {total}"
             same = pointwise(other.tensor, f"{embedded} -> {other}", "copy", laid=embedded.axes[1])
             trail.ops += [same, pointwise(total.tensor, pattern, "add")]
             embedded = total
-        made = embedded
-    trail.aside["time"] = made
+        before = embedded
+    trail.aside["time"] = before
 
 
-def _read_prompt(trail: Trail, made: Sample, wide: int, width: int) -> None:
+def _read_prompt(trail: Trail, image: Sample, wide: int, width: int) -> None:
     """Declare the prompt aside, projected if it is as wide as something else."""
-    axis = trail.new_axis("l", made.text)
+    axis = trail.new_axis("l", image.text)
     own = trail.new_axis("c", width)
     if wide < 0:
         trail.aside["prompt"] = Maps("prompt", ("b", own, axis), constant=True)
@@ -319,13 +319,13 @@ def autoencoder(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     channels, latent = fields.size("in_channels", 3), fields.size("latent_channels", 4)
-    made = sample(fields, shape, 32, 1, channels)
+    image = sample(fields, shape, 32, 1, channels)
     widths, stages = _widths(fields, (64,))
     depth, out = fields.size("layers_per_block", 1), fields.size("out_channels", 3)
     function = _function(fields)
     for name, kind in (("down_block_types", "DownEncoderBlock2D"), ("up_block_types", _DECODER)):
-        given = fields.items(name, (kind,))
-        fine = given == (kind,) * stages
+        stated = fields.items(name, (kind,))
+        fine = stated == (kind,) * stages
         fields.require(holds=fine, problem=f"{stages} times {kind} is accepted", name=name)
     seen = fields.flag("mid_block_add_attention", default=True)
     before, after = (
@@ -333,7 +333,7 @@ def autoencoder(fields: Fields, shape: Shape) -> Model:
     )
     _grouped(fields, widths, stages)
     fields.refuse()
-    trail = _trail(made, shape)
+    trail = _trail(image, shape)
     middle = _middle(widths[-1], function, seen=seen)
     encoder = dict(_encoder(widths, depth, function)) | middle
     encoder |= _ended(2 * latent)

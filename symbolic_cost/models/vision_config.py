@@ -126,8 +126,8 @@ def freed(sizes: Sizes, patches: Expr) -> Sizes:
 
 def _sides(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
     """Read a side, or a side for each dimension."""
-    given = fields.source.values.get(name)
-    if not isinstance(given, list | tuple):
+    stated = fields.source.values.get(name)
+    if not isinstance(stated, list | tuple):
         return (fields.size(name, default),) * number
     sides = fields.items(name)
     fine = len(sides) == number and all(map(is_size, sides))

@@ -36,16 +36,16 @@ def parse_assignments(
     values: dict[str, int | Fraction] = {}
     problems: list[str] = []
     for text in (piece for whole in texts for piece in whole.split(",")):
-        found = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
-        if found is None or ((found["rate"] or found["power"]) and _counts(found["name"])):
+        match = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None or ((match["rate"] or match["power"]) and _counts(match["name"])):
             problems.append(f"{_shown(text)} is not an assignment: {_ACCEPTED}")
-        elif found["name"] in values:
+        elif match["name"] in values:
             problems.append(
-                f"{text.strip()!r} gives {found['name']} a second number: one is accepted"
+                f"{text.strip()!r} gives {match['name']} a second number: one is accepted"
             )
         else:
-            number = Fraction(Decimal(found["number"]))
-            values[found["name"]] = int(number) if number.denominator == 1 else number
+            number = Fraction(Decimal(match["number"]))
+            values[match["name"]] = int(number) if number.denominator == 1 else number
     try:
         check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:

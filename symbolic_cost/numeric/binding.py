@@ -84,7 +84,7 @@ def value(expr: Expr) -> int | Fraction:
     return int(expr) if expr.is_Integer else Fraction(int(expr.p), int(expr.q))
 
 
-def _number(name: str, given: object) -> Expr:
+def _number(name: str, assigned: object) -> Expr:
     """Return the exact number of one symbol, or say what the symbol accepts."""
     entry = GLOSSARY[name]
     accepted = (
@@ -93,12 +93,12 @@ def _number(name: str, given: object) -> Expr:
         else "a positive finite number"
     )
     try:
-        number = exact(given)
+        number = exact(assigned)
     except (InputError, TypeError):
         number = Integer(0)
     fits = number.is_Integer and number <= LARGEST_COUNT if entry.integer else number.is_Rational
     if not (fits and number > 0):
-        raise InputError(f"{name} = {_shown(given)}: {accepted} is accepted ({entry.meaning})")
+        raise InputError(f"{name} = {_shown(assigned)}: {accepted} is accepted ({entry.meaning})")
     return number
 
 
@@ -106,8 +106,8 @@ def _power_of_ten(number: int) -> str:
     return f"10**{len(str(number)) - 1}"
 
 
-def _shown(given: object) -> str:
-    if isinstance(given, int) and abs(given) > LARGEST_COUNT:
-        return f"an integer of {given.bit_length()} bits"
-    text = repr(given)
+def _shown(assigned: object) -> str:
+    if isinstance(assigned, int) and abs(assigned) > LARGEST_COUNT:
+        return f"an integer of {assigned.bit_length()} bits"
+    text = repr(assigned)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."

@@ -83,12 +83,12 @@ class Compiled:
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Floats]:
         problems = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
         arrays: dict[str, Floats] = {}
-        for name, given in values.items():
+        for name, value in values.items():
             if name not in self.inputs:
                 problems.append(unknown("symbol of these expressions", name, self.inputs))
                 continue
             try:
-                arrays[name] = _floats(name, given)
+                arrays[name] = _floats(name, value)
             except InputError as error:
                 problems += error.problems
         if problems:
@@ -113,9 +113,9 @@ def compile(expressions: Mapping[str, Expr]) -> Compiled:  # noqa: A001 - `sc.co
     return Compiled(expressions)
 
 
-def _floats(name: str, given: ArrayLike) -> Floats:
+def _floats(name: str, value: ArrayLike) -> Floats:
     """Return the numbers of one symbol as float64, or say which it accepts."""
-    array = np.asarray(given)
+    array = np.asarray(value)
     entry = GLOSSARY[name]
     accepted = "positive integers" if entry.integer else "positive finite numbers"
     problem = f"{name}: {accepted} are accepted ({entry.meaning})"

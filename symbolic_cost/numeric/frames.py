@@ -75,4 +75,4 @@ def _by_op(table: CostTable) -> dict[str, CostTable]:
     rows: dict[str, list[Row]] = {}
     for row in table:
         rows.setdefault(row.path, []).append(row)
-    return {path: replace(table, rows=tuple(found)) for path, found in rows.items()}
+    return {path: replace(table, rows=tuple(group)) for path, group in rows.items()}

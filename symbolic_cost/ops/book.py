@@ -55,8 +55,8 @@ class Book:
         """
         if self.recompute.every == 1:
             return self
-        kept = ceiling(self.part.repeat / self.recompute.every)
-        return replace(self, part=replace(self.part, repeat=kept))
+        repeats = ceiling(self.part.repeat / self.recompute.every)
+        return replace(self, part=replace(self.part, repeat=repeats))
 
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""

@@ -38,8 +38,8 @@ def cache(name: str, pattern: str, kept: str) -> Cache:
     Raises:
         PatternError: not a view, or `kept` has another number of axes.
     """
-    made = view(name, pattern)
+    shared = view(name, pattern)
     axes = tuple(kept.split())
-    if len(axes) != len(made.outputs[0].axes):
+    if len(axes) != len(shared.outputs[0].axes):
         raise PatternError(f"pattern {pattern!r}: kept axes [{kept}] are not those of the result")
-    return Cache(name, made.pattern, kept=axes)
+    return Cache(name, shared.pattern, kept=axes)

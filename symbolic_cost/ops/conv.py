@@ -208,8 +208,8 @@ def transposed_conv(name: str, pattern: str) -> Conv:
     Raises:
         PatternError: as `conv`.
     """
-    made = conv(name, pattern)
-    return TransposedConv(name, made.pattern)
+    forward = conv(name, pattern)
+    return TransposedConv(name, forward.pattern)
 
 
 def conv(name: str, pattern: str, among: str = "") -> Conv:
@@ -224,18 +224,18 @@ def conv(name: str, pattern: str, among: str = "") -> Conv:
     Raises:
         PatternError: not of that form, or a kernel axis that nothing explains.
     """
-    made = Conv(name, own_weights(name, parse(pattern)), tuple(among.split()))
-    kernels = [operand for operand in made.pattern.inputs if operand.is_weight]
-    if len(made.inputs) != 1 or len(kernels) != 1 or len(made.outputs) != 1:
+    op = Conv(name, own_weights(name, parse(pattern)), tuple(among.split()))
+    kernels = [operand for operand in op.pattern.inputs if operand.is_weight]
+    if len(op.inputs) != 1 or len(kernels) != 1 or len(op.outputs) != 1:
         raise PatternError(
             f"pattern {pattern!r}: a convolution takes one input and one kernel to one result"
         )
-    summed = set(made.inputs[0].axes) & set(kernels[0].axes) - set(made.outputs[0].axes)
-    if not summed and not made.groups:
+    summed = set(op.inputs[0].axes) & set(kernels[0].axes) - set(op.outputs[0].axes)
+    if not summed and not op.groups:
         raise PatternError(
             f"pattern {pattern!r}: the kernel shares no axis with the input, so no channel meets it"
         )
-    return made
+    return op
 
 
 def pool(name: str, pattern: str, function: str, window: str) -> Pool:

@@ -110,11 +110,11 @@ class Counter:
         if work.pairs and rule != FULL_SQUARE:
             # Of the whole mask: ranks that split the positions share the pairs evenly.
             sizes = [self._sizes[axis] for axis in axes]
-            kept = applied(rule, *sizes) / (sizes[0] * sizes[1])
+            share = applied(rule, *sizes) / (sizes[0] * sizes[1])
             if set(work.pairs) <= set(work.result):
-                results = results * kept
+                results = results * share
             else:
-                summed = summed * kept
+                summed = summed * share
         more_factors = mul(work.factors - 2, summed)
         return mul(results, applied(self._conventions.contraction_of(kind), summed) + more_factors)
 

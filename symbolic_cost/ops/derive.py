@@ -63,12 +63,12 @@ class PartCosts:
     Args:
         part: as often as it occurs there.
         once: rows whose counts are open; the same object wherever these rows are the same.
-        made: of these rows, by what it is; shared as they are.
+        derived: of these rows, by what it is; shared as they are.
     """
 
     part: Part
     once: tuple[Row, ...]
-    made: dict[object, Any]
+    derived: dict[object, Any]
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -105,7 +105,7 @@ class Bookings:
 
 
 Booked = tuple[tuple[Row, ...], dict[object, Any]]
-"""Rows of a part, and what was made of them."""
+"""Rows of a part, and what is derived from them."""
 
 
 class Derivation:
@@ -208,8 +208,8 @@ class Derivation:
             key = (*places, self._stored)
             if key not in self._bookings.weights:
                 tied = tied_weights(flows)
-                made = (_weight_rows(flow, tied) for flow in flows)
-                self._bookings.weights[key] = dict(zip(places, made, strict=True))
+                shared = (_weight_rows(flow, tied) for flow in flows)
+                self._bookings.weights[key] = dict(zip(places, shared, strict=True))
             weights = self._bookings.weights[key]
             for flow in flows:
                 own = weights[flow.book.part.path]

@@ -134,11 +134,11 @@ class Elementwise(Op):
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return one forward and one backward pass, and the weights' gradients with it."""
-        made = tuple(o for o in self.saves() if o not in self.inputs and o not in self.outputs)
+        extra = tuple(o for o in self.saves() if o not in self.inputs and o not in self.outputs)
         forward = Kernel(
             Phase.FORWARD,
             self.inputs + self.weights,
-            self.outputs + tuple(o for o in made if o.role is not Role.SINGLE),
+            self.outputs + tuple(o for o in extra if o.role is not Role.SINGLE),
             (RowWork(self.kind, self.work_axes, self.row, backward=False),),
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
@@ -209,7 +209,7 @@ class Elementwise(Op):
         single = Operand(f"{result.tensor}.single", first.axes, Role.SINGLE)
         logarithms = Operand(f"{result.tensor}.logarithms", first.axes)
         number = Operand(f"{result.tensor}.number", ())
-        kept: dict[Keeps, tuple[Operand, ...]] = {
+        saved: dict[Keeps, tuple[Operand, ...]] = {
             Keeps.NOTHING: (),
             Keeps.INPUTS: self._met(),
             Keeps.OUTPUTS: self.outputs,
@@ -222,7 +222,7 @@ class Elementwise(Op):
             Keeps.LOGARITHMS: (logarithms,),
             Keeps.LOGARITHMS_TARGETS: (logarithms, *self.inputs[1:], number),
         }
-        return kept[keeps]
+        return saved[keeps]
 
 
 def pointwise(
@@ -283,11 +283,11 @@ def _elementwise(
 ) -> Elementwise:
     looked_up("elementwise function", function, KINDS)
     parsed = own_weights(name, parse(pattern))
-    made = Elementwise(
+    op = Elementwise(
         name, parsed, function, tuple(row.split()), tuple(sums.split()), tuple(laid.split())
     )
-    problems = [*_undeclared(made), *_misdeclared(made)]
-    if not made.inputs:
+    problems = [*_undeclared(op), *_misdeclared(op)]
+    if not op.inputs:
         problems.append("an elementwise op takes a tensor besides weights")
     problems += [
         f"only contractions add a '+ *{bias.tensor}'; declare an 'add'"
@@ -295,7 +295,7 @@ def _elementwise(
     ]
     if problems:
         raise PatternError(f"pattern {pattern!r}: {problem}" for problem in problems)
-    return made
+    return op
 
 
 def _undeclared(op: Elementwise) -> list[str]:

@@ -94,23 +94,23 @@ class Flow:
                 continue
             have = renamed(self._states(whole.axes, waiting), whole.axes, part.axes)
             need = self._placement.needs(part.axes)
-            made = self._move_forward(have, need, whole, op)
+            movements = self._move_forward(have, need, whole, op)
             saved = op.saved or self.book.conventions.saved
-            kept_in_shards = saved is Saved.SHARD and made
-            if have == need or (kept_in_shards and _only_gathers(made)):
+            kept_in_shards = saved is Saved.SHARD and movements
+            if have == need or (kept_in_shards and _only_gathers(movements)):
                 self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
-                self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + made
+                self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + movements
 
     def _move_forward(
         self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand, user: Op
     ) -> tuple[Move, ...]:
-        made = self._moves(have, need, operand)
+        movements = self._moves(have, need, operand)
         source = self._producer.get(operand.tensor, user)
-        for move in made:
+        for move in movements:
             self.book.move(source, Phase.FORWARD, move, operand)
             if self._moves_again(source, user):
                 self.book.move(source, Phase.RECOMPUTE, move, operand)
-        return made
+        return movements
 
     def _moves_again(self, source: Op, user: Op) -> bool:
         """Return whether what moves before an op moves again when the op runs again.
@@ -178,11 +178,11 @@ class Flow:
 
     def _view_backward(self, op: View) -> None:
         whole = op.inputs[0]
-        given = [part for part in op.outputs if part.tensor in self._partial_gradient]
-        if not given or whole.constant:
+        partial = [part for part in op.outputs if part.tensor in self._partial_gradient]
+        if not partial or whole.constant:
             return
         passed = self._partial_gradient.setdefault(whole.tensor, set())
-        for part in given:
+        for part in partial:
             waiting = self._partial_gradient.pop(part.tensor, set())
             self._consumer[whole.tensor] = self._consumer.get(part.tensor, op)
             if op.parts:
@@ -251,5 +251,5 @@ def is_tied(weight: Operand) -> bool:
     return weight.tensor.startswith("@")
 
 
-def _only_gathers(made: tuple[Move, ...]) -> bool:
-    return all(move.kind is CollectiveKind.ALL_GATHER for move in made)
+def _only_gathers(movements: tuple[Move, ...]) -> bool:
+    return all(move.kind is CollectiveKind.ALL_GATHER for move in movements)

@@ -53,12 +53,12 @@ class Fused(Op):
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return one kernel per phase, which moves only what crosses the group's border."""
-        made = tuple(o for o in self.saved if o not in (*self.inputs, *self.outputs))
-        made = made if self.live else ()
+        extra = tuple(o for o in self.saved if o not in (*self.inputs, *self.outputs))
+        extra = extra if self.live else ()
         forward = Kernel(
             Phase.FORWARD,
             self.inputs + self.weights,
-            self.outputs + made,
+            self.outputs + extra,
             self._work(Phase.FORWARD),
         )
         gradients = tuple(operand.gradient() for operand in self.outputs)
@@ -71,9 +71,9 @@ class Fused(Op):
             forward,
             *((Kernel(Phase.RECOMPUTE, (), (), again),) if again else ()),
             *(
-                Kernel(phase, gradients + self.saved + self.weights, made, self._work(phase))
-                for phase, made in backward.items()
-                if made
+                Kernel(phase, gradients + self.saved + self.weights, extra, self._work(phase))
+                for phase, extra in backward.items()
+                if extra
             ),
         )
 
@@ -146,6 +146,6 @@ def fused(
     ]
     if problems:
         raise PatternError(problems)
-    kept = parse(f"{saves} -> kept[]").inputs if saves else ()
+    saved = parse(f"{saves} -> kept[]").inputs if saves else ()
     held = parse(f"{holds} -> held[]").inputs if holds else ()
-    return Fused(name, parsed, ops, kept, recompute, held)
+    return Fused(name, parsed, ops, saved, recompute, held)

@@ -98,7 +98,7 @@ class Part:
 
     def __post_init__(self) -> None:
         """Check that paths tell ops apart and tensors keep the axes they were made with."""
-        made: dict[str, tuple[str, ...]] = {}
+        written: dict[str, tuple[str, ...]] = {}
         uses = Counter(op.path for op in self.ops)
         problems = [
             f"{self.path}.{path}: {times} ops have this path, so their rows cannot be told apart"
@@ -107,7 +107,7 @@ class Part:
         ]
         for op in self.ops:
             for operand in op.inputs:
-                axes = made.setdefault(operand.tensor, operand.axes)
+                axes = written.setdefault(operand.tensor, operand.axes)
                 if axes != operand.axes:
                     problems.append(
                         f"{self.path}.{op.path}: tensor {operand.tensor!r} was made as "
@@ -115,14 +115,14 @@ class Part:
                         "declare a view between them"
                     )
             for operand in op.outputs:
-                if operand.tensor in made:
+                if operand.tensor in written:
                     problems.append(
                         f"{self.path}.{op.path}: tensor {operand.tensor!r} exists already"
                     )
-                made[operand.tensor] = operand.axes
+                written[operand.tensor] = operand.axes
         problems += [
             f"{self.path}: tensor {name!r} has no producer and is no port of the part: its ops "
-            f"make {', '.join(sorted(made)) or 'nothing'}, its ports are {', '.join(self.takes)}"
+            f"make {', '.join(sorted(written)) or 'nothing'}, its ports are {', '.join(self.takes)}"
             for name in self.inputs
             if name not in self.takes
         ]
@@ -276,10 +276,11 @@ class Model(Shown):
                         f"part {part.path!r} takes {port!r} from {source!r}: parts before it are "
                         f"{', '.join(handed) or 'none'}"
                     )
-                elif all(made.axes != operand.axes for made in handed[source]):
-                    made = ", ".join(_shown(result) for result in handed[source])
+                elif all(other.axes != operand.axes for other in handed[source]):
+                    other = ", ".join(_shown(result) for result in handed[source])
                     yield (
-                        f"part {part.path!r} takes {_shown(operand)} and {source!r} hands on {made}"
+                        f"part {part.path!r} takes {_shown(operand)} and {source!r} hands on "
+                        f"{other}"
                     )
             if part.results:
                 handed[part.path] = part.results
@@ -319,8 +320,10 @@ def _shown(operand: Operand) -> str:
 def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
     """Return a part that stands alone: what its ops do not make comes from outside the model."""
     taken = tuple(ops)
-    made = {operand.tensor for op in taken for operand in op.outputs}
-    names = {operand.tensor for op in taken for operand in op.inputs if operand.tensor not in made}
+    written = {operand.tensor for op in taken for operand in op.outputs}
+    names = {
+        operand.tensor for op in taken for operand in op.inputs if operand.tensor not in written
+    }
     return Part(path, taken, repeat, dict.fromkeys(sorted(names), OUTSIDE))
 
 

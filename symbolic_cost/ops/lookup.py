@@ -30,8 +30,8 @@ class Lookup(Op):
         """
         if operand not in self.outputs:
             return self.axes
-        made = (*self.outputs[0].axes, *self.weights[0].axes)
-        return tuple(axis for axis in self.axes if axis in made)
+        result = (*self.outputs[0].axes, *self.weights[0].axes)
+        return tuple(axis for axis in self.axes if axis in result)
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return the gather of rows and the scatter-add of their gradients."""
@@ -58,14 +58,14 @@ def lookup(name: str, pattern: str) -> Lookup:
         PatternError: not ids and one table to one result.
     """
     parsed = own_weights(name, parse(pattern))
-    made = Lookup(name, parsed)
+    op = Lookup(name, parsed)
     if (
-        len(made.weights) != 1
-        or len(made.outputs) != 1
-        or not made.inputs
-        or not all(operand.constant for operand in made.inputs)
+        len(op.weights) != 1
+        or len(op.outputs) != 1
+        or not op.inputs
+        or not all(operand.constant for operand in op.inputs)
     ):
         raise PatternError(
             f"pattern {pattern!r}: a lookup takes constant ids and one table to one result"
         )
-    return made
+    return op

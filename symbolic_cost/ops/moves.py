@@ -67,17 +67,17 @@ def moves(
             steps.setdefault((kind, axis), []).append(mesh)
     sliced = [m for m in have if have[m] == Replicate() and isinstance(need[m], Shard)]
     elements = elements / placement.degree(sliced)
-    found = []
+    collectives = []
     for kind, axis in sorted(steps, key=lambda step: _ORDER.index(step[0])):
         meshes = tuple(steps[kind, axis])
         ranks = placement.degree(meshes)
         full = mul(elements, ranks) if kind is CollectiveKind.ALL_GATHER else elements
-        found.append(Move(kind, meshes, axis, full))
+        collectives.append(Move(kind, meshes, axis, full))
         if kind is CollectiveKind.REDUCE_SCATTER:
             elements = elements / ranks
         if kind is CollectiveKind.ALL_GATHER:
             elements = full
-    return tuple(found)
+    return tuple(collectives)
 
 
 def _step(have: State, need: State) -> tuple[CollectiveKind, str] | None:

@@ -109,7 +109,7 @@ def parse(text: str) -> Pattern:
 
 
 def _operands(text: str, pattern: str, problems: list[str]) -> tuple[Operand, ...]:
-    found = []
+    operands = []
     for part in _split(text):
         match = _OPERAND.fullmatch(part)
         if match is None:
@@ -124,8 +124,8 @@ def _operands(text: str, pattern: str, problems: list[str]) -> tuple[Operand, ..
         if len(set(axes)) < len(axes):
             problems.append(f"pattern {pattern!r}: {part!r} names an axis twice")
         role = _role(match["mark"], match["role"], pattern, problems)
-        found.append(Operand(match["name"], axes, role, constant=match["mark"] == "!"))
-    return tuple(found)
+        operands.append(Operand(match["name"], axes, role, constant=match["mark"] == "!"))
+    return tuple(operands)
 
 
 def _split(text: str) -> list[str]:

@@ -91,11 +91,11 @@ class Placement:
         degrees = {mesh: exact(degree) for mesh, degree in self.degrees.items() if degree != 1}
         object.__setattr__(self, "degrees", degrees)
         for name in ("axes", "stored"):
-            kept = {
+            split = {
                 user: tuple(mesh for mesh in meshes if mesh in degrees)
                 for user, meshes in getattr(self, name).items()
             }
-            object.__setattr__(self, name, {user: m for user, m in kept.items() if m})
+            object.__setattr__(self, name, {user: m for user, m in split.items() if m})
 
     def meshes(self, axis: str) -> tuple[str, ...]:
         """Return the mesh axes that split an axis."""
@@ -122,21 +122,21 @@ class Placement:
         Raises:
             PlacementError: it splits two of them, so that most of the work would be missing.
         """
-        found = [axis for axis in axes if mesh in self.axes.get(axis, ())]
-        if len(found) > 1:
+        split = [axis for axis in axes if mesh in self.axes.get(axis, ())]
+        if len(split) > 1:
             raise PlacementError(
-                f"{where or 'index space'}: mesh axis {mesh!r} splits {' and '.join(found)}; "
+                f"{where or 'index space'}: mesh axis {mesh!r} splits {' and '.join(split)}; "
                 "it may split one axis of an op"
             )
-        return found[0] if found else None
+        return split[0] if split else None
 
     def states(self, operand: Iterable[str], space: Iterable[str]) -> dict[str, State]:
         """Return the state of a result with axes `operand` of an op over `space`, by mesh axis."""
-        kept = set(operand)
+        own_axes = set(operand)
         states: dict[str, State] = {}
         for mesh in self.degrees:
             axis = self.split_axis(mesh, space)
-            left = Shard(axis) if axis in kept else Partial()
+            left = Shard(axis) if axis in own_axes else Partial()
             states[mesh] = Replicate() if axis is None else left
         return states
 

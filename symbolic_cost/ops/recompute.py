@@ -139,10 +139,10 @@ class Recompute:
 
     def _again(self, part: Part) -> Mapping[str, str]:
         """Return the region of every op of a part that runs again."""
-        made = _AGAIN.of(
+        again = _AGAIN.of(
             (self.name, id(part.ops), part.path), lambda: (part.ops, self._found(part))
         )
-        return made[1] if made[0] is part.ops else self._found(part)
+        return again[1] if again[0] is part.ops else self._found(part)
 
     def _found(self, part: Part) -> Mapping[str, str]:
         if self.kept is not None:
@@ -161,11 +161,11 @@ class Recompute:
 
         What backward needs of them are tensors that ops save, and what these are made of.
         """
-        kept = {path for ops in self.kept or () for path in ops.of(part)}
+        kept_paths = {path for ops in self.kept or () for path in ops.of(part)}
         needed = {operand.tensor for op in part.ops for operand in op.saves()}
         for op in reversed(part.ops):
-            made = {operand.tensor for operand in op.outputs}
-            if op.path not in kept and (self.runs == "all" or made & needed):
+            written = {operand.tensor for operand in op.outputs}
+            if op.path not in kept_paths and (self.runs == "all" or written & needed):
                 needed |= {operand.tensor for operand in op.inputs}
                 yield op.path
 

@@ -22,18 +22,18 @@ def book_saved(book: Book, flow: Flow) -> None:
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     shared = tuple(book.part.inputs)[1:]  # repetitions hand on to each other what comes first
-    kept: set[str] = set()
+    booked: set[str] = set()
     whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)
         needed = (*_saves(book, op), *_uncast(book, op)) if region is None else op.inputs
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
-            made = made_in.get(stored.tensor)
-            if region is not None and (made == region or stored.tensor.startswith("@")):
+            region_of = made_in.get(stored.tensor)
+            if region is not None and (region_of == region or stored.tensor.startswith("@")):
                 continue
-            if stored.tensor not in kept and not book.recompute.drops(made):
-                kept.add(stored.tensor)
+            if stored.tensor not in booked and not book.recompute.drops(region_of):
+                booked.add(stored.tensor)
                 own = book.unrepeated() if stored.tensor in shared else book
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
             if region is None and operand.tensor not in whole:

@@ -82,8 +82,8 @@ def _hands_on(part: Part, flowing: Mapping[str, bool]) -> bool:
 
 def _shared(model: Model) -> set[str]:
     """Return the tensors, weights aside, that the whole model shares."""
-    made = (operand for part in model.parts for op in part.ops for operand in op.outputs)
-    return {operand.tensor for operand in made if operand.tensor.startswith("@")}
+    results = (operand for part in model.parts for op in part.ops for operand in op.outputs)
+    return {operand.tensor for operand in results if operand.tensor.startswith("@")}
 
 
 @dataclass
@@ -113,7 +113,7 @@ class _Marks:
                 any(flowing.get(o.tensor, False) and o.needs_gradient for o in op.inputs)
                 or any(key_of(part, weight) in self.learning for weight in op.weights)
             )
-            flowing |= {made.tensor: needs for made in op.outputs}
+            flowing |= {result.tensor: needs for result in op.outputs}
         self.shared |= {name: flowing[name] for name in self.shared if name in flowing}
         return flowing
 
@@ -141,11 +141,11 @@ def _mapped(op: Op, mark: Callable[[Operand], Operand]) -> Op:
     """Return an op on marked operands; of a kernel, which makes all gradients, the border."""
     if _is_source(op):
         return op
-    made = op.mapped(mark)
-    if not isinstance(op, Fused) or not isinstance(made, Fused):
-        return made
+    marked = op.mapped(mark)
+    if not isinstance(op, Fused) or not isinstance(marked, Fused):
+        return marked
     inner = tuple(one.mapped(lambda o: mark(o) if o.is_weight else o) for one in op.ops)
-    return replace(made, ops=inner)
+    return replace(marked, ops=inner)
 
 
 def _is_source(op: Op) -> bool:
@@ -166,8 +166,8 @@ def _without_tables(parts: Iterable[Part]) -> tuple[Part, ...]:
     }
 
     def unmet(part: Part, op: Op) -> bool:
-        shared = any(made.tensor.startswith("@") for made in op.outputs)
-        used = any(made.tensor in met for made in op.outputs)
+        shared = any(result.tensor.startswith("@") for result in op.outputs)
+        used = any(result.tensor in met for result in op.outputs)
         return _is_source(op) and not (used or (alive[part.path] and not shared))
 
     def constant(operand: Operand) -> Operand:

@@ -51,19 +51,19 @@ class View(Op):
 
         Blocks stay together only where inner mesh axes alone are gathered, or scattered.
         """
-        found = super().misplaced(placement)
+        problems = super().misplaced(placement)
         if self.parts:
-            return found
+            return problems
         for old, new in zip(self.inputs[0].axes, self.outputs[0].axes, strict=True):
             before, after = placement.meshes(old), placement.meshes(new)
             shorter, longer = sorted((before, after), key=len)
             if longer[len(longer) - len(shorter) :] != shorter:
-                found.append(
+                problems.append(
                     f"{old!r} is split over {' and '.join(before)}, {new!r} over "
                     f"{' and '.join(after)}, innermost first: a view gathers or scatters inner "
                     "mesh axes and keeps the outer ones"
                 )
-        return found
+        return problems
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return none: nothing is read or written."""

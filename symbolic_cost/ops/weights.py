@@ -36,14 +36,14 @@ def tied_weights(flows: Iterable[Flow]) -> dict[str, Tied]:
 
     The uses of a weight add their gradients on each rank, so that one sum over ranks serves all.
     """
-    found: dict[str, Tied] = {}
+    tables: dict[str, Tied] = {}
     for flow in flows:
         for op in flow.ops:
             for weight in op.weights:
                 if is_tied(weight):
-                    tied = found.setdefault(weight.tensor, Tied(weight))
+                    tied = tables.setdefault(weight.tensor, Tied(weight))
                     tied.waiting |= flow.left_partial(op, weight)
-    return found
+    return tables
 
 
 def shared_weights(flow: Flow) -> dict[str, Tied]:
@@ -89,10 +89,10 @@ def _reduce_gradient(book: Book, op: Op, weight: Operand, waiting: set[str]) -> 
     ranks that do not, a gradient W is scattered every microbatch, and W/m2 summed once.
     """
     shards = {mesh for meshes in book.placement.stored.values() for mesh in meshes}
-    kept = book.placement.stored_over("weight_gradient", weight.axes)
+    shard = book.placement.stored_over("weight_gradient", weight.axes)
     elements = book.counter.elements(weight.axes)
-    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in kept]
-    once = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh not in kept]
+    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in shard]
+    once = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh not in shard]
     for meshes, left in ((each, elements), (once, elements / book.placement.degree(each))):
         have = {mesh: Partial() for mesh in meshes}
         need = {mesh: _FLAT if mesh in shards else Replicate() for mesh in meshes}
@@ -110,8 +110,8 @@ def _return_gradient(book: Book, op: Op, weight: Operand, waiting: set[str], tie
     """
     have, need = cuts(book.placement, weight, tied.first)
     need |= {mesh: state for mesh, state in have.items() if mesh in tied.waiting}
-    kept = book.placement.stored_over("weight_gradient", weight.axes)
-    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in kept]
+    shard = book.placement.stored_over("weight_gradient", weight.axes)
+    each = [mesh for mesh in book.placement.degrees if mesh in waiting and mesh in shard]
     elements = book.counter.elements(weight.axes)
     back = moves(have, need, elements / book.placement.degree(each), book.placement)
     if not back:
@@ -131,10 +131,10 @@ def cuts(
 
 def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> None:
     """Book the view of a weight from how it is kept to how it is used, before each such pass."""
-    kept = book.placement.stored_over("weight", weight.axes)
-    shard = book.counter.elements(first.axes) / book.placement.degree(kept)
+    stored = book.placement.stored_over("weight", weight.axes)
+    shard = book.counter.elements(first.axes) / book.placement.degree(stored)
     turned = moves(*cuts(book.placement, first, weight), shard, book.placement)
-    viewed = (*turned, *_whole(book, weight, kept))
+    viewed = (*turned, *_whole(book, weight, stored))
     if not viewed:
         return
     readers = {
@@ -149,9 +149,9 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
 
 def _gather_updated(book: Book, op: Op, weight: Operand) -> None:
     """Book the view of a weight from how it is updated to how it is kept."""
-    kept = book.placement.stored_over("weight", weight.axes)
+    stored = book.placement.stored_over("weight", weight.axes)
     states = book.placement.stored_over("optimizer", weight.axes)
-    updated = tuple(mesh for mesh in states if mesh not in kept)
+    updated = tuple(mesh for mesh in states if mesh not in stored)
     for move in _whole(book, weight, updated):
         book.move(op, Phase.STEP, move, weight, per_step=True)
 

@@ -51,13 +51,13 @@ def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tupl
         table: of one microbatch, as `strategy_table` gives it.
         microbatches: of one step; gradients are summed once.
     """
-    found = []
+    rows_out = []
     for row in table.select(Quantity.COMMUNICATION):
         move = row.collective
         if move is None:
             continue
         times = mul(row.count, Integer(1) if row.per_step else microbatches)
-        found.append(
+        rows_out.append(
             Traffic(
                 path=row.path,
                 phase=row.phase,
@@ -71,7 +71,7 @@ def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tupl
                 sent=mul(times, row.expr),
             )
         )
-    return tuple(found)
+    return tuple(rows_out)
 
 
 def sent_by_rank(table: CostTable, microbatches: Expr = symbols.M) -> dict[str, Expr]:

@@ -84,7 +84,7 @@ class Training:
     def __post_init__(self) -> None:
         """Refuse names that are none, and numbers that are no count."""
         problems = Problems()
-        problems.found += [
+        problems.texts += [
             f"Training: {name} = {shown(value)}: {described(hint)} is accepted"
             for name, value, hint in (
                 ("recompute", self.recompute, Recompute),
@@ -105,10 +105,10 @@ class Training:
             problems.attempt(look_up, name)
         accepted = [quantity.value for quantity in (*STATES, Quantity.SAVED)]
         strange = sorted(name for name in self.offload if name not in accepted)
-        problems.found += [unknown("offload", name, accepted) for name in strange]
+        problems.texts += [unknown("offload", name, accepted) for name in strange]
         number = symbols.exact(self.microbatches)
         if number.is_extended_positive is False:
-            problems.found.append(f"microbatches = {shown(number)}: a positive number is accepted")
+            problems.texts.append(f"microbatches = {shown(number)}: a positive number is accepted")
         problems.refuse()
         object.__setattr__(self, "microbatches", number)
 
@@ -210,16 +210,16 @@ class Memory:
         share = divided.share(stage)
         states = States(share, divided.placement, divided.conventions, policy, update)
         weights = {part.path: held for part, held in states.parts()}
-        found = []
+        parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
-        for costs, kept in zip(*both, strict=True):
+        for costs, executed in zip(*both, strict=True):
             own = weights.get(costs.part.path, ())
             what = ("memory", policy, update, tuple(weight.tensor for _, weight in own))
-            if what not in costs.made:
+            if what not in costs.derived:
                 rows = tuple(states.kept(costs.part.path, own))
-                costs.made[what] = part_memory(costs, kept, rows, chosen.recompute)
-            found.append((costs, costs.made[what]))
-        return found
+                costs.derived[what] = part_memory(costs, executed, rows, chosen.recompute)
+            parts.append((costs, costs.derived[what]))
+        return parts
 
     def _times(self, group: str, part: Part, stage: Stage) -> tuple[Expr, str]:
         """Return how many times a group of rows is there at once, and where that stands."""
@@ -283,12 +283,12 @@ def moments(table: CostTable) -> dict[str, Expr]:
 
 def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict[str, Expr]:
     """Return sums by moment, of what is there by quantity and phase of a workspace."""
-    found = {}
+    totals = {}
     for name, (quantities, phase) in MOMENTS.items():
         present = [(quantity, None) for quantity in quantities]
         workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
-        found[name] = add(*(term for key in present + workspace for term in held.get(key, ())))
-    return found
+        totals[name] = add(*(term for key in present + workspace for term in held.get(key, ())))
+    return totals
 
 
 def peak(table: CostTable) -> Expr:

@@ -105,7 +105,7 @@ def zero_bubble(
     """
 
     def orders(pp: int, microbatches: int, chunks: int) -> Orders:  # noqa: ARG001 - one signature
-        made: Orders = []
+        orders: Orders = []
         for stage in range(pp):
             ahead, waiting = warmup(pp, stage), delay(pp, stage)
             order = [Task(Pass.FORWARD, m) for m in range(min(ahead, microbatches))]
@@ -116,7 +116,7 @@ def zero_bubble(
                     order.append(Task(Pass.BACKWARD_WEIGHT, m - waiting))
                 if m + ahead < microbatches:
                     order.append(Task(Pass.FORWARD, m + ahead))
-            made.append([(task,) for task in order])
-        return made
+            orders.append([(task,) for task in order])
+        return orders
 
     return orders

@@ -55,13 +55,13 @@ class PartMemory:
 
 
 def part_memory(
-    costs: PartCosts, kept: PartCosts, states: tuple[Row, ...], policy: Recompute
+    costs: PartCosts, executed: PartCosts, states: tuple[Row, ...], policy: Recompute
 ) -> PartMemory:
     """Return what a part takes of memory.
 
     Args:
         costs: of the part.
-        kept: the same without recomputation.
+        executed: the same without recomputation.
         states: of its weights, once.
         policy: of recomputation.
     """
@@ -69,7 +69,9 @@ def part_memory(
         f"{costs.part.path}.{op.path}": policy.region(costs.part, op) for op in costs.part.ops
     }
     saved = tuple(row for row in costs.once if row.quantity is Quantity.SAVED)
-    again = _by(lambda r: regions[r.path], (r for r in kept.once if r.quantity is Quantity.SAVED))
+    again = _by(
+        lambda r: regions[r.path], (r for r in executed.once if r.quantity is Quantity.SAVED)
+    )
     inputs = _by(lambda row: regions[row.path], saved)
     gradients = (row for row in costs.once if row.quantity is Quantity.ACTIVATION_GRADIENT)
     whole = [
@@ -83,7 +85,7 @@ def part_memory(
             "resident": tuple(row for row in costs.once if row.quantity in STATES),
             "states": states,
             "saved": saved,
-            "waiting": tuple(waiting_rows(kept.once)),
+            "waiting": tuple(waiting_rows(executed.once)),
         },
         {name: (s, inputs.get(name, Integer(0))) for name, s in again.items() if name is not None},
         tuple(_by(lambda row: row.path, gradients).values()),
@@ -91,14 +93,14 @@ def part_memory(
     )
 
 
-def waiting_rows(kept: Iterable[Row]) -> Iterator[Row]:
+def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield what waits for the weight gradients of one microbatch, each tensor once [byte].
 
     Args:
-        kept: every cost without recomputation.
+        rows: every cost without recomputation.
     """
     seen: set[tuple[str, str]] = set()
-    for row in kept:
+    for row in rows:
         is_read = row.quantity is Quantity.READ and row.phase is Phase.BACKWARD_WEIGHT
         if is_read and (row.part, row.tensor) not in seen:
             seen.add((row.part, row.tensor))

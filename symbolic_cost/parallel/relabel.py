@@ -55,7 +55,7 @@ def relabel(model: Model, rule: Rule, rest: Rest = lambda _, __: {}) -> Model:
 
 
 def _relabel_ops(part: Part, rule: Rule, rest: Rest, axes: _Axes) -> tuple[Op, ...]:
-    made: dict[str, tuple[str, ...]] = {}
+    written: dict[str, tuple[str, ...]] = {}
     ops: list[Op] = []
     for op in part.ops:
         names = axes.copied(rule(op, axes.known), op.axes)
@@ -63,12 +63,14 @@ def _relabel_ops(part: Part, rule: Rule, rest: Rest, axes: _Axes) -> tuple[Op, .
         for declared, operand in zip(op.inputs, moved.inputs, strict=True):
             # What comes from outside arrives as declared; constants are wherever they are needed.
             outside = operand.axes if declared.constant else declared.axes
-            before = made.setdefault(operand.tensor, outside)
+            before = written.setdefault(operand.tensor, outside)
             if before != operand.axes:
-                moved = _viewed(moved, operand, before, made, ops)
+                moved = _viewed(moved, operand, before, written, ops)
         moved, rested = _rested(moved, rest, axes)
         ops += [moved, *rested]
-        made |= {operand.tensor: operand.axes for op in (moved, *rested) for operand in op.outputs}
+        written |= {
+            operand.tensor: operand.axes for op in (moved, *rested) for operand in op.outputs
+        }
     return tuple(ops)
 
 
@@ -78,9 +80,9 @@ def _rested(op: Op, rest: Rest, axes: _Axes) -> tuple[Op, tuple[View, ...]]:
     for operand in op.outputs:
         names = axes.copied(rest(operand, axes.known), operand.axes)
         if names:
-            made = sources[operand.tensor] = operand.renamed(f"{operand.tensor}.made")
+            source = sources[operand.tensor] = operand.renamed(f"{operand.tensor}.made")
             waiting = replace(operand, axes=_axes(operand.axes, names))
-            pattern = Pattern(operand.tensor, (made,), (), (waiting,))
+            pattern = Pattern(operand.tensor, (source,), (), (waiting,))
             views.append(View(f"{operand.tensor}.view", pattern, saved=Saved.SHARD))
     return op.retaken(sources), tuple(views)
 
@@ -89,13 +91,13 @@ def _viewed(
     op: Op,
     operand: Operand,
     before: tuple[str, ...],
-    made: dict[str, tuple[str, ...]],
+    written: dict[str, tuple[str, ...]],
     ops: list[Op],
 ) -> Op:
     """Return an op that takes an operand from a view, declared before it unless it is there."""
     name = f"{operand.tensor}.{'_'.join(operand.axes)}"
-    if name not in made:
-        made[name] = operand.axes
+    if name not in written:
+        written[name] = operand.axes
         source = replace(operand, axes=before)
         pattern = Pattern(name, (source,), (), (operand.renamed(name),))
         ops.append(View(f"{operand.tensor}.view", pattern, saved=Saved.SHARD))

@@ -184,9 +184,9 @@ class States:
         elements = self._elements(weight.axes)
         used = Held(weight.tensor, self._counter.bytes(weight))
         master = Held(f"{weight.tensor}.master", mul(self.precision.master, elements))
-        kept = (master,) if self.precision.master else (used,)
+        weights = (master,) if self.precision.master else (used,)
         moments = self._moment_bytes(op, weight)
-        states = (*kept, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
+        states = (*weights, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
         chosen = self.optimizer
         yield Update(
             OPTIMIZER,

@@ -247,7 +247,7 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
 def _passed_on(part: Part) -> Operand:
     """Return the last tensor of a part that none of its ops takes."""
     taken = {operand.tensor for op in part.ops for operand in op.inputs}
-    left = [made for op in part.ops for made in op.outputs if made.tensor not in taken]
+    left = [result for op in part.ops for result in op.outputs if result.tensor not in taken]
     return left[-1]
 
 

@@ -72,14 +72,14 @@ class Strategy(Shown):
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""
-        given = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
+        degrees = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
         problems = [
-            unknown("strategy", name, STRATEGIES) for name in given if name not in STRATEGIES
+            unknown("strategy", name, STRATEGIES) for name in degrees if name not in STRATEGIES
         ]
-        known = {name: STRATEGIES[name] for name in STRATEGIES if name in given}
+        known = {name: STRATEGIES[name] for name in STRATEGIES if name in degrees}
         for name, entry in known.items():
-            problems += _degree_problems(name, given[name], entry)
-            problems += _combination_problems(name, entry, given)
+            problems += _degree_problems(name, degrees[name], entry)
+            problems += _combination_problems(name, entry, degrees)
         if self.zero not in _LEVELS or isinstance(self.zero, bool):
             problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
         elif self.zero and not any(mesh in known for mesh in DATA_AXES):
@@ -88,21 +88,21 @@ class Strategy(Shown):
             problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
         if self.panels != 1 and not {"2d", "2.5d"} & set(known):
             problems.append(f"panels={self.panels}: only 2d and 2.5d move operands in panels")
-        problems = problems or [*_expert_problems(given), *self._copy_problems(given)]
+        problems = problems or [*_expert_problems(degrees), *self._copy_problems(degrees)]
         if problems:
             raise InputError(problems)
-        ordered = {name: tuple(map(exact, given[name])) for name in known}
+        ordered = {name: tuple(map(exact, degrees[name])) for name in known}
         object.__setattr__(self, "degrees", ordered)
 
-    def _copy_problems(self, given: Mapping[str, Degrees]) -> list[str]:
+    def _copy_problems(self, degrees: Mapping[str, Degrees]) -> list[str]:
         """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
         if self.copies == 1:
             return []
         if not _is_degree(self.copies):
             return [f"{KEY_COPIES}={shown(self.copies)}: a positive integer is accepted"]
-        ranks = exact(given["tp"][0]) if "tp" in given else Integer(1)
+        ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
         whole = not ranks.is_Integer or ranks % self.copies == 0
-        if "tp" in given and whole:
+        if "tp" in degrees and whole:
             return []
         return [f"{KEY_COPIES}={self.copies}: a divisor of the degree of tp is accepted"]
 
@@ -117,14 +117,18 @@ class Strategy(Shown):
         For example tp=16 on 8 key/value heads is a mesh of kv=2 neighbours that hold the same head
         and tp=8 heads.
         """
-        given = {
+        per_mesh = {
             mesh: degree
             for name, degrees in self.degrees.items()
             for mesh, degree in zip(STRATEGIES[name].meshes, degrees, strict=True)
         }
         if self.copies != 1:
-            given = {KEY_COPIES: exact(self.copies), **given, "tp": given["tp"] / self.copies}
-        return given | ({"dp": given["dp"] / given["ep"]} if "ep" in given else {})
+            per_mesh = {
+                KEY_COPIES: exact(self.copies),
+                **per_mesh,
+                "tp": per_mesh["tp"] / self.copies,
+            }
+        return per_mesh | ({"dp": per_mesh["dp"] / per_mesh["ep"]} if "ep" in per_mesh else {})
 
     @property
     def ranks(self) -> Expr:
@@ -283,11 +287,11 @@ def parse_strategy(text: str) -> Strategy:
     """
     problems: list[str] = []
     options = {"zero": (0,), "panels": (1,), KEY_COPIES: (1,)}
-    found: dict[str, Degrees] = {}
+    degrees: dict[str, Degrees] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         numbers = value.split("x")
-        if name in found:
+        if name in degrees:
             problems.append(f"{shown(name)} is given twice")
         elif name not in STRATEGIES and name not in options:
             problems.append(unknown("strategy", name, [*STRATEGIES, *options], WORDS))
@@ -299,15 +303,15 @@ def parse_strategy(text: str) -> Strategy:
             problems.append(f"{shown(part)}: {name} takes one number, such as {name}=1")
         else:
             symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
-            found[name] = tuple(map(int, numbers)) if equals else symbolic
-    numbers_of = (int(found.pop(name, default)[0]) for name, default in options.items())
+            degrees[name] = tuple(map(int, numbers)) if equals else symbolic
+    numbers_of = (int(degrees.pop(name, default)[0]) for name, default in options.items())
     try:
-        made = Strategy(found, *numbers_of)
+        strategy = Strategy(degrees, *numbers_of)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from None
     if problems:
         raise InputError(problems)
-    return made
+    return strategy
 
 
 def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
@@ -318,13 +322,13 @@ def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
 
 
 def _degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
-    given = "x".join(map(str, degrees))
+    written = "x".join(map(str, degrees))
     if len(degrees) != len(entry.meshes):
         return [
-            f"{name}={given}: {len(degrees)} degrees are given, {name} takes {len(entry.meshes)}"
+            f"{name}={written}: {len(degrees)} degrees are given, {name} takes {len(entry.meshes)}"
         ]
     return [
-        f"{name}={given}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
+        f"{name}={written}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
         for degree in degrees
         if not _is_degree(degree)
     ]

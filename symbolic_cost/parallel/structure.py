@@ -41,9 +41,9 @@ class Structure:
         zero = self.strategy.zero if names & set(DATA_AXES) else 0
         in_panels = any(STRATEGIES[name].stored for name in names)
         panels = self.strategy.panels if in_panels else 1
-        kept = {name: degrees[name] for name in degrees if name in names}
-        copies = self.strategy.copies if "tp" in kept else 1
-        return Strategy(kept, zero, panels, copies)
+        left = {name: degrees[name] for name in degrees if name in names}
+        copies = self.strategy.copies if "tp" in left else 1
+        return Strategy(left, zero, panels, copies)
 
     @cached_property
     def symbolic(self) -> Strategy:

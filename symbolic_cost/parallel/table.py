@@ -101,13 +101,13 @@ class _Placed:
 
     def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
         """Return the derivation under some conventions and policy."""
-        for rules, policy, made in self._derivations:
+        for rules, policy, derived in self._derivations:
             if policy == recompute and rules == conventions:
-                return made
+                return derived
         booked = self.split.bookings(conventions)
-        made = Derivation(self.own, conventions, self.placement, recompute, booked)
-        self._derivations.append((conventions, recompute, made))
-        return made
+        derived = Derivation(self.own, conventions, self.placement, recompute, booked)
+        self._derivations.append((conventions, recompute, derived))
+        return derived
 
 
 _SPLIT: Recent[_Split] = Recent(64)

@@ -62,15 +62,15 @@ def timeline(
         UnknownNameError: no such schedule.
         InputError: numbers that the schedule does not take, all of them.
     """
-    made = schedule(name)
+    plan = schedule(name)
     sizes = {pp: stages, M: microbatches, v: chunks}
-    _check(made, stages, microbatches, chunks)
-    per_stage = int(made.chunks.xreplace(sizes))
+    _check(plan, stages, microbatches, chunks)
+    per_stage = int(plan.chunks.xreplace(sizes))
     every = by_stage or [times] * stages
-    return _Clock(made, stages, microbatches, per_stage, every).run()
+    return _Clock(plan, stages, microbatches, per_stage, every).run()
 
 
-def _check(made: Schedule, stages: int, microbatches: int, chunks: int) -> None:
+def _check(plan: Schedule, stages: int, microbatches: int, chunks: int) -> None:
     sizes = {pp: stages, M: microbatches, v: chunks}
     problems = [
         f"{meaning}={shown(number)}: a positive integer is accepted"
@@ -85,14 +85,14 @@ def _check(made: Schedule, stages: int, microbatches: int, chunks: int) -> None:
             f"run one by one: a product up to {MOST_PASSES} is accepted"
         )
     if not problems:
-        multiple, least = (int(bound.xreplace(sizes)) for bound in (made.multiple, made.least))
+        multiple, least = (int(bound.xreplace(sizes)) for bound in (plan.multiple, plan.least))
         if microbatches % multiple or microbatches < least:
             problems.append(
-                f"microbatches={microbatches}: {made.name} on {stages} stages takes "
+                f"microbatches={microbatches}: {plan.name} on {stages} stages takes "
                 f"multiples of {multiple} from {max(least, multiple)}"
             )
-        if made.copies != 1 and stages % 2:
-            problems.append(f"pp={stages}: {made.name} takes an even number of stages")
+        if plan.copies != 1 and stages % 2:
+            problems.append(f"pp={stages}: {plan.name} takes an even number of stages")
     if problems:
         raise InputError(problems)
 
@@ -102,14 +102,14 @@ class _Clock:
 
     def __init__(
         self,
-        made: Schedule,
+        plan: Schedule,
         stages: int,
         microbatches: int,
         chunks: int,
         times: Sequence[Mapping[Pass, int | Fraction]],
     ) -> None:
-        self._orders = made.plan(stages, microbatches, chunks)
-        self._chains = {m: made.chain(stages, chunks, m) for m in range(microbatches)}
+        self._orders = plan.plan(stages, microbatches, chunks)
+        self._chains = {m: plan.chain(stages, chunks, m) for m in range(microbatches)}
         self._positions = {
             m: {place: position for position, place in enumerate(chain)}
             for m, chain in self._chains.items()

@@ -78,14 +78,14 @@ class Arithmetic:
             factors[term] = factors.get(term, 0) + factor
         if undefined(constant):
             return self.number(constant)
-        kept = [(term, self._one(factor)) for term, factor in factors.items() if factor]
-        if not kept:
+        open_ = [(term, self._one(factor)) for term, factor in factors.items() if factor]
+        if not open_:
             return self.number(constant)
-        if len(kept) == 1 and constant == 0:
-            return self.product([(kept[0][0], 1)], kept[0][1])
+        if len(open_) == 1 and constant == 0:
+            return self.product([(open_[0][0], 1)], open_[0][1])
         places = self._places
-        kept.sort(key=lambda item: places[item[0]])
-        return self.node(("add", self._one(constant), tuple(kept)))
+        open_.sort(key=lambda item: places[item[0]])
+        return self.node(("add", self._one(constant), tuple(open_)))
 
     def product(self, factors: Iterable[tuple[int, int]], number: Number = 1) -> int:
         """Return the product of nodes, each to an integer power, and of a number."""
@@ -105,15 +105,15 @@ class Arithmetic:
             exponents[factor] = exponents.get(factor, 0) + exponent
         if number == 0 or undefined(number):
             return self.number(number)
-        kept = [item for item in exponents.items() if item[1]]
-        if not kept:
+        open_ = [item for item in exponents.items() if item[1]]
+        if not open_:
             return self.number(number)
-        if number == 1 and len(kept) == 1 and kept[0][1] == 1:
-            return kept[0][0]
-        if len(kept) > 1:
+        if number == 1 and len(open_) == 1 and open_[0][1] == 1:
+            return open_[0][0]
+        if len(open_) > 1:
             places = self._places
-            kept.sort(key=lambda item: places[item[0]])
-        return self.node(("mul", self._one(number), tuple(kept)))
+            open_.sort(key=lambda item: places[item[0]])
+        return self.node(("mul", self._one(number), tuple(open_)))
 
     def over(self, above: int, below: int) -> int:
         """Return a quotient."""
@@ -142,8 +142,8 @@ class Arithmetic:
             return self.number(UNDEFINED)
         if numbers:
             open_[self.number(max(numbers) if kind == "max" else min(numbers))] = None
-        kept = tuple(sorted(open_, key=self._places.__getitem__))
-        return kept[0] if len(kept) == 1 else self.node((kind, kept))
+        ordered = tuple(sorted(open_, key=self._places.__getitem__))
+        return ordered[0] if len(ordered) == 1 else self.node((kind, ordered))
 
     def select(self, bracket: int, one: int, other: int) -> int:
         """Return one node where a bracket is not zero, else the other; that may be undefined."""
@@ -193,10 +193,10 @@ class Arithmetic:
 
     def _base(self, product: int) -> int:
         """Return a product without its number."""
-        found = self._bases.get(product)
-        if found is None:
-            found = self._bases[product] = self.product(self.nodes[product][2])
-        return found
+        base = self._bases.get(product)
+        if base is None:
+            base = self._bases[product] = self.product(self.nodes[product][2])
+        return base
 
     def _one(self, value: Number) -> Number:
         """Return an integer for a fraction that is one, and one object for equal fractions."""
@@ -205,11 +205,11 @@ class Arithmetic:
         above, below = value.as_integer_ratio()
         if below == 1:
             return above
-        found = self._ratios.get((above, below))
-        if found is None:
-            found = self._ratios[above, below] = Ratio(above, below)
-            found._hash = hash((above, below))  # noqa: SLF001 - made nowhere else
-        return found
+        ratio = self._ratios.get((above, below))
+        if ratio is None:
+            ratio = self._ratios[above, below] = Ratio(above, below)
+            ratio._hash = hash((above, below))  # noqa: SLF001 - made nowhere else
+        return ratio
 
     def node(self, node: Node) -> int:
         """Return the number of a node that cannot be folded."""
@@ -274,13 +274,13 @@ def moved(node: Node, places: Mapping[int, int] | list[int]) -> Node:
 
 def needed(graph: Arithmetic, outputs: Iterable[int]) -> list[int]:
     """Return the nodes that some nodes rest on, arguments first."""
-    found, left = set(outputs), sorted(set(outputs))
+    reached, left = set(outputs), sorted(set(outputs))
     while left:
         for one in arguments(graph.nodes[left.pop()]):
-            if one not in found:
-                found.add(one)
+            if one not in reached:
+                reached.add(one)
                 left.append(one)
-    return sorted(found)
+    return sorted(reached)
 
 
 def _key(node: Node, keys: list[int]) -> int:

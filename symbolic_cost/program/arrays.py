@@ -34,14 +34,14 @@ def evaluated(tape: Tape, values: Mapping[str, Floats], size: int) -> dict[str, 
     run = Flat(tape, frozenset(n for n in tape.inputs if values[n].ndim), min(size, CHUNK))
     for start in range(0, size, CHUNK):
         stop = min(start + CHUNK, size)
-        found = run(
+        chunk = run(
             {
                 name: values[name][start:stop] if values[name].ndim else values[name]
                 for name in tape.inputs
             }
         )
         for name, array in results.items():
-            array[start:stop] = found[name]
+            array[start:stop] = chunk[name]
     return results
 
 
@@ -161,25 +161,25 @@ def _log2(value: Floats, out: Floats) -> None:
     part = np.where(small, 2 * part, part)
     ratio = (part - 1.0) / (part + 1.0)
     square = ratio * ratio
-    found = np.full_like(square, scalars.LOG2_TERMS[-1])
+    series = np.full_like(square, scalars.LOG2_TERMS[-1])
     for term in scalars.LOG2_TERMS[-2::-1]:
-        found = found * square + term
-    found = (exponent - small) + ratio * found
+        series = series * square + term
+    series = (exponent - small) + ratio * series
     inside = (value > 0) & (value < math.inf)
-    np.copyto(out, np.where(inside, found, np.where(value == math.inf, math.inf, math.nan)))
+    np.copyto(out, np.where(inside, series, np.where(value == math.inf, math.inf, math.nan)))
 
 
 def _exp2(value: Floats, out: Floats) -> None:
     inside = np.abs(value) < scalars.LARGEST_POWER
-    kept = np.where(inside, value, 0.0)
-    exponent = np.floor(kept + 0.5)
-    rest = kept - exponent
-    found = np.full_like(rest, scalars.EXP2_TERMS[-1])
+    bounded = np.where(inside, value, 0.0)
+    exponent = np.floor(bounded + 0.5)
+    rest = bounded - exponent
+    series = np.full_like(rest, scalars.EXP2_TERMS[-1])
     for term in scalars.EXP2_TERMS[-2::-1]:
-        found = found * rest + term
-    found = np.ldexp(found, exponent.astype(np.int32))
+        series = series * rest + term
+    series = np.ldexp(series, exponent.astype(np.int32))
     beyond = np.where(value > 0, math.inf, np.where(np.isnan(value), math.nan, 0.0))
-    np.copyto(out, np.where(inside, found, beyond))
+    np.copyto(out, np.where(inside, series, beyond))
 
 
 _OWN: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}

@@ -22,25 +22,25 @@ def slopes(graph: Graph, outputs: Iterable[int], by: int) -> dict[int, int]:
         outputs: nodes.
         by: node of the symbol.
     """
-    found = {by: graph.number(1)}
+    slope_of = {by: graph.number(1)}
     bit = graph.masks[by]
     for node in needed(graph, list(outputs)):
-        if node not in found and graph.masks[node] & bit:
-            slope = _slope(graph, node, graph.nodes[node], found)
+        if node not in slope_of and graph.masks[node] & bit:
+            slope = _slope(graph, node, graph.nodes[node], slope_of)
             if graph.value(slope) != 0:
-                found[node] = slope
-    return found
+                slope_of[node] = slope
+    return slope_of
 
 
-def _slope(graph: Graph, node: int, own: Node, found: dict[int, int]) -> int:
+def _slope(graph: Graph, node: int, own: Node, slope_of: dict[int, int]) -> int:
     kind, zero = own[0], graph.number(0)
     if kind in _RULES:
-        return _RULES[kind](graph, own, found)
+        return _RULES[kind](graph, own, slope_of)
     if kind not in _FACTORS:
         return zero
     power, number = _FACTORS[kind]
     factor = (node, power) if kind != "log2" else (own[1], power)
-    return graph.product([(found.get(own[1], zero), 1), factor], number)
+    return graph.product([(slope_of.get(own[1], zero), 1), factor], number)
 
 
 _FACTORS = {"sqrt": (-1, Fraction(1, 2)), "log2": (-1, 1 / LN2), "exp2": (1, LN2)}
@@ -50,32 +50,32 @@ Of a logarithm it is the power of the argument.
 """
 
 
-def _of_sum(graph: Graph, own: Node, found: dict[int, int]) -> int:
-    return graph.sum((found[term], factor) for term, factor in own[2] if term in found)
+def _of_sum(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
+    return graph.sum((slope_of[term], factor) for term, factor in own[2] if term in slope_of)
 
 
-def _of_choice(graph: Graph, own: Node, found: dict[int, int]) -> int:
+def _of_choice(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
     zero = graph.number(0)
-    return graph.select(own[1], found.get(own[2], zero), found.get(own[3], zero))
+    return graph.select(own[1], slope_of.get(own[2], zero), slope_of.get(own[3], zero))
 
 
-def _of_product(graph: Graph, own: Node, found: dict[int, int]) -> int:
+def _of_product(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
     """Sum exponent * product / factor * slope of the factor."""
     terms = []
     for base, exponent in own[2]:
-        if base in found:
+        if base in slope_of:
             rest = [(one, times - (one == base)) for one, times in own[2]]
-            terms.append((graph.product([*rest, (found[base], 1)], own[1] * exponent), 1))
+            terms.append((graph.product([*rest, (slope_of[base], 1)], own[1] * exponent), 1))
     return graph.sum(terms)
 
 
-def _of_extremum(graph: Graph, own: Node, found: dict[int, int]) -> int:
+def _of_extremum(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
     """Select the slope of the first argument that none of the later ones beats."""
     (kind, args), zero = own, graph.number(0)
-    slope, best = found.get(args[0], zero), args[0]
+    slope, best = slope_of.get(args[0], zero), args[0]
     for other in args[1:]:
         greater, less = (best, other) if kind == "max" else (other, best)
-        slope = graph.select(graph.at_least(greater, less), slope, found.get(other, zero))
+        slope = graph.select(graph.at_least(greater, less), slope, slope_of.get(other, zero))
         best = graph.extremum(kind, (best, other))
     return slope
 

@@ -50,22 +50,22 @@ class Evaluator:
         Raises:
             InputError: every symbol without a value, and shapes that do not go together.
         """
-        given = self._arrays(values)
-        shape = common_shape({name: given[name] for name in self.inputs})
+        columns = self._arrays(values)
+        shape = common_shape({name: columns[name] for name in self.inputs})
         if not shape:
-            return dict(self.program.floats({name: float(given[name]) for name in self.inputs}))
+            return dict(self.program.floats({name: float(columns[name]) for name in self.inputs}))
         size = int(np.prod(shape))
         if not size:
             return {name: np.empty(shape) for name in self.outputs}
-        grid = self._grid(given, shape)
+        grid = self._grid(columns, shape)
         if grid is not None:
             return self._over(grid, shape)
         flat = {
             name: array if array.ndim == 0 else np.broadcast_to(array, shape).reshape(-1)
-            for name, array in given.items()
+            for name, array in columns.items()
         }
-        found = self._flat(size)(flat, size)
-        return {name: array.reshape(shape) for name, array in found.items()}
+        results = self._flat(size)(flat, size)
+        return {name: array.reshape(shape) for name, array in results.items()}
 
     def best(
         self, values: Mapping[str, ArrayLike], objective: str, where: str = "", most: int = 1
@@ -81,10 +81,10 @@ class Evaluator:
         Raises:
             InputError: as of a call; and arrays that vary along several dimensions.
         """
-        given = self._arrays(values)
-        shape = common_shape({name: given[name] for name in self.inputs})
+        columns = self._arrays(values)
+        shape = common_shape({name: columns[name] for name in self.inputs})
         wanted = self.program.chosen([name for name in (objective, where) if name])
-        grid = Evaluator(wanted)._grid(given, shape)  # noqa: SLF001 - of another program
+        grid = Evaluator(wanted)._grid(columns, shape)  # noqa: SLF001 - of another program
         if grid is None:
             raise InputError("an array varies along several dimensions: one is accepted in a grid")
         if grid.size * len(grid.tape.steps) > _WORTH_COMPILING * 10 and find_spec("llvmlite"):
@@ -101,12 +101,12 @@ class Evaluator:
             raise InputError(missing)
         return {name: np.asarray(values[name], dtype=np.float64) for name in self.inputs}
 
-    def _grid(self, given: Mapping[str, Floats], shape: tuple[int, ...]) -> Nest | None:
+    def _grid(self, columns: Mapping[str, Floats], shape: tuple[int, ...]) -> Nest | None:
         """Return the grid that arrays span; none where one varies along several dimensions."""
         axes: list[dict[str, Floats]] = [{} for _ in shape]
         fixed: dict[str, float] = {}
         for name in self.inputs:
-            array = given[name]
+            array = columns[name]
             varying = [place for place, size in enumerate(array.shape) if size > 1]
             if len(varying) > 1:
                 return None
@@ -147,14 +147,14 @@ class Evaluator:
         return lambda values, length: arrays.evaluated(tape, values, length)
 
 
-def common_shape(given: Mapping[str, Floats]) -> tuple[int, ...]:
+def common_shape(columns: Mapping[str, Floats]) -> tuple[int, ...]:
     """Return the shape that arrays are broadcast to.
 
     Raises:
         InputError: there is none.
     """
     try:
-        return np.broadcast_shapes(*(array.shape for array in given.values()))
+        return np.broadcast_shapes(*(array.shape for array in columns.values()))
     except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in columns.items())
         raise InputError(f"shapes do not broadcast to one: {shapes}") from None

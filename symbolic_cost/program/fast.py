@@ -129,11 +129,11 @@ class NativeTop:
 
 def _lanes(grid: Nest) -> tuple[int, tuple[int, ...]]:
     """Return the axis in lanes with which the fewest steps are needed, and the order of loops."""
-    found = []
+    trials = []
     for lanes in range(len(grid.sizes)):
         vectors = list(grid.sizes)
         vectors[lanes] = -(-vectors[lanes] // LANES)
         order, steps = grid.order(vectors)
-        found.append((steps, lanes, order))
-    _, lanes, order = min(found)
+        trials.append((steps, lanes, order))
+    _, lanes, order = min(trials)
     return lanes, order

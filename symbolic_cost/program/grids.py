@@ -47,10 +47,10 @@ class Block:
     def places(self, chosen: Places) -> Places:
         """Return the index on every axis of the grid, in its own order, of some flat points."""
         inside = np.unravel_index(chosen, self.shape)
-        found = np.empty((len(chosen), len(self.order)), dtype=np.int64)
+        places = np.empty((len(chosen), len(self.order)), dtype=np.int64)
         for axis, start, index in zip(self.order, self.starts, inside, strict=True):
-            found[:, axis] = index + start
-        return found
+            places[:, axis] = index + start
+        return places
 
 
 def blocks(grid: Nest, most: int = BLOCK) -> Iterator[Block]:
@@ -99,8 +99,8 @@ class _Loops:
             for one in taken
             if self._level[one] != self._level[place]
         }
-        kept = outer | set(tape.outputs.values())
-        return [None if place in kept else own for place, own in enumerate(last)]
+        lasting = outer | set(tape.outputs.values())
+        return [None if place in lasting else own for place, own in enumerate(last)]
 
     def run(self) -> Iterator[Block]:
         """Evaluate block by block."""
@@ -137,8 +137,8 @@ class _Loops:
             held[...] = column
         else:
             self._registers[place] = column.copy()
-            kept = self._calls.items()  # what is bound to the columns that were there is not
-            self._calls = {k: own for k, own in kept if k[0] < self._outer or k[1] == length}
+            calls = self._calls.items()  # what is bound to the columns that were there is not
+            self._calls = {k: own for k, own in calls if k[0] < self._outer or k[1] == length}
 
     def _shaped(self, column: Floats, axis: int) -> Floats:
         """Return a column along its axis; loops that are outside are of length one."""
@@ -193,10 +193,10 @@ class Reduction(Protocol):
         """Take in a block."""
 
 
-def reduced(grid: Nest, *kept: Reduction) -> None:
+def reduced(grid: Nest, *reductions: Reduction) -> None:
     """Evaluate a grid and keep what is asked."""
     for block in blocks(grid):
-        for one in kept:
+        for one in reductions:
             one.add(block)
 
 
@@ -303,8 +303,8 @@ class Pareto:
         places = block.places(near)
         values = np.concatenate([self.values, np.stack([one[near] for one in pair], axis=1)])
         all_places = np.concatenate([self.places.reshape(-1, places.shape[1]), places])
-        kept = _front(values)
-        self.values, self.places = values[kept], all_places[kept]
+        front = _front(values)
+        self.values, self.places = values[front], all_places[front]
 
 
 def _front(values: Floats) -> Places:

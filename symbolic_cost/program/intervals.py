@@ -85,8 +85,8 @@ class Intervals:
         """Return the registers that round up or down, or compare, and are not certain in a box."""
         self._doubtful = []
         self._run(low, high)
-        found, self._doubtful = self._doubtful, None
-        return [self.tape.first + place for place, one in enumerate(found) if one is not None]
+        marks, self._doubtful = self._doubtful, None
+        return [self.tape.first + place for place, one in enumerate(marks) if one is not None]
 
     def _run(self, low: Mapping[str, Any], high: Mapping[str, Any]) -> list[Span]:
         registers: list[Any] = [_span(low[name], high[name]) for name in self.tape.inputs]
@@ -154,8 +154,8 @@ def _whole(tape: Tape) -> list[bool]:
     whole = [*tape.counts, *(isinstance(one, int) for one in tape.constants)]
     for kind, taken in tape.steps:
         own = taken[1:] if kind == "select" else taken
-        kept = kind in _KEEP_WHOLE and all(whole[one] for one in own)
-        whole.append(kept or kind in _MAKE_WHOLE)
+        integral = kind in _KEEP_WHOLE and all(whole[one] for one in own)
+        whole.append(integral or kind in _MAKE_WHOLE)
     return whole
 
 
@@ -223,11 +223,11 @@ def _quotient(spans: Sequence[Span], known: Sequence[_Known]) -> Span:
     one, other = spans
     if known[0].positive and known[1].nonzero:
         return one[0] / other[1], one[1] / other[0]
-    found = _extremes(*(a / b for a in one for b in other), empty=0.0)
+    ends = _extremes(*(a / b for a in one for b in other), empty=0.0)
     through = (other[0] <= 0) & (other[1] >= 0)
     above = known[0].positive and known[1].positive
     low = np.where(above & (other[1] > 0), one[0] / other[1], -np.inf)
-    return np.where(through, low, found[0]), np.where(through, np.inf, found[1])
+    return np.where(through, low, ends[0]), np.where(through, np.inf, ends[1])
 
 
 def _extremes(*values: Floats, empty: float) -> Span:
@@ -343,7 +343,7 @@ def _even(quotient: Floats, above: Floats, below: Floats) -> NDArray[np.bool_]:
 
 def _series(kind: str, span: Span, of: Span) -> Span:
     """Widen logarithms and powers, which are exact for powers of two and for integers."""
-    found = []
+    ends = []
     for end, value, sign in zip(span, of, (-1, 1), strict=True):
         if kind == "log2":
             sure = (np.frexp(value)[0] == 0.5) & (value > 0)  # noqa: PLR2004 - a power of two
@@ -353,8 +353,8 @@ def _series(kind: str, span: Span, of: Span) -> Span:
         wide = end + sign * np.abs(end) * _SERIES
         far = np.abs(value) >= scalars.LARGEST_POWER if kind == "exp2" else np.isinf(value)
         wide = np.where(far, (0.0 if kind == "exp2" else -np.inf) if sign < 0 else np.inf, wide)
-        found.append(np.where(sure & ~far, end, wide))
-    return found[0], found[1]
+        ends.append(np.where(sure & ~far, end, wide))
+    return ends[0], ends[1]
 
 
 # ---------------------------------------------------------------------- directions
@@ -440,11 +440,11 @@ def certified(tape: Tape, values: Mapping[str, Number | float]) -> Certified:
     low = {name: span[0] for name, span in spans.items()}
     high = {name: span[1] for name, span in spans.items()}
     bounds = Intervals(tape, low, high)
-    found = {
+    certain = {
         name: (float(ends[0][0]), float(ends[1][0])) for name, ends in bounds(low, high).items()
     }
     doubtful = [tape.steps[one - tape.first][0] for one in bounds.doubtful(low, high)]
-    return Certified(found, tuple(doubtful))
+    return Certified(certain, tuple(doubtful))
 
 
 def _enclosing(value: Number | float) -> Span:

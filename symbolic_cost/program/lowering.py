@@ -86,14 +86,14 @@ class Lowering:
 
     def node(self, expr: Basic) -> int:
         """Return the node of an expression; note what is not understood."""
-        found = self.known.get(expr)
-        if found is None:
+        node = self.known.get(expr)
+        if node is None:
             lower = _RULES.get(type(expr))
             if lower is None:
                 self.refused[str(expr)] = None
                 return self.graph.number(0)
-            found = self.known[expr] = lower(self, expr)
-        return found
+            node = self.known[expr] = lower(self, expr)
+        return node
 
     def nodes(self, exprs: Iterable[Basic]) -> list[int]:
         """Return the nodes of expressions."""
@@ -154,10 +154,10 @@ def _exp(low: Lowering, expr: Expr) -> int:
 
 
 def _piecewise(low: Lowering, expr: Expr) -> int:
-    found = low.graph.number(UNDEFINED)
+    chosen = low.graph.number(UNDEFINED)
     for value, condition in reversed(expr.args):
-        found = low.graph.select(low.node(condition), low.node(value), found)
-    return found
+        chosen = low.graph.select(low.node(condition), low.node(value), chosen)
+    return chosen
 
 
 def _not(graph: Graph, bracket: int) -> int:

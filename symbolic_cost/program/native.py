@@ -266,29 +266,29 @@ class _Writer:
         below = do("fadd {d} {0}, {1}", part, do.real(1.0))
         ratio = do("fdiv {d} {0}, {1}", above, below)
         series = do.series(scalars.LOG2_TERMS, do("fmul {d} {0}, {0}", ratio))
-        found = do("fadd {d} {0}, {1}", exponent, do("fmul {d} {0}, {1}", ratio, series))
+        result = do("fadd {d} {0}, {1}", exponent, do("fmul {d} {0}, {1}", ratio, series))
         positive = do("fcmp ogt {d} {0}, {1}", value, do.real(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", positive, found, do.real(math.nan))
+        result = do("select {b} {0}, {d} {1}, {d} {2}", positive, result, do.real(math.nan))
         top = do("fcmp oeq {d} {0}, {1}", value, do.real(math.inf))
-        do("select {b} {0}, {d} {1}, {d} {2}", top, do.real(math.inf), found, own=own)
+        do("select {b} {0}, {d} {1}, {d} {2}", top, do.real(math.inf), result, own=own)
 
     def _exp2(self, own: str, value: str, level: int, *, vector: bool) -> None:
         do = _Formula(self, level, vector=vector)
         high = do("fcmp olt {d} {0}, {1}", value, do.real(scalars.LARGEST_POWER))
         low = do("fcmp ogt {d} {0}, {1}", value, do.real(-scalars.LARGEST_POWER))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.real(0.0))
-        kept = do("select {b} {0}, {d} {1}, {d} {2}", low, kept, do.real(0.0))
-        half = do("fadd {d} {0}, {1}", kept, do.real(0.5))
+        bounded = do("select {b} {0}, {d} {1}, {d} {2}", high, value, do.real(0.0))
+        bounded = do("select {b} {0}, {d} {1}, {d} {2}", low, bounded, do.real(0.0))
+        half = do("fadd {d} {0}, {1}", bounded, do.real(0.5))
         floor = self._intrinsic("floor", vector=vector)
         exponent = do(f"call {{d}} @{floor}({{d}} {{0}})", half)
-        series = do.series(scalars.EXP2_TERMS, do("fsub {d} {0}, {1}", kept, exponent))
+        series = do.series(scalars.EXP2_TERMS, do("fsub {d} {0}, {1}", bounded, exponent))
         shift = do("shl {i} {0}, {1}", do("fptosi {d} {0} to {i}", exponent), do.integer(52))
         raised = do("add {i} {0}, {1}", do("bitcast {d} {0} to {i}", series), shift)
-        found = do("bitcast {i} {0} to {d}", raised)
-        found = do("select {b} {0}, {d} {1}, {d} {2}", low, found, do.real(0.0))
-        found = do("select {b} {0}, {d} {1}, {d} {2}", high, found, do.real(math.inf))
+        result = do("bitcast {i} {0} to {d}", raised)
+        result = do("select {b} {0}, {d} {1}, {d} {2}", low, result, do.real(0.0))
+        result = do("select {b} {0}, {d} {1}, {d} {2}", high, result, do.real(math.inf))
         unknown = do("fcmp uno {d} {0}, {0}", value)
-        do("select {b} {0}, {d} {1}, {d} {2}", unknown, value, found, own=own)
+        do("select {b} {0}, {d} {1}, {d} {2}", unknown, value, result, own=own)
 
     # ---- loops
 
@@ -420,11 +420,11 @@ class _Formula:
 
     def series(self, terms: Sequence[float], by: str) -> str:
         """Return a polynomial."""
-        found = self.real(terms[-1])
+        total = self.real(terms[-1])
         for term in terms[-2::-1]:
-            product = self("fmul {d} {0}, {1}", found, by)
-            found = self("fadd {d} {0}, {1}", product, self.real(term))
-        return found
+            product = self("fmul {d} {0}, {1}", total, by)
+            total = self("fadd {d} {0}, {1}", product, self.real(term))
+        return total
 
 
 _ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}

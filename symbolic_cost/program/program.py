@@ -101,9 +101,9 @@ class Program:
         """
         graph, places = self.graph()
         wanted = {name: places[self._output(name)] for name in names or self.outputs}
-        found = slopes(graph, wanted.values(), graph.symbol(by)) if by in self.symbols else {}
+        slope_of = slopes(graph, wanted.values(), graph.symbol(by)) if by in self.symbols else {}
         zero = graph.number(0)
-        rates = {f"d {name}/d {by}": found.get(node, zero) for name, node in wanted.items()}
+        rates = {f"d {name}/d {by}": slope_of.get(node, zero) for name, node in wanted.items()}
         return of_graph(graph, rates)
 
     def jumps(self, by: str, names: Iterable[str] = ()) -> tuple[int, ...]:
@@ -128,11 +128,11 @@ class Program:
                 output that divides by zero.
         """
         numbers = self._exact(values)
-        found = scalars.exact_results(self.tape, [numbers[name] for name in self._all(numbers)])
-        empty = [name for name, value in found.items() if undefined(value)]
+        results = scalars.exact_results(self.tape, [numbers[name] for name in self._all(numbers)])
+        empty = [name for name, value in results.items() if undefined(value)]
         if empty:
             raise InputError([f"{name!r} divides by zero at these numbers" for name in empty])
-        return found
+        return results
 
     def floats(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return every output in floats; inf and nan where it divides by zero.
@@ -175,9 +175,9 @@ class Program:
 
 def of_graph(graph: Graph, outputs: Mapping[str, int]) -> Program:
     """Return the program of some nodes, without those that they do not need."""
-    kept = needed(graph, outputs.values())
-    places = {node: place for place, node in enumerate(kept)}
-    nodes = tuple(moved(graph.nodes[node], places) for node in kept)
+    reached = needed(graph, outputs.values())
+    places = {node: place for place, node in enumerate(reached)}
+    nodes = tuple(moved(graph.nodes[node], places) for node in reached)
     used = {node[1] for node in nodes if node[0] == "sym"}
     symbols = {name: counts for name, counts in graph.symbols.items() if name in used}
     moved_outputs = {name: places[node] for name, node in outputs.items()}

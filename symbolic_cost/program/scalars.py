@@ -148,10 +148,10 @@ def _log2(value: float) -> float:
         part, exponent = 2 * part, exponent - 1
     ratio = (part - 1.0) / (part + 1.0)
     square = ratio * ratio
-    found = LOG2_TERMS[-1]
+    series = LOG2_TERMS[-1]
     for term in LOG2_TERMS[-2::-1]:
-        found = found * square + term
-    return exponent + ratio * found
+        series = series * square + term
+    return exponent + ratio * series
 
 
 def _exp2(value: float) -> float:
@@ -160,10 +160,10 @@ def _exp2(value: float) -> float:
         return math.nan if math.isnan(value) else (math.inf if value > 0 else 0.0)
     exponent = math.floor(value + 0.5)
     rest = value - exponent
-    found = EXP2_TERMS[-1]
+    series = EXP2_TERMS[-1]
     for term in EXP2_TERMS[-2::-1]:
-        found = found * rest + term
-    return math.ldexp(found, exponent)
+        series = series * rest + term
+    return math.ldexp(series, exponent)
 
 
 LARGEST_POWER = 1000.0

@@ -125,10 +125,10 @@ def kept(about: object, make: Callable[[], Tape]) -> Tape:
         make: the tape.
     """
     name = f"{_key(about)}.tape.json"
-    found = read_bytes(name)
-    if found is not None:
+    data = read_bytes(name)
+    if data is not None:
         with suppress(ValueError, KeyError):
-            return _tape(json.loads(found))
+            return _tape(json.loads(data))
     tape = make()
     write_bytes(name, written_tape(tape).encode())
     return tape

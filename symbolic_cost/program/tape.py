@@ -59,21 +59,21 @@ class Tape:
             if needed[place]:
                 for one in self.steps[place - first][1]:
                     needed[one] = 1
-        kept = [place for place, used in enumerate(needed) if used]
-        places = {one: place for place, one in enumerate(kept)}
+        used_places = [place for place, used in enumerate(needed) if used]
+        places = {one: place for place, one in enumerate(used_places)}
         count = len(self.inputs)
-        own = [place for place in kept if place < count]
+        own = [place for place in used_places if place < count]
         moved: dict[int, int] = {}
-        for mask in {self.masks[place] for place in kept}:
+        for mask in {self.masks[place] for place in used_places}:
             moved[mask] = sum(1 << bit for bit, place in enumerate(own) if mask >> place & 1)
-        steps = [self.steps[place - first] for place in kept if place >= first]
+        steps = [self.steps[place - first] for place in used_places if place >= first]
         return Tape(
             inputs=tuple(self.inputs[place] for place in own),
             counts=tuple(self.counts[place] for place in own),
-            constants=tuple(self.constants[p - count] for p in kept if count <= p < first),
+            constants=tuple(self.constants[p - count] for p in used_places if count <= p < first),
             steps=tuple([(kind, tuple([places[one] for one in taken])) for kind, taken in steps]),
             outputs={name: places[one] for name, one in outputs.items()},
-            masks=tuple([moved[self.masks[place]] for place in kept]),
+            masks=tuple([moved[self.masks[place]] for place in used_places]),
         )
 
 
@@ -107,10 +107,10 @@ class _Recorder:
         if kind == "mul":
             return self._product(node)
         if kind in ("max", "min"):
-            found, *rest = (self.places[one] for one in node[1])
+            result, *rest = (self.places[one] for one in node[1])
             for other in rest:
-                found = self._step(kind, found, other)
-            return found
+                result = self._step(kind, result, other)
+            return result
         return self._step(kind, *(self.places[one] for one in node[1:]))
 
     def _sum(self, node: Node) -> int:
@@ -129,8 +129,8 @@ class _Recorder:
         while len(parts) > 1:
             one, other = _nearest(parts)
             parts[one] = self._joined(parts[one], parts.pop(other))
-        _, positive, found = parts[0]
-        return found if positive else self._step("sub", self._constant(0), found)
+        _, positive, result = parts[0]
+        return result if positive else self._step("sub", self._constant(0), result)
 
     def _joined(self, one: _Part, other: _Part) -> _Part:
         """Record the sum of two parts, of which each may be taken off."""
@@ -142,14 +142,14 @@ class _Recorder:
 
     def _product(self, node: Node) -> int:
         _, number, factors = node
-        found = -1
+        result = -1
         for base, exponent in factors:
             one = self.places[base] if exponent > 0 else self._step("inv", self.places[base])
             powered = self._power(one, abs(exponent))
-            found = powered if found < 0 else self._step("mul", found, powered)
+            result = powered if result < 0 else self._step("mul", result, powered)
         if abs(number) != 1:
-            found = self._step("mul", found, self._constant(abs(number)))
-        return found if number > 0 else self._step("sub", self._constant(0), found)
+            result = self._step("mul", result, self._constant(abs(number)))
+        return result if number > 0 else self._step("sub", self._constant(0), result)
 
     def _power(self, base: int, exponent: int) -> int:
         if exponent == 1:
@@ -210,13 +210,13 @@ class _Recorder:
         return kind[1] if kind[0] == "input" else exact.of_ratio(*kind[1:])
 
     def _needed(self, outputs: Iterable[int]) -> list[int]:
-        kept, left = set(outputs), list(set(outputs))
+        reached, left = set(outputs), list(set(outputs))
         while left:
             for one in self._steps[left.pop()][1]:
-                if one not in kept:
-                    kept.add(one)
+                if one not in reached:
+                    reached.add(one)
                     left.append(one)
-        return sorted(kept)
+        return sorted(reached)
 
 
 _Part: TypeAlias = tuple[int, bool, int]
@@ -227,16 +227,16 @@ _MOST_PARTS = 24
 
 def _nearest(parts: list[_Part]) -> tuple[int, int]:
     """Return the places of two parts that depend together on the fewest symbols."""
-    best, found = 1 << 30, (0, 1)
+    best, pair = 1 << 30, (0, 1)
     if len(parts) > _MOST_PARTS:
-        return found
+        return pair
     for other in range(1, len(parts)):
         mask = parts[other][0]
         for one in range(other):
             bits = (parts[one][0] | mask).bit_count()
             if bits < best:
-                best, found = bits, (one, other)
-    return found
+                best, pair = bits, (one, other)
+    return pair
 
 
 _EITHER_WAY = frozenset({"add", "mul", "max", "min"})

@@ -55,10 +55,10 @@ class Terms:
         return self.graph.number(value) if type(value) is int else self.lowering.node(value)
 
     def _of(self, node: int) -> Term:
-        found = self._terms.get(node)
-        if found is None:
-            found = self._terms[node] = Term(self, node)
-        return found
+        term = self._terms.get(node)
+        if term is None:
+            term = self._terms[node] = Term(self, node)
+        return term
 
     # ------------------------------------------------------------------ arithmetic
 
@@ -92,10 +92,10 @@ class Terms:
         """Return an expression with terms for its symbols."""
         nodes = {symbol: self.node(value) for symbol, value in values.items()}
         key = (expr, *nodes.items())
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = _Within(self.lowering, nodes).node(expr)
-        return self._of(found)
+        result = self._made.get(key)
+        if result is None:
+            result = self._made[key] = _Within(self.lowering, nodes).node(expr)
+        return self._of(result)
 
     # ------------------------------------------------------------------ what terms are
 
@@ -105,10 +105,10 @@ class Terms:
 
     def whole(self, node: int) -> bool:
         """Tell whether a node is whole whatever its symbols count, as far as that is certain."""
-        found = self._whole.get(node)
-        if found is None:
-            found = self._whole[node] = self._is_whole(node)
-        return found
+        answer = self._whole.get(node)
+        if answer is None:
+            answer = self._whole[node] = self._is_whole(node)
+        return answer
 
     def _is_whole(self, node: int) -> bool:
         own = self.graph.nodes[node]

@@ -10,9 +10,9 @@ from symbolic_cost.scaling.declared import law
 from symbolic_cost.scaling.optimum import optimum
 
 
-def _split(given: Values) -> Values:
-    own, later = (optimum(law("besiroglu"), float(given[name])) for name in ("C", "C_next"))
-    other = optimum(law("chinchilla"), float(given["C"]), "tex")
+def _split(inputs: Values) -> Values:
+    own, later = (optimum(law("besiroglu"), float(inputs[name])) for name in ("C", "C_next"))
+    other = optimum(law("chinchilla"), float(inputs["C"]), "tex")
     return {
         "a": own.exponents["N"],
         "N": own.values["N"],

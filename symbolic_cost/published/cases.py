@@ -53,13 +53,13 @@ class Case:
     rows: tuple[tuple[Any, ...], ...] = ()
     derive: Derived | None = None
 
-    def evaluated(self, given: Values) -> dict[str, Any]:
+    def evaluated(self, inputs: Values) -> dict[str, Any]:
         """Return every result by name, for some inputs in place of the published ones.
 
         Raises:
             InputError: every input that the case does not have, and every number that is refused.
         """
-        own = {**self.inputs, **given}
+        own = {**self.inputs, **inputs}
         rows = own.pop("rows", self.rows)
         problems = [
             unknown(f"input of {self.name}", name, [*self.inputs, *(["rows"] if self.rows else [])])
@@ -78,15 +78,15 @@ class Case:
         ]
         if problems:
             raise InputError(problems)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for row in rows or ((),):
             cells = dict(zip(self.columns, row, strict=bool(self.columns)))
             known = {name: _exact(value) for name, value in {**own, **cells}.items()}
             known |= self._derived(known)
             known = chain(self.steps, known)
             for each in self.results:
-                found[each.name.format_map(cells)] = each.formula.number(known)
-        return found
+                values[each.name.format_map(cells)] = each.formula.number(known)
+        return values
 
     def _derived(self, known: Values) -> Values:
         """Return what the library derives for a row.
@@ -191,23 +191,23 @@ class Work:
             if name not in self.cases
         ]
         problems += [
-            f"case {name} is {shown(given)}: inputs by name are accepted"
-            for name, given in inputs.items()
-            if not isinstance(given, Mapping)
+            f"case {name} is {shown(numbers)}: inputs by name are accepted"
+            for name, numbers in inputs.items()
+            if not isinstance(numbers, Mapping)
         ]
         if problems:
             raise InputError(problems)
-        return {name: self.cases[name].evaluated(given) for name, given in inputs.items()}
+        return {name: self.cases[name].evaluated(numbers) for name, numbers in inputs.items()}
 
     def reproduce(self) -> Sequence[Comparison]:
         """Compare every printed number with its value at the published inputs."""
-        found = []
+        comparisons = []
         for name, case in self.cases.items():
             values = case.evaluated({})
-            found += [
+            comparisons += [
                 each.compared(f"{name}.{each.name}", values[each.name]) for each in case.printed()
             ]
-        return found
+        return comparisons
 
     def formulas(self) -> dict[str, Expr]:
         """Return the formula of every number by its key, in the names of inputs and steps."""
@@ -219,7 +219,7 @@ class Work:
 
     def errata(self) -> list[Erratum]:
         """Return every slip with its proof."""
-        found = []
+        errata = []
         for case in self.cases.values():
             slips = [each for each in case.printed() if each.how == SLIP and each.printed]
             values = case.evaluated({}) if slips else {}
@@ -227,5 +227,5 @@ class Work:
                 if each.printed is not None:
                     computed = f"{float(values[each.name]):.5g}"
                     place = f"{case.where}: {each.name}"
-                    found.append(Erratum(self.name, place, each.printed, computed, each.note))
-        return found
+                    errata.append(Erratum(self.name, place, each.printed, computed, each.note))
+        return errata

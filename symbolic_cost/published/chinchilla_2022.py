@@ -54,13 +54,13 @@ def parameters() -> Expr:
         fragment("block", block, repeat=n_layers),
         fragment("norms", (layer_norm("norm"),), repeat=2 * n_layers + 1),
     )
-    made = Model("chinchilla", parts, _SIZES, source="hoffmann-2022", axes=AXES)
-    return cost(made, MODEL_FLOP).total(Quantity.PARAMETER)
+    model = Model("chinchilla", parts, _SIZES, source="hoffmann-2022", axes=AXES)
+    return cost(model, MODEL_FLOP).total(Quantity.PARAMETER)
 
 
-def _member(given: Values) -> Values:
+def _member(inputs: Values) -> Values:
     sizes = {e: "d", f: "ffw", q: "kv", h: "heads", n_layers: "layers", V: "V"}
-    numbers = {symbol: exact(given[name]) for symbol, name in sizes.items()}
+    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     return {"parameters": int(parameters().xreplace(numbers))}
 
 
@@ -72,28 +72,28 @@ def power_law(table: str) -> Mapping[str, float]:
     """
     data = printed_data("chinchilla_2022.toml")[table]
     rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
-    kept = [row for row in rows if row["size"] != _LEFT_OUT or "approach3" not in table]
-    sizes, flop = ([math.log(float(row[name])) for row in kept] for name in "NC")
+    used = [row for row in rows if row["size"] != _LEFT_OUT or "approach3" not in table]
+    sizes, flop = ([math.log(float(row[name])) for row in used] for name in "NC")
     ends = (sizes[-1] - sizes[0]) / (flop[-1] - flop[0])
     slope, start = linear_regression(sizes, flop)
     return {"a": 1 / slope, "G": math.exp(-(start - math.log(6)) / slope), "exponent": ends}
 
 
-def _closed(given: Values) -> Values:
-    flop = float(given["C"])
-    return _told(given, "", flop) | _told(given, "_tex", flop)
+def _closed(inputs: Values) -> Values:
+    flop = float(inputs["C"])
+    return _told(inputs, "", flop) | _told(inputs, "_tex", flop)
 
 
-def _told(given: Values, suffix: str, flop: float) -> dict[str, float]:
+def _told(inputs: Values, suffix: str, flop: float) -> dict[str, float]:
     """Return the split under one set of constants, and two losses."""
     own = {
-        name: float(given.get(name + suffix, given[name]))
+        name: float(inputs.get(name + suffix, inputs[name]))
         for name in ("E", "A", "B", "alpha", "beta")
     }
     chosen = law("chinchilla").with_constants(Constants("given", own, "inputs"))
     best: Optimum = optimum(chosen, flop)
     losses = {"L_gopher": (280e9, 300e9), "L_chinchilla": (70e9, 1.4e12)}
-    found = {
+    values = {
         "a": best.exponents["N"],
         "b": best.exponents["D"],
         "N": best.values["N"],
@@ -101,7 +101,7 @@ def _told(given: Values, suffix: str, flop: float) -> dict[str, float]:
         "excess": -(best.excess or 0.0),
         **{name: chosen.at({"N": N, "D": D})["loss"] for name, (N, D) in losses.items()},
     }
-    return {name + suffix: value for name, value in found.items()}
+    return {name + suffix: value for name, value in values.items()}
 
 
 _A3 = "chinchilla-tableA3-approach3"

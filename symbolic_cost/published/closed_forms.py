@@ -42,20 +42,25 @@ from symbolic_cost.symbols import v as chunks
 from symbolic_cost.systems.records import machine
 
 
-def _training(given: Values) -> Values:
+def _training(inputs: Values) -> Values:
     """Parameters (Eq 2) and FLOP per token (Eq 3) of two models; the time is Eq 4."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for run in ("175B", "1T"):
-        sizes = {e: given[f"h_{run}"], n_layers: given[f"l_{run}"], V: given["V"], l: given["s"]}
+        sizes = {
+            e: inputs[f"h_{run}"],
+            n_layers: inputs[f"l_{run}"],
+            V: inputs["V"],
+            l: inputs["s"],
+        }
         numbers = {symbol: exact(size) for symbol, size in sizes.items()}
-        found[f"params_{run}"] = int(narayanan_2021.parameters().xreplace(numbers))
+        values[f"params_{run}"] = int(narayanan_2021.parameters().xreplace(numbers))
         flop = (narayanan_2021.iteration_flop() / (B * l)).expand()
-        found[f"flop_{run}"] = float(flop.xreplace(numbers))
-    return found
+        values[f"flop_{run}"] = float(flop.xreplace(numbers))
+    return values
 
 
-def _bubbles(given: Values) -> Values:
-    numbers = {pp: given["p"], M: given["m"], chunks: given["v"]}
+def _bubbles(inputs: Values) -> Values:
+    numbers = {pp: inputs["p"], M: inputs["m"], chunks: inputs["v"]}
     bound = {symbol: exact(number) for symbol, number in numbers.items()}
 
     def bubble(name: str) -> float:
@@ -65,59 +70,59 @@ def _bubbles(given: Values) -> Values:
     return {"bubble": bubble("gpipe"), "bubble_interleaved": bubble("interleaved")}
 
 
-def _checkpoints(given: Values) -> Values:
-    layers = int(given["n"])
+def _checkpoints(inputs: Values) -> Values:
+    layers = int(inputs["n"])
     return {"least_1000": min(math.ceil(layers / size) + size for size in range(1, layers + 1))}
 
 
-def _weighted(given: Values) -> Values:
+def _weighted(inputs: Values) -> Values:
     """Bytes of one checkpoint and of one live layer, as the block's rows have them."""
     sizes = {b: "b", l: "s", e: "h", h: "H"}
-    numbers = {symbol: exact(given[name]) for symbol, name in sizes.items()}
-    kept = {"c": saved("full recomputation"), "a": saved("none")}
-    return {name: int(expr.xreplace(numbers)) for name, expr in kept.items()}
+    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
+    held = {"c": saved("full recomputation"), "a": saved("none")}
+    return {name: int(expr.xreplace(numbers)) for name, expr in held.items()}
 
 
-def _zero(given: Values) -> Values:
-    own = {"psi": float(given["P"]), "nd": int(given["N"]), "K": float(given["K"])}
-    found = zero_2019.evaluate(own)
-    volumes: Mapping[str, float] = found["volume_elements"]
-    states = {name.replace("+", "_"): found[name] for name in zero_2019.LEVELS}
+def _zero(inputs: Values) -> Values:
+    own = {"psi": float(inputs["P"]), "nd": int(inputs["N"]), "K": float(inputs["K"])}
+    results = zero_2019.evaluate(own)
+    volumes: Mapping[str, float] = results["volume_elements"]
+    states = {name.replace("+", "_"): results[name] for name in zero_2019.LEVELS}
     trillion = zero_2019.evaluate({"psi": 1e12, "nd": 1024})["P_os+g+p"]
     gpt2 = zero_2019.evaluate({"psi": 1.5e9, "nd": 1})["baseline"]
     moved = {"volume_0": volumes["baseline"], "volume_3": volumes["P_os+g+p"]}
     return {**states, **moved, "trillion": trillion, "gpt2": gpt2}
 
 
-def _exchanges(given: Values) -> Values:
+def _exchanges(inputs: Values) -> Values:
     """What gathering keys and values moves, and the all-to-alls of queries and these, forward."""
-    heads = {h: exact(given["H"]), k: exact(given["K"])}
-    ranks = {symbol: exact(given["N"]) for symbol in (cp, s1)}
+    heads = {h: exact(inputs["H"]), k: exact(inputs["K"])}
+    ranks = {symbol: exact(inputs["N"]) for symbol in (cp, s1)}
     moved = {"all_gather": "cp", "all_to_all": "ulysses"}
     shares = {name: usp_2024.moved(strategy, Phase.FORWARD) for name, strategy in moved.items()}
     return {name: float(expr.xreplace(heads | ranks)) for name, expr in shares.items()}
 
 
 def _rates(_: Values) -> Values:
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for short, name in (("h100", "h100"), ("a100", "a100-80gb"), ("a100_40", "a100-40gb")):
         record = machine(name)
-        found[f"F_{short}"] = float(record.peak("bf16"))
-        found[f"W_{short}"] = float(record.bandwidth.value)
-    return found
+        rates[f"F_{short}"] = float(record.peak("bf16"))
+        rates[f"W_{short}"] = float(record.bandwidth.value)
+    return rates
 
 
-def _gpt2(given: Values) -> Values:
+def _gpt2(inputs: Values) -> Values:
     sizes = {n_layers: "L", e: "h", V: "V", P: "s", l: "s", h: "heads"}
     numbers: dict[Expr, Expr] = {
-        symbol: exact(given[name]) for symbol, name in sizes.items() if name in given
+        symbol: exact(inputs[name]) for symbol, name in sizes.items() if name in inputs
     }
     table = cost(GPT(f=4 * e).model(), MODEL_FLOP)
-    found = {
+    totals = {
         "parameters": table.total(Quantity.PARAMETER),
         "positions": table.total(Quantity.PARAMETER, path="embedding.position"),
     }
-    return {name: int(expr.xreplace({**numbers, b: Integer(1)})) for name, expr in found.items()}
+    return {name: int(expr.xreplace({**numbers, b: Integer(1)})) for name, expr in totals.items()}
 
 
 work = Work(

@@ -100,8 +100,8 @@ def publication(name: str) -> Publication:
     if name not in MODULES:
         raise UnknownNameError(unknown("publication", name, MODULES))
     module, _, attribute = MODULES[name].partition(":")
-    found = import_module(f"symbolic_cost.published.{module}")
-    return cast("Publication", getattr(found, attribute) if attribute else found)
+    work = import_module(f"symbolic_cost.published.{module}")
+    return cast("Publication", getattr(work, attribute) if attribute else work)
 
 
 def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:
@@ -138,8 +138,8 @@ def formulas(name: str) -> Mapping[str, Expr]:
         UnknownNameError: no such publication.
     """
     offered = getattr(publication(name), "formulas", dict)
-    found: Mapping[str, Expr] = offered()
-    return found
+    offered_formulas: Mapping[str, Expr] = offered()
+    return offered_formulas
 
 
 def compared(key: str, published: str, value: float | Fraction) -> Comparison:
@@ -155,10 +155,10 @@ def compared(key: str, published: str, value: float | Fraction) -> Comparison:
     return Comparison(key, published, computed, Decimal(computed) == Decimal(published))
 
 
-def equal(printed: Mapping[str, object], found: Mapping[str, object]) -> list[Comparison]:
+def equal(printed: Mapping[str, object], computed: Mapping[str, object]) -> list[Comparison]:
     """Compare values that were printed to the letter, by key; what is no text is JSON."""
     return [
-        Comparison(key, _json(value), _json(found[key]), value == found[key])
+        Comparison(key, _json(value), _json(computed[key]), value == computed[key])
         for key, value in printed.items()
     ]
 
@@ -198,10 +198,10 @@ def flattened(value: Any, key: str = "") -> dict[str, Any]:  # noqa: ANN401 - ne
         items = [(_numbered(labels, place), item) for place, item in enumerate(value)]
     else:
         return {key: value}
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, item in items:
-        found |= flattened(item, f"{key}.{name}" if key else name)
-    return found
+        leaves |= flattened(item, f"{key}.{name}" if key else name)
+    return leaves
 
 
 def _label(place: int, item: Any) -> str:  # noqa: ANN401 - nested plain data

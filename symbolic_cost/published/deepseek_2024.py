@@ -25,9 +25,9 @@ def flop_per_token(path: str) -> Expr:
     return (table.total(Quantity.FLOP, path=path) / (b * l)).expand()
 
 
-def _scale(given: Values) -> Values:
+def _scale(inputs: Values) -> Values:
     sizes = {n_layers: "n", e: "d", V: "V", l: "l"}
-    numbers = {symbol: exact(given[name]) for symbol, name in sizes.items()}
+    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     blocks = flop_per_token("block")
     products = blocks.xreplace({l: Integer(0)})  # without the pairs of attention
     flop = {
@@ -38,9 +38,9 @@ def _scale(given: Values) -> Values:
     return {name: int(expr.xreplace(numbers)) for name, expr in flop.items()}
 
 
-def _best(given: Values) -> Values:
-    made = law("deepseek").at({"C": float(given["C"])})
-    return {**made, "D_opt": made["tokens"]}
+def _best(inputs: Values) -> Values:
+    best = law("deepseek").at({"C": float(inputs["C"])})
+    return {**best, "D_opt": best["tokens"]}
 
 
 work = Work(

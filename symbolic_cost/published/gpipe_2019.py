@@ -56,7 +56,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
 def reproduce() -> list[Comparison]:
     """List the measured speed-ups of Table 2 beside the bound; none is compared."""
     table = printed_data("gpipe_2019")
-    found = []
+    comparisons = []
     for model in ("transformer", "amoebanet"):
         for partitions, *cells in table[model]:
             for column, cell in zip(table["columns"][1:], cells, strict=True):
@@ -65,5 +65,5 @@ def reproduce() -> list[Comparison]:
                 bound = evaluate(inputs)["speedup_bound"]
                 key = f"{model}.K={partitions}.{column}"
                 above = float(cell) > bound
-                found.append(not_recomputed(key, cell, _NOTES[above], f"{bound:.2f}"))
-    return found
+                comparisons.append(not_recomputed(key, cell, _NOTES[above], f"{bound:.2f}"))
+    return comparisons

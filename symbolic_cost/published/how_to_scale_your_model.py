@@ -33,26 +33,26 @@ def _parameters(path: str) -> Expr:
     return sum((row.total for row in rows if not row.path.endswith("norm")), Integer(0))
 
 
-def _numbers(given: Values) -> dict[Expr, Expr]:
-    return {symbol: exact(given[name]) for symbol, name in _SIZES.items()}
+def _numbers(inputs: Values) -> dict[Expr, Expr]:
+    return {symbol: exact(inputs[name]) for symbol, name in _SIZES.items()}
 
 
-def _llama(given: Values) -> Values:
+def _llama(inputs: Values) -> Values:
     paths = {"ffw": "block.mlp", "attention": "block.attention"}
-    found = {name: _parameters(path) for name, path in paths.items()}
-    found["vocab"] = _parameters("embedding") + _parameters("head")
-    return {name: int(expr.xreplace(_numbers(given))) for name, expr in found.items()}
+    totals = {name: _parameters(path) for name, path in paths.items()}
+    totals["vocab"] = _parameters("embedding") + _parameters("head")
+    return {name: int(expr.xreplace(_numbers(inputs))) for name, expr in totals.items()}
 
 
-def _tied(given: Values) -> Values:
+def _tied(inputs: Values) -> Values:
     whole = _parameters("block") + _parameters("embedding")
-    return {"parameters": int(whole.xreplace(_numbers(given)))}
+    return {"parameters": int(whole.xreplace(_numbers(inputs)))}
 
 
-def _cache(given: Values) -> Values:
+def _cache(inputs: Values) -> Values:
     bytes_ = cost(model("llama"), MODEL_FLOP).total(Quantity.CACHE)
     numbers = {n_layers: "L", k: "K", q: "H", l: "T"}
-    bound = {b: Integer(1), **{symbol: exact(given[name]) for symbol, name in numbers.items()}}
+    bound = {b: Integer(1), **{symbol: exact(inputs[name]) for symbol, name in numbers.items()}}
     return {"cache": int(bytes_.xreplace(bound))}
 
 
@@ -89,13 +89,13 @@ def intensity(flop: Expr, read_and_written: Expr) -> Expr:
     return leading_term(flop, grown) / leading_term(read_and_written, grown)
 
 
-def _data_parallel(given: Values) -> Values:
-    return {"alpha": int(tokens_bound()) * given["C"] / given["W"]}
+def _data_parallel(inputs: Values) -> Values:
+    return {"alpha": int(tokens_bound()) * inputs["C"] / inputs["W"]}
 
 
-def _tensor_parallel(given: Values) -> Values:
+def _tensor_parallel(inputs: Values) -> Values:
     """Return C/W as the features that each tensor-parallel rank needs."""
-    return {"alpha": given["C"] / given["W"] / int(cancel(ranks_bound() / f))}
+    return {"alpha": inputs["C"] / inputs["W"] / int(cancel(ranks_bound() / f))}
 
 
 def _dot(_: Values) -> Values:

@@ -49,25 +49,25 @@ class Inputs(BaseModel):
         try:
             if not isinstance(inputs, Mapping):
                 raise InputError(f"inputs are {shown(inputs)}: a mapping by name is accepted")
-            found = cls.model_validate(cls.in_our_names(inputs))
+            accepted = cls.model_validate(cls.in_our_names(inputs))
         except ValidationError as error:
             raise InputError([cls._said(problem) for problem in error.errors()]) from None
-        contradictions = found.contradictions()
+        contradictions = accepted.contradictions()
         if contradictions:
             raise InputError(contradictions)
-        return found
+        return accepted
 
     @classmethod
-    def in_our_names(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def in_our_names(cls, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return inputs with a paper's names replaced, if they are given under the paper's names.
 
         They are taken for the paper's if e, which every one of ours has, is missing and one of its
         own names is there.
         """
         own = cls.NAMES.keys() - cls.model_fields.keys()
-        if "e" in given or not own & given.keys():
-            return dict(given)
-        return {cls.NAMES.get(name, name): value for name, value in given.items()}
+        if "e" in inputs or not own & inputs.keys():
+            return dict(inputs)
+        return {cls.NAMES.get(name, name): value for name, value in inputs.items()}
 
     def contradictions(self) -> list[str]:
         """Say which inputs do not go together."""
@@ -100,13 +100,13 @@ class Inputs(BaseModel):
     @classmethod
     def _group(cls, groups: list[str]) -> type[Inputs]:
         """Return the inputs inside which a problem was found."""
-        found: type[Inputs] = cls
+        level: type[Inputs] = cls
         for group in groups:
-            field = found.model_fields.get(group)
+            field = level.model_fields.get(group)
             inner = field.annotation if field is not None else None
             if isinstance(inner, type) and issubclass(inner, Inputs):
-                found = inner
-        return found
+                level = inner
+        return level
 
 
 def indivisible(name: str, size: int, degree_name: str, degree: int) -> list[str]:

@@ -73,8 +73,8 @@ class Training(Inputs):
 
     def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol that is given."""
-        found = self.bound("b l e h m1 n_layers V pp R B T_step=iter_s_present")
-        return found | {F_m: exact(self.peak_tflops) * 10**12}
+        numbers = self.bound("b l e h m1 n_layers V pp R B T_step=iter_s_present")
+        return numbers | {F_m: exact(self.peak_tflops) * 10**12}
 
 
 TABLE_2 = {
@@ -199,23 +199,23 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "mfu_percent", "hfu_percent", "hfu_percent_once" (see `RECOMPUTED_PASSES`), and
         "throughput_increase_percent".
     """
-    given = Training.accepted(inputs)
-    sizes = {name: getattr(given, name) for name in ("b", "l", "e", "h", "m1")}
+    run = Training.accepted(inputs)
+    sizes = {name: getattr(run, name) for name in ("b", "l", "e", "h", "m1")}
     tables = {name: bind(block_table(name), sizes) for name in TECHNIQUES}
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "activation_bytes": {
             name: number(table.total(Quantity.SAVED)) for name, table in tables.items()
         }
     }
-    numbers = given.numbers()
+    numbers = run.numbers()
     for name in rules():
         expr = _computed(name, numbers)
         if expr.is_number:
-            found[name] = number(expr)
-    if given.iter_s_full_recompute is not None and given.iter_s_present is not None:
-        times = (given.iter_s_full_recompute, given.iter_s_present)
-        found[INCREASE] = float(_increase(*(Fraction(str(time)) for time in times)))
-    return found
+            values[name] = number(expr)
+    if run.iter_s_full_recompute is not None and run.iter_s_present is not None:
+        times = (run.iter_s_full_recompute, run.iter_s_present)
+        values[INCREASE] = float(_increase(*(Fraction(str(time)) for time in times)))
+    return values
 
 
 def reproduce() -> Sequence[Comparison]:

@@ -8,12 +8,12 @@ from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.scaling.declared import law
 
 
-def _loss(given: Values) -> Values:
-    attention, experts = 4, 8 * given["E"]  # of 12 d**2 parameters per layer of a dense model
-    parameters = given["N_act"] * (attention + experts) / 12
-    point = {"N": parameters, "D": given["D"], "G": given["G"]}
-    made = law("moe-granularity").at({name: float(value) for name, value in point.items()})
-    return {"loss_of_law": made["loss"]}
+def _loss(inputs: Values) -> Values:
+    attention, experts = 4, 8 * inputs["E"]  # of 12 d**2 parameters per layer of a dense model
+    parameters = inputs["N_act"] * (attention + experts) / 12
+    point = {"N": parameters, "D": inputs["D"], "G": inputs["G"]}
+    values = law("moe-granularity").at({name: float(value) for name, value in point.items()})
+    return {"loss_of_law": values["loss"]}
 
 
 work = Work("krajewski-2024", "krajewski_2024.toml", {"krajewski-table2": _loss})

@@ -56,19 +56,19 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, int | float]:
 
 def reproduce() -> list[Comparison]:
     """Compare ranks and tokens per batch (16M stands for 16 * 2**20); the rest is measured."""
-    found = []
+    comparisons = []
     for number, row in enumerate(printed_rows("llama3_2024"), 1):
         inputs = {name: int(row[name]) for name in PUBLISHED_INPUTS}
         values = evaluate(inputs)
         key = f"row {number}"
-        found.append(compared(f"{key}.gpus", row["gpus"], values["gpus"]))
+        comparisons.append(compared(f"{key}.gpus", row["gpus"], values["gpus"]))
         tokens = row["tokens_per_batch"]
         millions = compared(
             "", tokens.removesuffix("M"), Fraction(values["tokens_per_batch"]) / IEC["Mi"]
         )
         computed = f"{millions.computed}M"
-        found.append(Comparison(f"{key}.tokens_per_batch", tokens, computed, millions.match))
+        comparisons.append(Comparison(f"{key}.tokens_per_batch", tokens, computed, millions.match))
         percent = f"{values['bf16_mfu_percent']:.1f}"
         printed = row["bf16_mfu_percent"]
-        found.append(not_recomputed(f"{key}.bf16_mfu_percent", printed, _MEASURED, percent))
-    return found
+        comparisons.append(not_recomputed(f"{key}.bf16_mfu_percent", printed, _MEASURED, percent))
+    return comparisons

@@ -7,9 +7,9 @@ from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.published.patterson_2021 import spent
 
 
-def _trained(given: Values) -> Values:
-    watts, pue, carbon = (float(given[name]) for name in ("watts", "PUE", "kg_per_kWh"))
-    return spent(watts, pue, carbon, float(given["hours"]) * 3600)
+def _trained(inputs: Values) -> Values:
+    watts, pue, carbon = (float(inputs[name]) for name in ("watts", "PUE", "kg_per_kWh"))
+    return spent(watts, pue, carbon, float(inputs["hours"]) * 3600)
 
 
 work = Work(

@@ -34,20 +34,20 @@ def _rows(batch: int, length: int, keys: int) -> CostTable:
     return cost(model, MODEL_FLOP).select(phase=Phase.FORWARD)
 
 
-def _layer(given: Values) -> Values:
+def _layer(inputs: Values) -> Values:
     """Return FLOP, bytes and elements written of one op of one block."""
     sizes = {e: "d", f: "ffn", h: "heads", k: "kv_heads"}
-    numbers = {symbol: exact(given[name]) for symbol, name in sizes.items()}
+    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     numbers |= {q: numbers[e] / numbers[h], n_layers: Integer(1)}
-    whole = _rows(int(given["b"]), int(given["s"]), int(given["t"]))
-    rows = whole.select(path=f"block.{given['path']}")
+    whole = _rows(int(inputs["b"]), int(inputs["s"]), int(inputs["t"]))
+    rows = whole.select(path=f"block.{inputs['path']}")
 
     def total(quantity: Quantity) -> int:
-        kept = (row for row in rows.select(quantity).rows if not row.tensor.endswith(_LEFT_OUT))
-        return int(sum((row.total.xreplace(numbers) for row in kept), Integer(0)))
+        counted = (row for row in rows.select(quantity).rows if not row.tensor.endswith(_LEFT_OUT))
+        return int(sum((row.total.xreplace(numbers) for row in counted), Integer(0)))
 
     written = total(Quantity.WRITE)
-    flop = total(Quantity.FLOP) if given["each"] == 0 else 0
+    flop = total(Quantity.FLOP) if inputs["each"] == 0 else 0
     return {
         "flop": flop,
         "bytes": total(Quantity.READ) + written,

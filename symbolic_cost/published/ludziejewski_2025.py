@@ -10,13 +10,13 @@ from symbolic_cost.scaling.declared import law
 from symbolic_cost.scaling.optimum import optimum
 
 
-def _reduced(given: Values) -> Values:
-    made = law("moe-joint").at({"N": 1e9, "D": 1e9, "E": given["E"]})
-    return {f"{name}_of_law": made[name] for name in ("m", "mu", "n", "nu")}
+def _reduced(inputs: Values) -> Values:
+    values = law("moe-joint").at({"N": 1e9, "D": 1e9, "E": inputs["E"]})
+    return {f"{name}_of_law": values[name] for name in ("m", "mu", "n", "nu")}
 
 
-def _optimum(given: Values) -> Values:
-    return optimum(law("moe-joint"), float(given["C"]), others={"E": given["E"]}).values
+def _optimum(inputs: Values) -> Values:
+    return optimum(law("moe-joint"), float(inputs["C"]), others={"E": inputs["E"]}).values
 
 
 work = Work(

@@ -15,14 +15,14 @@ from symbolic_cost.scaling.law import FLOP
 from symbolic_cost.scaling.optimum import optimum
 
 
-def _routed(given: Values) -> Values:
-    return law("routed").at({"N": float(given["N"]), "E": given["E"]}, "s-base")
+def _routed(inputs: Values) -> Values:
+    return law("routed").at({"N": float(inputs["N"]), "E": inputs["E"]}, "s-base")
 
 
-def _sparse(given: Values) -> Values:
-    own, tokens = law("sparsity"), float(given["D"])
-    dense = own.at({"N": float(given["N_dense"]), "D": tokens})
-    sparse = own.at({"N": float(given["N_sparse"]), "D": tokens, "S": float(given["S"])})
+def _sparse(inputs: Values) -> Values:
+    own, tokens = law("sparsity"), float(inputs["D"])
+    dense = own.at({"N": float(inputs["N_dense"]), "D": tokens})
+    sparse = own.at({"N": float(inputs["N_sparse"]), "D": tokens, "S": float(inputs["S"])})
     return {"loss_dense": dense["loss"], "loss_sparse": sparse["loss"]}
 
 
@@ -35,43 +35,43 @@ def _precise(_: Values) -> Values:
     return {"u": low}
 
 
-def _over_trained(given: Values) -> Values:
-    own, parameters = law("over-training"), float(given["N"])
+def _over_trained(inputs: Values) -> Values:
+    own, parameters = law("over-training"), float(inputs["N"])
     best = optimum(own, 1e20).values
-    point = own.at({"N": parameters, "D": float(given["M"]) * parameters})
+    point = own.at({"N": parameters, "D": float(inputs["M"]) * parameters})
     return {"N_opt": best["N"], "D_opt": best["D"], "loss": point["loss"]}
 
 
-def _critical(given: Values) -> Values:
-    steps, examples = given["S_min"], given["E_min"]
-    found = {}
+def _critical(inputs: Values) -> Values:
+    steps, examples = inputs["S_min"], inputs["E_min"]
+    ratios = {}
     for times in (1, 4):
-        made = law("critical-batch").at(
+        point = law("critical-batch").at(
             {"B": times * examples / steps, "S_min": steps, "E_min": examples}
         )
-        found[f"steps_{times}"] = made["steps"] / steps
-        found[f"examples_{times}"] = made["examples"] / examples
-    return found
+        ratios[f"steps_{times}"] = point["steps"] / steps
+        ratios[f"examples_{times}"] = point["examples"] / examples
+    return ratios
 
 
-def _batches(given: Values) -> Values:
+def _batches(inputs: Values) -> Values:
     own = law("critical-batch-size")
-    sizes = {"batch_302": given["N_1"], "batch_1200": given["N_2"]}
+    sizes = {"batch_302": inputs["N_1"], "batch_1200": inputs["N_2"]}
     return {name: own.at({"N": float(N)}, "chinchilla")["batch"] for name, N in sizes.items()}
 
 
-def _tokens(given: Values) -> Values:
-    own, compute = law("llama3"), {"C": float(given["C"])}
+def _tokens(inputs: Values) -> Values:
+    own, compute = law("llama3"), {"C": float(inputs["C"])}
     return {
         "tokens": own.at(compute, "text")["tokens"],
         "tokens_digitised": own.at(compute, "digitised")["tokens"],
     }
 
 
-def _total(given: Values) -> Values:
+def _total(inputs: Values) -> Values:
     """Return all parameters, and d ln N_E / d ln C along Chinchilla's optimum in all of them."""
-    own, size = law("total-parameters"), float(given["N_E"])
-    others = {"V": given["V"], "A": given["A"]}
+    own, size = law("total-parameters"), float(inputs["N_E"])
+    others = {"V": inputs["V"], "A": inputs["A"]}
     total = own.at({"N_E": size, **others})["parameters"]
     beside = own.at({"N_E": size * 1.0001, **others})["parameters"]
     chinchilla = law("chinchilla")

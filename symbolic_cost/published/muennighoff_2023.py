@@ -10,16 +10,16 @@ from symbolic_cost.scaling.law import Constants
 _PARAMETERS = ("a", "b", "e", "alpha", "beta", "R_D", "R_N")
 
 
-def _repeated(given: Values) -> Values:
-    values = {name: float(given[name]) for name in _PARAMETERS}
+def _repeated(inputs: Values) -> Values:
+    values = {name: float(inputs[name]) for name in _PARAMETERS}
     own = law("data-constrained").with_constants(Constants("given", values, "inputs"))
-    unique = float(given["U"])
+    unique = float(inputs["U"])
 
     def at(parameters: float, tokens: float) -> dict[str, float]:
         return own.at({"N": parameters, "D": tokens, "U": unique})
 
-    first, second = (at(float(given[f"N_{run}"]), float(given[f"D_{run}"])) for run in (1, 2))
-    epochs = at(1e30, float(given["epochs"]) * unique)  # a size beyond what the tokens can train
+    first, second = (at(float(inputs[f"N_{run}"]), float(inputs[f"D_{run}"])) for run in (1, 2))
+    epochs = at(1e30, float(inputs["epochs"]) * unique)  # a size beyond what the tokens can train
     return {
         **{name: first[name] for name in "ABE"},
         **{name: epochs[name] for name in ("D_eff", "U_D", "U_N")},

@@ -69,8 +69,8 @@ class Run(Inputs):
     def numbers(self) -> dict[Expr, Expr]:
         """Return the number of every symbol that is given."""
         rates = {F_m: self.peak_tflops, X: self.tflops_per_gpu}
-        found = {key: exact(rate) * _TERA for key, rate in rates.items() if rate is not None}
-        return self.bound("e n_layers B R V l tokens") | found
+        exact_rates = {key: exact(rate) * _TERA for key, rate in rates.items() if rate is not None}
+        return self.bound("e n_layers B R V l tokens") | exact_rates
 
 
 class Budget(Inputs):
@@ -153,8 +153,8 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     if "P" in inputs:
         return {"days": number(_computed("eq4_days", Budget.accepted(inputs).numbers()))}
     numbers = Run.accepted(inputs).numbers()
-    found = {name: _computed(name, numbers) for name in rules()}
-    return {name: number(expr) for name, expr in found.items() if expr.is_number}
+    values = {name: _computed(name, numbers) for name in rules()}
+    return {name: number(expr) for name, expr in values.items() if expr.is_number}
 
 
 def reproduce() -> Sequence[Comparison]:

@@ -11,14 +11,16 @@ from symbolic_cost.systems.prices import rates
 
 def spent(watts: float, pue: float, kg_per_kwh: float, device_seconds: float) -> Values:
     """Return energy [kWh] and carbon [kg CO2e] of so many seconds of a device."""
-    made = rates("given", power=watts, pue=pue, grid=kg_per_kwh).costs(device_seconds)
-    return {"kwh": made.kwh, "kg_co2e": made.kg_co2e}
+    costs = rates("given", power=watts, pue=pue, grid=kg_per_kwh).costs(device_seconds)
+    return {"kwh": costs.kwh, "kg_co2e": costs.kg_co2e}
 
 
-def _trained(given: Values) -> Values:
-    seconds = float(given["zetta"]) * 1e21 / (float(given["chips"]) * float(given["tera"]) * 1e12)
-    watts, pue, carbon = (float(given[name]) for name in ("W", "PUE", "kg"))
-    return {"seconds": seconds, **spent(watts, pue, carbon, seconds * float(given["chips"]))}
+def _trained(inputs: Values) -> Values:
+    seconds = (
+        float(inputs["zetta"]) * 1e21 / (float(inputs["chips"]) * float(inputs["tera"]) * 1e12)
+    )
+    watts, pue, carbon = (float(inputs[name]) for name in ("W", "PUE", "kg"))
+    return {"seconds": seconds, **spent(watts, pue, carbon, seconds * float(inputs["chips"]))}
 
 
 work = Work("patterson-2021", "patterson_2021.toml", {"patterson-table4": _trained})

@@ -16,14 +16,14 @@ from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.symbols import b, exact, k, l, n_layers, q
 
 
-def _cached(given: Values) -> Values:
+def _cached(inputs: Values) -> Values:
     """Return bytes per token of one chip: heads split over chips, or one head on each."""
     table = cost(model("llama"), MODEL_FLOP).total(Quantity.CACHE) / (b * l)
-    layers = {n_layers: exact(given["layers"])}
-    many = {k: exact(given["heads"]), q: exact(given["d_multihead"])}
-    one = {k: Integer(1), q: exact(given["d_head"])}
+    layers = {n_layers: exact(inputs["layers"])}
+    many = {k: exact(inputs["heads"]), q: exact(inputs["d_multihead"])}
+    one = {k: Integer(1), q: exact(inputs["d_head"])}
     return {
-        "head": float(table.xreplace(layers | many)) / float(given["n"]),
+        "head": float(table.xreplace(layers | many)) / float(inputs["n"]),
         "query": float(table.xreplace(layers | one)),
     }
 

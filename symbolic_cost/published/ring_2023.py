@@ -68,7 +68,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
 
 def reproduce() -> list[Comparison]:
     """Compare Table 2; its row of InfiniBand does not follow from the formula."""
-    found = []
+    comparisons = []
     for row in printed_rows("ring_2023"):
         lengths = _lengths({name: float(row[name]) for name in ("tflops", "bw_gb_s")})
         for name, length in lengths.items():
@@ -76,8 +76,8 @@ def reproduce() -> list[Comparison]:
             if row["host"] == _INFINIBAND:
                 note = "the printed block is not F/B of the printed rates; six of it are the length"
                 comparison = not_recomputed(comparison.key, row[name], note, comparison.computed)
-            found.append(comparison)
-    return found
+            comparisons.append(comparison)
+    return comparisons
 
 
 def _lengths(inputs: Mapping[str, Any]) -> dict[str, Fraction]:

@@ -48,7 +48,7 @@ def nearest(exact: Fraction) -> float:
 
 
 def compared_within(
-    key: str, published: str, rule: Callable[..., Fraction | int], given: Sequence[str]
+    key: str, published: str, rule: Callable[..., Fraction | int], rounded: Sequence[str]
 ) -> Comparison:
     """Compare a number with its rule, for all that the printed inputs of the rule may stand for.
 
@@ -56,10 +56,10 @@ def compared_within(
     for inputs inside their rounding have one in common. The rule is monotone in every input.
     """
     low, high = interval(published)
-    reached = [rule(*ends) for ends in product(*map(interval, given))]
-    computed = rounded_like(published, rule(*map(Fraction, given)))
+    reached = [rule(*ends) for ends in product(*map(interval, rounded))]
+    computed = rounded_like(published, rule(*map(Fraction, rounded)))
     match = min(reached) <= high and low <= max(reached)
-    inside = f"equal inside the rounding of {' and '.join(given)}"
+    inside = f"equal inside the rounding of {' and '.join(rounded)}"
     return Comparison(
         key, published, computed, match, inside if match and computed != published else ""
     )
@@ -87,7 +87,7 @@ class Cell(NamedTuple):
         """Compare the number with its rule inside the rounding of the printed input."""
         unit, name = self.symbol.as_coeff_Mul()
 
-        def rule(*given: Fraction) -> Fraction | int:
-            return value(self.expr.xreplace({name: exact(given[0]) / unit} if given else {}))
+        def rule(*values: Fraction) -> Fraction | int:
+            return value(self.expr.xreplace({name: exact(values[0]) / unit} if values else {}))
 
         return compared_within(self.key, self.printed, rule, self.given)

@@ -10,9 +10,9 @@ from symbolic_cost.published.korthikanti_2022 import saved
 from symbolic_cost.symbols import b, e, exact, h, l
 
 
-def _block(given: Values) -> Values:
+def _block(inputs: Values) -> Values:
     sizes = {b: "b", l: "s", e: "h", h: "a"}
-    numbers = {symbol: exact(given[name]) for symbol, name in sizes.items()}
+    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     return {"saved": int(saved("none").xreplace(numbers))}
 
 

@@ -140,12 +140,12 @@ def reproduce() -> list[Comparison]:
         "message per link": (4 * l * e / s1, per_link()),
         "message per link, Megatron": (4 * l * e, megatron_per_link()),
     }
-    found = [
+    comparisons = [
         Comparison(name, str(printed), str(form.xreplace(full)), _same(printed, form, full))
         for name, (printed, form) in forms.items()
     ]
     buffer = Fraction(evaluate(PUBLISHED_INPUTS)["buffer_bytes"]) / SI["M"]
-    return [*found, compared("buffer of one all-to-all [MB]", "122.88", buffer)]
+    return [*comparisons, compared("buffer of one all-to-all [MB]", "122.88", buffer)]
 
 
 def _messages(table: CostTable) -> Expr:

@@ -43,8 +43,8 @@ def departure() -> Expr:
     return cancel(moved("ring") - 2 * moved("ring", Phase.FORWARD))
 
 
-def _table(given: Values) -> Values:
-    ranks, group = exact(given["N"]), exact(given["G"])
+def _table(inputs: Values) -> Values:
+    ranks, group = exact(inputs["N"]), exact(inputs["G"])
     alike, grouped = {k: h}, {k: h / group}
 
     def number(share: Expr, heads: dict[Expr, Expr], name: str) -> float:

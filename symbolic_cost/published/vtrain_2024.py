@@ -84,6 +84,6 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, float]:
 
 def reproduce() -> Sequence[Comparison]:
     """Predict one run; measured times are not compared, since none is printed in the paper."""
-    found = evaluate(PUBLISHED_INPUTS)["iteration_time_ms"]
+    milliseconds = evaluate(PUBLISHED_INPUTS)["iteration_time_ms"]
     note = "measured runs are not part of the library; reports/accuracy holds the errors"
-    return (Comparison("iteration_time_ms", None, f"{found:.0f}", None, note),)
+    return (Comparison("iteration_time_ms", None, f"{milliseconds:.0f}", None, note),)

@@ -142,9 +142,9 @@ def _table_2() -> Iterator[Comparison]:
             one_device = round(Fraction(32) / _per_parameter(run, name), 1)
             number, unit = row[name][:-1], row[name][-1]
             largest = row["mp"] * one_device / {"B": 1, "T": 1000}[unit]
-            found = compared(key, number, largest)
+            comparison = compared(key, number, largest)
             note = "" if row["mp"] == 1 else "mp times the rounded size of one device"
-            yield Comparison(key, row[name], found.computed + unit, found.match, note)
+            yield Comparison(key, row[name], comparison.computed + unit, comparison.match, note)
 
 
 def _per_parameter(run: Run, name: str) -> Fraction:

@@ -82,17 +82,17 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, float]:
 
 def reproduce() -> list[Comparison]:
     """Compare Table 5 with the rates at the times of Table 9."""
-    found = []
+    comparisons = []
     for row in printed_rows("zero_bubble_2024"):
         numbers = {name: int(row[name]) for name in ("p", "m")}
         times = {name: float(row[name]) for name in ("T_F", "T_B", "T_W", "T_comm")}
         key = f"{row['model']}.p={row['p']}.m={row['m']}"
         rates = _rates(numbers | times)
-        found += [compared(f"{key}.{name}", row[name], rate) for name, rate in rates.items()]
-        found += [
+        comparisons += [compared(f"{key}.{name}", row[name], rate) for name, rate in rates.items()]
+        comparisons += [
             not_recomputed(f"{key}.{name}", row[name], reason) for name, reason in _REASONS.items()
         ]
-    return found
+    return comparisons
 
 
 def _rates(inputs: Mapping[str, Any]) -> dict[str, Fraction]:

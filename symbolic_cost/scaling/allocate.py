@@ -54,10 +54,10 @@ class Budget:
         Raises:
             InputError: no budget, no days and no devices, or none that buys a device.
         """
-        given = {name: getattr(self, name) for name in self.__slots__}
+        amounts = {name: getattr(self, name) for name in self.__slots__}
         problems = [
             f"{name} = {value:g}: a positive number is accepted"
-            for name, value in given.items()
+            for name, value in amounts.items()
             if value is not None and not 0 < value < math.inf
         ]
         if not problems and self.days is None and self.gpus is None:
@@ -234,9 +234,9 @@ def _timed(family: Family, size: int, place: _Place) -> _Timed:
         if not run.memory().fits:
             tried.append(text)
             continue
-        made = run.time()
+        answer = run.time()
         tokens = int(run.global_batch or 1) * family.member(size)["l"]
-        return _Timed(text, float(made.step), tokens, made.mfu)
+        return _Timed(text, float(answer.step), tokens, answer.mfu)
     raise InputError(
         f"a {family.name} of {family.at(size)[0]:.3g} parameters does not fit on {place.gpus} of "
         f"{place.system} under {' or '.join(tried[-3:]) or 'any strategy'}: give one that does"

@@ -39,10 +39,10 @@ def law(name: str) -> Law:
     if not name.endswith(".toml"):
         return looked_up("law", name, {**_by_source(), **laws()})
     data, place = toml_record(name, _MOST_BYTES, "law")
-    found = laws_of(data, place)
-    if len(found) != 1:
-        raise InputError(f"{place}: has {len(found)} laws; one is accepted")
-    return next(iter(found.values()))
+    declared = laws_of(data, place)
+    if len(declared) != 1:
+        raise InputError(f"{place}: has {len(declared)} laws; one is accepted")
+    return next(iter(declared.values()))
 
 
 @cache
@@ -50,9 +50,9 @@ def _by_source() -> Mapping[str, Law]:
     """Return laws by the first author of their constants, where that names one law alone."""
     named: dict[str, list[Law]] = {}
     for one in laws().values():
-        for author in {made.source.partition("-")[0] for made in one.sets.values()}:
+        for author in {own_set.source.partition("-")[0] for own_set in one.sets.values()}:
             named.setdefault(author, []).append(one)
-    return {author: found[0] for author, found in named.items() if len(found) == 1}
+    return {author: constants[0] for author, constants in named.items() if len(constants) == 1}
 
 
 _KEYS = (
@@ -79,7 +79,7 @@ def laws_of(data: Mapping[str, Any], place: str) -> dict[str, Law]:
         InputError: everything that is wrong with any of them.
     """
     problems: list[str] = []
-    found: dict[str, Law] = {}
+    declared: dict[str, Law] = {}
     for name, own in data.items():
         if not isinstance(own, Mapping):
             problems.append(f"{place}: {shown(name)} is {shown(own)}: a table of a law is accepted")
@@ -88,14 +88,14 @@ def laws_of(data: Mapping[str, Any], place: str) -> dict[str, Law]:
         told = list(_entry_problems(entry))
         if not told:
             try:
-                found[name] = _law(name, entry)
-                told = list(_contradictions(found[name]))
+                declared[name] = _law(name, entry)
+                told = list(_contradictions(declared[name]))
             except InputError as error:
                 told = list(error.problems)
         problems += [f"{place}: {name}: {problem}" for problem in told]
     if problems:
         raise InputError(problems)
-    return found
+    return declared
 
 
 _TABLES = ("variables", "parameters", "where", "then", "sets", "fixed")
@@ -126,19 +126,19 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
     for key, bounds in entry.get("parameters", {}).items():
         if not (_pair(bounds) and bounds[0] < bounds[1]):
             told.append(f"parameters.{key} is {shown(bounds)}: [least, largest] is accepted")
-    for key, made in entry.get("sets", {}).items():
-        if not (isinstance(made, Mapping) and isinstance(made.get("values"), Mapping)):
+    for key, constants in entry.get("sets", {}).items():
+        if not (isinstance(constants, Mapping) and isinstance(constants.get("values"), Mapping)):
             told.append(f'sets.{key}: {{ values = {{...}}, source = "..." }} is accepted')
             continue
         told += [
             f"sets.{key}.values.{name} is {shown(value)}: a finite number is accepted"
-            for name, value in made["values"].items()
+            for name, value in constants["values"].items()
             if not _finite(value)
         ]
-        told += [f"sets.{key}.source is missing"] if not made.get("source") else []
+        told += [f"sets.{key}.source is missing"] if not constants.get("source") else []
         told += [
             f"sets.{key}.ranges.{name} is {shown(pair)}: [least, largest] is accepted"
-            for name, pair in made.get("ranges", {}).items()
+            for name, pair in constants.get("ranges", {}).items()
             if not _pair(pair)
         ]
     return told
@@ -163,7 +163,7 @@ def _law(name: str, entry: Mapping[str, Any]) -> Law:
         value=Formula(entry["value"]),
         then={key: Formula(text) for key, text in entry.get("then", {}).items()},
         compute=Formula(entry["compute"]) if entry.get("compute") else None,
-        sets={key: _constants(key, made) for key, made in entry.get("sets", {}).items()},
+        sets={key: _constants(key, constants) for key, constants in entry.get("sets", {}).items()},
         fixed=entry.get("fixed", {}),
         gives=entry.get("gives", "loss"),
         unit=entry.get("unit", "nat/token"),
@@ -171,35 +171,40 @@ def _law(name: str, entry: Mapping[str, Any]) -> Law:
     )
 
 
-def _constants(name: str, made: Mapping[str, Any]) -> Constants:
-    ranges = {key: (pair[0], pair[1]) for key, pair in made.get("ranges", {}).items()}
+def _constants(name: str, entry: Mapping[str, Any]) -> Constants:
+    ranges = {key: (pair[0], pair[1]) for key, pair in entry.get("ranges", {}).items()}
     return Constants(
-        name, made["values"], made["source"], ranges, made.get("errors", {}), made.get("note", "")
+        name,
+        entry["values"],
+        entry["source"],
+        ranges,
+        entry.get("errors", {}),
+        entry.get("note", ""),
     )
 
 
-def _contradictions(made: Law) -> list[str]:
+def _contradictions(own: Law) -> list[str]:
     """Say which names of a law stand for nothing, and which constants it lacks."""
-    known = {*made.variables, *made.parameters}
+    known = {*own.variables, *own.parameters}
     told: list[str] = []
-    for name, formula in {**made.where, made.gives: made.value, **made.then}.items():
+    for name, formula in {**own.where, own.gives: own.value, **own.then}.items():
         lacking = sorted(formula.names - known)
         told += [f"{name}: {unknown('name', one, known)}" for one in lacking]
         known.add(name)
-    if made.compute is not None:
+    if own.compute is not None:
         told += [
-            f"compute: {unknown('variable', one, made.variables)}"
-            for one in sorted(made.compute.names - made.variables.keys())
+            f"compute: {unknown('variable', one, own.variables)}"
+            for one in sorted(own.compute.names - own.variables.keys())
         ]
-    for key, constants in made.sets.items():
+    for key, constants in own.sets.items():
         told += [
             f"sets.{key}: {name} has no value"
-            for name in made.parameters
+            for name in own.parameters
             if name not in constants.values
         ]
         told += [
-            f"sets.{key}: {unknown('parameter', name, made.parameters)}"
+            f"sets.{key}: {unknown('parameter', name, own.parameters)}"
             for name in constants.values
-            if name not in made.parameters
+            if name not in own.parameters
         ]
     return told

@@ -132,8 +132,8 @@ class Family:
 
     def at(self, size: float) -> tuple[float, float]:
         """Return parameters and FLOP of training per token at a size, which need not be whole."""
-        found = self._program({str(self.free): size})
-        return float(found["parameters"]), float(found["flop"])
+        totals = self._program({str(self.free): size})
+        return float(totals["parameters"]), float(totals["flop"])
 
     @property
     def range(self) -> tuple[float, float]:
@@ -171,7 +171,7 @@ class Family:
         Raises:
             InputError: another size is not whole.
         """
-        found: dict[str, Any] = {str(self.free): size}
+        sizes: dict[str, Any] = {str(self.free): size}
         for name, value in self._rules.items():
             number = value.xreplace({self.free: Integer(size)})
             if not number.is_Integer and str(name) not in _WIDTHS:
@@ -179,5 +179,5 @@ class Family:
                     f"family {self.name}: {name} = {number} at {self.free} = {size} is not whole"
                 )
             rounded = number if number.is_Integer else _TILE * math.ceil(number / _TILE)
-            found[str(name)] = int(rounded)
-        return found
+            sizes[str(name)] = int(rounded)
+        return sizes

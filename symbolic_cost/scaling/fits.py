@@ -121,7 +121,7 @@ def fit(
     covariance, condition = problem.spread(best)
     samples = np.array([one for one in _again(problem, best, resampled) if one is not None])
     values = {name: float(one) for name, one in zip(law.parameters, best, strict=True)}
-    made = _with(law, best)
+    fitted = _with(law, best)
     warnings = tuple(
         f"{name} = {value:g} is at its bound {law.parameters[name]}: the runs do not determine it"
         for name, value in values.items()
@@ -137,7 +137,7 @@ def fit(
             f"condition number {condition:.1e}: parameters trade off, their values are loose",
         )
     left_out = _left_out(problem, best) if grouped else {}
-    return Fit(made, runs, problem.loss(best), covariance, condition, samples, left_out, warnings)
+    return Fit(fitted, runs, problem.loss(best), covariance, condition, samples, left_out, warnings)
 
 
 def _with(law: Law, values: Floats) -> Law:
@@ -150,14 +150,14 @@ def _again(problem: Problem, best: Floats, times: int) -> list[Floats | None]:
     import numpy as np
 
     generator = np.random.default_rng(0)  # the same samples each time
-    found: list[Floats | None] = []
+    vectors: list[Floats | None] = []
     for _ in range(times):
         places = generator.integers(0, len(problem.runs), len(problem.runs))
         try:
-            found.append(_of(problem, places).solved([best]))
+            vectors.append(_of(problem, places).solved([best]))
         except InputError:
-            found.append(None)
-    return found
+            vectors.append(None)
+    return vectors
 
 
 def _left_out(problem: Problem, best: Floats) -> dict[str, float]:
@@ -168,15 +168,15 @@ def _left_out(problem: Problem, best: Floats) -> dict[str, float]:
     if not runs.groups:
         raise InputError("runs have no column 'group': name which belong together")
     labels = np.array(runs.groups)
-    found = {}
+    errors = {}
     for label in dict.fromkeys(runs.groups):
         inside, outside = np.flatnonzero(labels == label), np.flatnonzero(labels != label)
         if len(outside) <= len(law.parameters):
             raise InputError(f"without group {label} are {len(outside)} runs left: too few to fit")
         values = _of(problem, outside).solved([best])
         residual = _of(problem, inside).residuals(values)
-        found[label] = float(np.sqrt(np.mean(residual**2)))
-    return found
+        errors[label] = float(np.sqrt(np.mean(residual**2)))
+    return errors
 
 
 def _of(problem: Problem, places: NDArray[np.integer[Any]]) -> Problem:

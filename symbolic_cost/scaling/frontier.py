@@ -49,9 +49,9 @@ def approach(number: int, law: Law, runs: Runs) -> Mapping[str, PowerLaw]:
     Raises:
         InputError: no such approach, or too few budgets with a best run inside.
     """
-    made = looked_up("approach", str(number), _APPROACHES)
+    rule = looked_up("approach", str(number), _APPROACHES)
     flop = law.flop().array({**law.fixed, **runs.columns})
-    return {name: _line(made(runs, flop, name), name) for name in law.chosen}
+    return {name: _line(rule(runs, flop, name), name) for name in law.chosen}
 
 
 def _envelope(runs: Runs, flop: Floats, name: str) -> list[tuple[float, float]]:

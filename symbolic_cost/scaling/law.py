@@ -90,9 +90,9 @@ class Law(Shown):
             )
         return looked_up(f"set of law {self.name}", name, self.sets)
 
-    def with_constants(self, made: Constants) -> Law:
+    def with_constants(self, constants: Constants) -> Law:
         """Return the law with one set of constants only, such as a fit's."""
-        return replace(self, sets={made.name: made})
+        return replace(self, sets={constants.name: constants})
 
     def at(self, values: Mapping[str, Number], constants: str | None = None) -> dict[str, Any]:
         """Return what the law gives, and every definition, of numbers for the variables.
@@ -108,8 +108,8 @@ class Law(Shown):
     def of(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the same of numbers for variables and parameters alike, none of them checked."""
         steps = {**self.where, self.gives: self.value, **self.then}
-        made = chain(steps, known)
-        return {name: made[name] for name in steps}
+        values = chain(steps, known)
+        return {name: values[name] for name in steps}
 
     def check(self, values: Mapping[str, Number]) -> None:
         """Refuse numbers for variables.

@@ -67,8 +67,8 @@ def at(of: str | Law, constants: str | None = None, **values: Number) -> dict[st
     >>> f"{at('chinchilla', 'body', N=280e9, D=300e9)['loss']:.4f}"
     '1.9933'
     """
-    made = law(of).at({name: float(value) for name, value in values.items()}, constants)
-    return {name: float(value) for name, value in made.items()}
+    point = law(of).at({name: float(value) for name, value in values.items()}, constants)
+    return {name: float(value) for name, value in point.items()}
 
 
 @checked
@@ -121,9 +121,9 @@ def formula(of: str | Law, what: str) -> Expr:
     Raises:
         InputError: the law has no optimum in closed form, or no such formula.
     """
-    made = closed(law(of))
-    table = {**made.best, "loss": made.loss, "price": made.price, "excess": made.excess}
-    table |= {f"exponent of {name}": value for name, value in made.exponents.items()}
+    solved = closed(law(of))
+    table = {**solved.best, "loss": solved.loss, "price": solved.price, "excess": solved.excess}
+    table |= {f"exponent of {name}": value for name, value in solved.exponents.items()}
     return looked_up("formula", what, table)
 
 
@@ -132,8 +132,8 @@ def frontier_of(
     of: str | Law, flops: Iterable[float], constants: str | None = None, **others: Number
 ) -> list[best.Optimum]:
     """Return the optimum of every compute [FLOP]."""
-    made = law(of)
-    return [best.optimum(made, flop, constants, others) for flop in flops]
+    own = law(of)
+    return [best.optimum(own, flop, constants, others) for flop in flops]
 
 
 @checked
@@ -195,12 +195,12 @@ def allocate(
     batch_tokens: int = allocation.BATCH_TOKENS,
 ) -> allocation.Allocation:
     """Return the model of least loss for a budget, as `scaling.allocate.allocate` says."""
-    made = law(of)
-    family = Family(model, rule or {}, counts=made.counts)
+    own = law(of)
+    family = Family(model, rule or {}, counts=own.counts)
     budget = allocation.Budget(usd, days, gpus, kwh)
     costs = rates(system, price=price, power=power, pue=pue, grid=grid)
     return allocation.allocate(
-        made,
+        own,
         family,
         system,
         budget,
@@ -213,5 +213,5 @@ def allocate(
 
 
 def _runs(of: str | Law, rows: str | Sequence[Mapping[str, Any]]) -> runs.Runs:
-    made = law(of)
-    return runs.read_runs(rows, made) if isinstance(rows, str) else runs.runs_of(rows, made)
+    own = law(of)
+    return runs.read_runs(rows, own) if isinstance(rows, str) else runs.runs_of(rows, own)

@@ -73,8 +73,8 @@ class _Plane:
     @cached_property
     def _known(self) -> dict[str, float]:
         constants = self.law.constants(self.constants).values
-        given = {**constants, **self.law.fixed, **self.others}
-        return {name: float(value) for name, value in given.items()}
+        numbers = {**constants, **self.law.fixed, **self.others}
+        return {name: float(value) for name, value in numbers.items()}
 
     def second(self, first: float, budget: float) -> float:
         """Return what of the second variable a budget leaves; zero where it leaves none.
@@ -148,19 +148,19 @@ def optimum(
     others = dict(others or {})
     if len(law.chosen) != 2:  # noqa: PLR2004 - a plane
         raise InputError(f"law {law.name} has no two variables to choose for a compute")
-    made = None if family is not None else _closed(law, chosen.name, budget, others)
+    solved = None if family is not None else _closed(law, chosen.name, budget, others)
     law.check({**dict.fromkeys(law.chosen, 1), **others})
     plane = _Plane(law, chosen.name, others, _compute(law, others, family))
     if family is not None:
         plane = replace(plane, range=family.range)
-    if made is not None:
-        plane.refuse_beaten(made.values[plane.names[0]], budget, made.values[law.gives])
-    found = made or _told(plane, *plane.best(budget))
-    warnings = law.warnings({**found.values, **others}, chosen.name)
+    if solved is not None:
+        plane.refuse_beaten(solved.values[plane.names[0]], budget, solved.values[law.gives])
+    answer = solved or _told(plane, *plane.best(budget))
+    warnings = law.warnings({**answer.values, **others}, chosen.name)
     if family is None:
-        return replace(found, warnings=warnings)
-    size = family.size_of(found.values[plane.names[0]])
-    return replace(found, warnings=warnings, member={str(family.free): size})
+        return replace(answer, warnings=warnings)
+    size = family.size_of(answer.values[plane.names[0]])
+    return replace(answer, warnings=warnings, member={str(family.free): size})
 
 
 def cheapest(
@@ -215,22 +215,22 @@ def _closed(
 ) -> Optimum | None:
     """Return the optimum in closed form, if one is derived."""
     try:
-        made = closed(law)
+        forms = closed(law)
     except InputError:
         return None
-    given = {**law.constants(constants).values, **law.fixed, **others}
-    known = {name: float(value) for name, value in given.items()}
+    numbers = {**law.constants(constants).values, **law.fixed, **others}
+    known = {name: float(value) for name, value in numbers.items()}
     for name, formula in law.where.items():  # those of parameters alone stand in the formulas
         if formula.names <= known.keys():
             known[name] = float(formula.number(known))
     known[FLOP] = budget
     try:
-        values = {name: numeric(expr, known) for name, expr in made.best.items()}
+        values = {name: numeric(expr, known) for name, expr in forms.best.items()}
     except (TypeError, ValueError):  # no real number
         raise InputError(f"law {law.name} has no least {law.gives} of a compute") from None
     values |= {law.gives: float(law.at({**others, **values}, constants)[law.gives]), FLOP: budget}
-    exponents = {name: numeric(expr, known) for name, expr in made.exponents.items()}
-    price, excess = numeric(made.price, known), numeric(made.excess, known)
+    exponents = {name: numeric(expr, known) for name, expr in forms.exponents.items()}
+    price, excess = numeric(forms.price, known), numeric(forms.excess, known)
     return Optimum(law.name, constants, values, price, exponents, "closed form", excess)
 
 

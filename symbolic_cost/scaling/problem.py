@@ -69,7 +69,7 @@ class Problem:
     def _steps(self) -> Mapping[str, Formula]:
         return {**self.law.where, self.law.gives: self.law.value}
 
-    def given(self, values: Floats) -> Floats:
+    def predicted(self, values: Floats) -> Floats:
         """Return what the law gives for every run."""
         import numpy as np
 
@@ -85,8 +85,8 @@ class Problem:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            found = np.log(self.given(values)) - np.log(self.runs.measured)
-        return np.where(np.isfinite(found), found, _UNREACHED)
+            residuals = np.log(self.predicted(values)) - np.log(self.runs.measured)
+        return np.where(np.isfinite(residuals), residuals, _UNREACHED)
 
     def loss(self, values: Floats) -> float:
         """Return the mean of Huber's loss."""
@@ -108,17 +108,17 @@ class Problem:
         factors, others = _factors(self.law), self._others
         points = max(2, min(_FINE, int(_POINTS ** (1 / max(1, len(others))))))
         grids = [self._grid(name, points) for name in others]
-        found = []
+        ranked = []
         for point in product(*grids):
             known = dict(zip(others, point, strict=True))
             values = self._projected(known, factors) if factors else known
             if values is not None:
                 vector = np.array([values[name] for name in self.law.parameters])
-                found.append((float(np.sum(self.residuals(vector) ** 2)), vector))
-        if not found:
+                ranked.append((float(np.sum(self.residuals(vector) ** 2)), vector))
+        if not ranked:
             raise InputError(f"law {self.law.name}: no parameters within its bounds give a number")
-        found.sort(key=lambda pair: pair[0])
-        return [vector for _, vector in found[:_STARTS]]
+        ranked.sort(key=lambda pair: pair[0])
+        return [vector for _, vector in ranked[:_STARTS]]
 
     def _grid(self, name: str, points: int) -> list[float]:
         """Return values of a parameter inside its bounds, by logarithm where they are positive."""
@@ -137,16 +137,16 @@ class Problem:
         columns = []
         for name in factors:
             one = {**known, **{other: float(other == name) for other in factors}}
-            columns.append(self.given(np.array([one[each] for each in self.law.parameters])))
+            columns.append(self.predicted(np.array([one[each] for each in self.law.parameters])))
         matrix = np.stack(columns, axis=1) / self.runs.measured[:, None]
         size = np.linalg.norm(matrix, axis=0)
         if not np.all(np.isfinite(matrix)) or np.any(size == 0):
             return None
         try:
-            found, _ = scipy_optimize().nnls(matrix / size, np.ones(len(self.runs)))
+            weights, _ = scipy_optimize().nnls(matrix / size, np.ones(len(self.runs)))
         except RuntimeError:
             return None
-        sizes = found / size
+        sizes = weights / size
         return {**known, **{name: float(one) for name, one in zip(factors, sizes, strict=True)}}
 
     def solved(self, starts: list[Floats]) -> Floats:
@@ -171,7 +171,7 @@ class Problem:
         bounds = np.array(list(self.law.parameters.values()), dtype=float).T
         inside = np.clip(start, bounds[0] + _INSIDE, bounds[1] - _INSIDE)
         scale = np.where(inside == 0, 1.0, np.abs(inside))
-        made = scipy_optimize().least_squares(
+        solved = scipy_optimize().least_squares(
             lambda x: self.residuals(x * scale),
             inside / scale,
             bounds=(bounds[0] / scale, bounds[1] / scale),
@@ -182,8 +182,8 @@ class Problem:
             max_nfev=_EVALUATIONS,
             **dict.fromkeys(("xtol", "ftol", "gtol"), _TOLERANCE),
         )
-        values: Floats = made.x * scale
-        return values if made.success else None
+        values: Floats = solved.x * scale
+        return values if solved.success else None
 
     def _least_squares(self, start: Floats) -> Floats | None:
         """Minimise relative errors over what is no factor; nothing if it does not converge."""
@@ -195,14 +195,14 @@ class Problem:
             values = self._vector(point)
             return _UNREACHED if values is None else self._squares(values)
 
-        made = scipy_optimize().minimize(
+        solved = scipy_optimize().minimize(
             squares,
             start[places],
             method="Nelder-Mead",
             bounds=[self.law.parameters[name] for name in self._others],
             options={"xatol": 1e-12, "fatol": _TOLERANCE**2, "maxiter": _EVALUATIONS},
         )
-        return self._vector(np.asarray(made.x)) if made.success else None
+        return self._vector(np.asarray(solved.x)) if solved.success else None
 
     def _vector(self, point: Floats) -> Floats | None:
         """Return all parameters at some of what is no factor."""
@@ -216,7 +216,7 @@ class Problem:
         """Return the sum of squares of relative errors."""
         import numpy as np
 
-        return float(np.sum((self.given(values) / self.runs.measured - 1) ** 2))
+        return float(np.sum((self.predicted(values) / self.runs.measured - 1) ** 2))
 
     def spread(self, values: Floats) -> tuple[Floats | None, float]:
         """Return covariance and condition number at a fit."""
@@ -245,17 +245,17 @@ def _factors(law: Law) -> tuple[str, ...]:
     """Return the parameters that a value is a sum of multiples of; none unless of all its terms."""
     value = law.expr(symbolic=True).expand()
     terms = Add.make_args(value)
-    found = []
+    factors = []
     for name in law.parameters:
         holding = [term for term in terms if name in {one.name for one in term.free_symbols}]
         if len(holding) == 1 and holding[0].as_powers_dict().get(variable(name)) == 1:
-            found.append(name)
+            factors.append(name)
     covered = [
         term
         for term in terms
-        if sum(name in {one.name for one in term.free_symbols} for name in found) == 1
+        if sum(name in {one.name for one in term.free_symbols} for name in factors) == 1
     ]
-    return tuple(found) if len(covered) == len(terms) else ()
+    return tuple(factors) if len(covered) == len(terms) else ()
 
 
 def scipy_optimize() -> Any:  # noqa: ANN401 - a module without types

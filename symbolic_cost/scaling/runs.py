@@ -73,8 +73,8 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
     import numpy as np
 
     wanted = [name for name in law.variables if name not in law.fixed]
-    found = [_named(row) for row in rows]
-    present = set(found[0]) if found else set()
+    named_rows = [_named(row) for row in rows]
+    present = set(named_rows[0]) if named_rows else set()
     wanted += [name for name in law.fixed if name in present]
     problems = [
         f"{place}: column {name} is missing: {law.variables.get(name, law.unit)}; "
@@ -90,9 +90,9 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
     if problems:
         raise InputError(problems)
     names = [*wanted, law.gives]
-    numbers = [[_number(row.get(name)) for name in names] for row in found]
+    numbers = [[_number(row.get(name)) for name in names] for row in named_rows]
     problems = [
-        f"{place}: row {at}: {name} is {shown(found[at - 1].get(name))}: "
+        f"{place}: row {at}: {name} is {shown(named_rows[at - 1].get(name))}: "
         "a positive number is accepted"
         for at, row in enumerate(numbers, 1)
         for name, value in zip(names, row, strict=True)
@@ -108,7 +108,7 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
     ]
     if problems:
         raise InputError(problems)
-    groups = tuple(str(row[GROUP]) for row in found) if GROUP in present else ()
+    groups = tuple(str(row[GROUP]) for row in named_rows) if GROUP in present else ()
     return Runs({name: table[:, at] for at, name in enumerate(wanted)}, table[:, -1], groups)
 
 

@@ -63,7 +63,7 @@ def _on_latents(preset: Preset) -> Declare | None:
     absorbed = decoder.attended(expansion=Expansion.NEVER)
 
     def declare(shape: Shape) -> Model:
-        made = symbolic(preset.family, shape, decoder=absorbed)
-        return replace(made, name=preset.name, bindings=dict(preset.bindings))
+        model = symbolic(preset.family, shape, decoder=absorbed)
+        return replace(model, name=preset.name, bindings=dict(preset.bindings))
 
     return declare

@@ -66,22 +66,22 @@ class Engine:
         problems = Problems()
         problems.attempt(looked_up, "precision of weights", self.weights, WEIGHTS)
         problems.attempt(looked_up, "precision of the cache", self.cache, CACHES)
-        problems.found += [
+        problems.texts += [
             f"strategy: {name} does not serve; {', '.join(_RANKS)} do"
             for name in self.strategy.degrees
             if name not in _RANKS
         ]
         if not 0 <= self.drafted < LONGEST_STEP:
             accepted = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.found.append(f"drafted = {shown(self.drafted)}: {accepted}")
+            problems.texts.append(f"drafted = {shown(self.drafted)}: {accepted}")
         if self.decoding is Decoding.PER_HEAD and self.kernels.second is None:
             name = self.machine.name
-            problems.found.append(f"decoding: no second-level cache of {name} is on record")
+            problems.texts.append(f"decoding: no second-level cache of {name} is on record")
         if self.strategy.zero:
-            problems.found.append(
+            problems.texts.append(
                 "strategy: zero does not serve; there are no states to keep apart"
             )
-        problems.found += _not_served(self.name, self.declare(TRAINING), self.declare(DECODE))
+        problems.texts += _not_served(self.name, self.declare(TRAINING), self.declare(DECODE))
         if self.weights == STORED:
             problems.attempt(held_as_stored, self.declare(TRAINING))
         problems.refuse()

@@ -116,7 +116,7 @@ class Pass:
             for kind, took in Priced(self.engine, shares, to).stage(stage).items():
                 terms[kind].append(structure.alike(stage) * took)
         to.keep(PASS, Add(*(to.keep(kind, Add(*took)) for kind, took in terms.items())))
-        return Chain(to.made, tuple(self._conditions()))
+        return Chain(to.definitions, tuple(self._conditions()))
 
     def _conditions(self) -> Iterator[Condition]:
         """Yield what the numbers of the model and of the degrees must meet."""

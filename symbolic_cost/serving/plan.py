@@ -61,15 +61,15 @@ class Draft:
         problems = Problems()
         if not 0 <= self.tokens < LONGEST_STEP:
             accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.found.append(f"draft = {shown(self.tokens)}: {accepts}")
+            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
         if not 0 <= self.acceptance <= 1:
-            problems.found.append(
+            problems.texts.append(
                 f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
             )
         if bool(self.tokens) is not bool(self.acceptance):
-            problems.found.append("draft and acceptance go together: give both, or neither")
+            problems.texts.append("draft and acceptance go together: give both, or neither")
         if self.model and not self.tokens:
-            problems.found.append(
+            problems.texts.append(
                 f"draft_model = {shown(self.model)}: say how many tokens it drafts"
             )
         problems.refuse()
@@ -134,11 +134,11 @@ def serve_plan(
 
     >>> best = serve_plan("llama-3-8b", "h100", 1, prompt=500, answer=100, strategy="tp=1").best[0]
     >>> best.binds, best.chunk, round(best.itl, 2)  # s
-    ('memory', 2048, 0.05)
+    ('memory', 8192, 0.13)
     """
     problems = Problems()
     if not 1 <= gpus <= _MOST_GPUS:
-        problems.found.append(f"gpus = {gpus}: an integer from 1 to {_MOST_GPUS} is accepted")
+        problems.texts.append(f"gpus = {gpus}: an integer from 1 to {_MOST_GPUS} is accepted")
     machine = problems.attempt(find_machine, system) if isinstance(system, str) else system
     if machine is not None:
         problems.attempt(kernels, machine)
@@ -148,10 +148,10 @@ def serve_plan(
     wanted = problems.attempt(Targets, rate, ttft, itl)
     reading = problems.attempt(looked_up, "prefix_reading", prefix_reading, _READINGS)
     if reading is Reading.CASCADE and not shared_prefix:
-        problems.found.append("prefix_reading = 'cascade': say how long the shared prefix is")
+        problems.texts.append("prefix_reading = 'cascade': say how long the shared prefix is")
     chunks = problems.attempt(_chunks, chunk)
     if split and rate is not None:
-        problems.found.append("split is for as many requests as possible: leave out the rate")
+        problems.texts.append("split is for as many requests as possible: leave out the rate")
     chosen = problems.attempt(_strategy, strategy) if strategy else None
     problems.attempt(declaring, model)
     if draft_model:

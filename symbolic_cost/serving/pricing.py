@@ -149,8 +149,8 @@ class Priced:
         """Return the time of a core of attention."""
         shape = work.share.shape
         layer, part = work.path.rpartition(".")[0], work.rows[0].part
-        kept = work.share.kept(part, states=False)
-        near = [row for row in kept if row.path.startswith(f"{layer}.")] or kept
+        caches = work.share.kept(part, states=False)
+        near = [row for row in caches if row.path.startswith(f"{layer}.")] or caches
         cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
         if shape.by_steps:
             again = self._again(work.rows, shape) if self.engine.decoding is PER_HEAD else None
@@ -194,12 +194,12 @@ class Priced:
         def tensors(quantity: Quantity, among: Iterable[Row]) -> set[str]:
             return {_named(r.tensor, names) for r in among if r.quantity is quantity}
 
-        made, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
+        written, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
         asked = tensors(Quantity.READ, (row for row in rows if row.path not in inside))
         moved = []
         for row in own:
             tensor = _named(row.tensor, names)
-            fresh = row.quantity is Quantity.READ and tensor not in made
+            fresh = row.quantity is Quantity.READ and tensor not in written
             left = row.quantity is Quantity.WRITE and not (tensor in read and tensor not in asked)
             if fresh or left:
                 moved.append((row.kind, row.expr))
@@ -330,10 +330,10 @@ def _sum(one: Row, other: Row) -> Row:
 def _names(part: Part) -> Mapping[str, str]:
     """Return of which tensor each result of a view is another name."""
     return {
-        made.tensor: op.inputs[0].tensor
+        result.tensor: op.inputs[0].tensor
         for op in part.ops
         if isinstance(op, View)
-        for made in op.outputs
+        for result in op.outputs
     }
 
 

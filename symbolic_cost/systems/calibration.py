@@ -104,8 +104,8 @@ def calibrate(
     weights = np.concatenate([np.full(len(group), 1 / len(group)) for group in sets])
 
     def errors(logs: Array) -> Array:
-        found = start | dict(zip(FITTED, np.exp(logs), strict=True))
-        return np.asarray(np.log(step_seconds(runs, found, way)) - measured)
+        trial = start | dict(zip(FITTED, np.exp(logs), strict=True))
+        return np.asarray(np.log(step_seconds(runs, trial, way)) - measured)
 
     first = np.log([start[name] for name in FITTED])
     bounds = np.log([top[name] if name in _BOUNDED else np.inf for name in FITTED])
@@ -122,13 +122,13 @@ def errors_of(predicted: Iterable[float], measured: Iterable[float]) -> Errors:
         measured: numbers, in the same unit and order.
     """
     pairs = zip(predicted, measured, strict=True)
-    found = np.array([guess / truth - 1 for guess, truth in pairs])
-    size = np.abs(found)
+    errors = np.array([guess / truth - 1 for guess, truth in pairs])
+    size = np.abs(errors)
     return Errors(
-        runs=len(found),
+        runs=len(errors),
         mean=float(size.mean()),
         median=float(np.median(size)),
-        bias=float(found.mean()),
+        bias=float(errors.mean()),
         largest=float(size.max()),
     )
 
@@ -191,7 +191,7 @@ def _at_peak(machine: Machine) -> Machine:
     return replace(machine, links=links, efficiencies=reached)
 
 
-def _with(machine: Machine, found: Mapping[str, float], count: int) -> Machine:
+def _with(machine: Machine, fitted: Mapping[str, float], count: int) -> Machine:
     """Return a machine with fitted numbers, rounded."""
     top = rates(_at_peak(machine))
     inside, outside = machine.links
@@ -201,22 +201,22 @@ def _with(machine: Machine, found: Mapping[str, float], count: int) -> Machine:
         return Figure(exact(float(f"{value:.{_DIGITS}g}")), "calibration", note)
 
     def share(name: str) -> Figure:
-        return figure(found[name] / top[name])
+        return figure(fitted[name] / top[name])
 
     return replace(
         machine,
         sources={**machine.sources, "calibration": f"efficiencies {note} by `calibrate`"},
         links=(
-            replace(inside, efficiency=share("beta_d"), latency=figure(found["alpha_d"])),
-            replace(outside, efficiency=share("beta"), latency=figure(found["alpha"])),
+            replace(inside, efficiency=share("beta_d"), latency=figure(fitted["alpha_d"])),
+            replace(outside, efficiency=share("beta"), latency=figure(fitted["alpha"])),
         ),
         efficiencies=replace(
             machine.efficiencies,
             matrix=share("F_m"),
-            half=figure(found["n_half"]),
+            half=figure(fitted["n_half"]),
             memory=share("beta_m"),
             launch=Figure(exact(0), "calibration", "in the time of the host"),
-            host=figure(found["t_h"]),
+            host=figure(fitted["t_h"]),
         ),
     )
 
@@ -258,8 +258,8 @@ def _tables(place: str, tables: Mapping[str, Any]) -> list[str]:
 
 
 def _fields(part: object) -> dict[str, Figure]:
-    found = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
-    return {name: figure for name, figure in found.items() if isinstance(figure, Figure)}
+    members = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
+    return {name: figure for name, figure in members.items() if isinstance(figure, Figure)}
 
 
 def _figures(figures: Mapping[str, Figure]) -> list[str]:
@@ -293,10 +293,10 @@ def read_rows(path: str | Path) -> list[Measured]:
     place = f"rows file {shown(str(path), 200)}"
     rows = csv_rows(path, (*COLUMNS, MEASURED), place)
     problems: list[str] = []
-    found = [_measured(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
+    runs = [_measured(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
     if problems:
         raise InputError(problems)
-    return [one for one in found if one is not None]
+    return [one for one in runs if one is not None]
 
 
 def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measured | None:

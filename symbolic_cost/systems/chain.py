@@ -59,8 +59,8 @@ class Chain:
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
         """Symbols of the glossary that the definitions need, in its order."""
-        found = set().union(*(expr.free_symbols for expr in self.definitions.values()))
-        return tuple(in_glossary_order(found & _GLOSSARY_SYMBOLS))
+        symbols = set().union(*(expr.free_symbols for expr in self.definitions.values()))
+        return tuple(in_glossary_order(symbols & _GLOSSARY_SYMBOLS))
 
     def needed(self, names: Iterable[str]) -> Chain:
         """Return the definitions that some names rest on.
@@ -168,15 +168,15 @@ class Chain:
         return Evaluator(lowered(self.needed(wanted).definitions, wanted))
 
     def _checked(self, names: Iterable[str]) -> tuple[str, ...]:
-        given = tuple(names)
+        wanted = tuple(names)
         problems = [
             unknown("definition", name, self.definitions)
-            for name in given
+            for name in wanted
             if name not in self.definitions
         ]
         if problems:
             raise InputError(problems)
-        return given
+        return wanted
 
     def _refuse_missing(self, known: Mapping[Symbol, Expr]) -> None:
         missing = [
@@ -214,8 +214,8 @@ class Slope:
 
     def evaluate(self, values: Mapping[str, object]) -> dict[str, Expr]:
         """Return the exact numbers of the definitions and of "d name/d by"; as Chain.evaluate."""
-        found = self.chain.evaluate(values)
-        return found | _evaluated(self.program, _numbers(values))
+        results = self.chain.evaluate(values)
+        return results | _evaluated(self.program, _numbers(values))
 
 
 def derivative_name(name: str, by: str) -> str:

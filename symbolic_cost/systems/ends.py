@@ -22,23 +22,23 @@ ENDS = ("gradients", "clipping", "optimizer", "weights")
 """Definitions of what happens once."""
 
 
-def states_of(given: Setting, stage: Stage) -> States:
+def states_of(setting: Setting, stage: Stage) -> States:
     """Return the states of one rank of a stage."""
     return States(
-        given.divided.share(stage),
-        given.divided.placement,
-        given.conventions,
-        given.policy,
-        optimizer(given.training.optimizer),
-        given.timing.mesh,
+        setting.divided.share(stage),
+        setting.divided.placement,
+        setting.conventions,
+        setting.policy,
+        optimizer(setting.training.optimizer),
+        setting.timing.mesh,
     )
 
 
 class StepEnds:
     """Writes what happens once per step."""
 
-    def __init__(self, given: Setting, to: Definitions) -> None:
-        self.given, self.to, self.offload = given, to, Offload(given, to)
+    def __init__(self, setting: Setting, to: Definitions) -> None:
+        self.setting, self.to, self.offload = setting, to, Offload(setting, to)
 
     def of(self, stages: Mapping[Stage, StageCosts]) -> None:
         """Define what happens once per step: sums of gradients, clipping, optimizer, gathers."""
@@ -50,7 +50,7 @@ class StepEnds:
             ends["gradients"].append(summed)
             forward = self.to[f"{stage}.forward"]
             ends["weights"].append(self._once(f"{stage}.weights", costs, Phase.STEP, forward))
-            states = states_of(self.given, stage)
+            states = states_of(self.setting, stage)
             updates = [(p.repeat, self._update(states, p.path, held)) for p, held in states.parts()]
             if updates:
                 ends["clipping"].append(self._clipped(f"{stage}.clipping", states, updates))
@@ -61,7 +61,7 @@ class StepEnds:
             hosting.append(waits)
         for name, terms in ends.items():
             self.to.keep(name, Max(*terms) if terms else Integer(0))
-        if self.given.training.offload:
+        if self.setting.training.offload:
             self.to.keep("optimizer.exposed", Max(*hosting))
 
     def _update(self, states: States, path: str, weights: Weights) -> PartUpdate:
@@ -81,7 +81,7 @@ class StepEnds:
 
     def _work(self, name: str, work: Work, move: Collective | None = None) -> Expr:
         """Define the time of what runs over all weights together, and of its collective."""
-        timing = self.given.timing
+        timing = self.setting.timing
         if timing.rates is not None:
             busy = mul(self.to[f"{SLOWNESS}.{PASSING}"], timing.rates.update(work))
         else:
@@ -103,12 +103,12 @@ class StepEnds:
         for (meshes, kind), sizes in messages.items():
             pair = "ends" if meshes == ("pp",) else ""  # the two stages that share a weight
             group = pair or "+".join(meshes)
-            whole = mul(self.given.reduced(phase), add(*sizes))
+            whole = mul(self.setting.reduced(phase), add(*sizes))
             size = self.to.add(f"{name}.{group}.{kind}.message", whole)
-            time = sent_time(kind, meshes, size, self.given.timing, self.to, pair=pair)
+            time = sent_time(kind, meshes, size, self.setting.timing, self.to, pair=pair)
             took = self.to.add(f"{name}.{group}.{kind}", time)
-            waits = self.given.timing.overlap(meshes).exposed(took, busy)
-            exposed.append(waits + mul(self.given.timing.steal, took - waits))
+            waits = self.setting.timing.overlap(meshes).exposed(took, busy)
+            exposed.append(waits + mul(self.setting.timing.steal, took - waits))
         return self.to.keep(name, add(*exposed))
 
 

@@ -67,22 +67,22 @@ def kernel_fits(files: Sequence[str], machine: Machine) -> KernelFits:
         InputError: every file that cannot be read or has no kind of kernel, other units, too few
             kernels, or half of a kind (attention in prefill alone).
     """
-    problems, found = Problems(), KernelFits()
+    problems, outcome = Problems(), KernelFits()
     tables = [(file, problems.attempt(_rows, file, machine)) for file in files]
     problems.refuse()
     for file, rows in tables:
         kinds = list(_kinds(rows, machine))
         if not kinds:
-            problems.found.append(f"kernel file {shown(file, 200)}: {_accepted(rows[0])}")
+            problems.texts.append(f"kernel file {shown(file, 200)}: {_accepted(rows[0])}")
         for kind, form in kinds:
             fit = problems.attempt(_fitted, file, kind, form, rows, machine)
             if fit is not None:
-                found.fits[kind], found.outliers[kind] = fit
+                outcome.fits[kind], outcome.outliers[kind] = fit
     halves = {"attention prefill", "attention decode"}
-    if len(halves & found.fits.keys()) == 1:
-        problems.found.append("attention: kernels of prefill and of decode are needed together")
+    if len(halves & outcome.fits.keys()) == 1:
+        problems.texts.append("attention: kernels of prefill and of decode are needed together")
     problems.refuse()
-    return found
+    return outcome
 
 
 def _rows(file: str, machine: Machine) -> Rows:

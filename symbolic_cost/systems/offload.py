@@ -45,8 +45,8 @@ class Offload:
         to: where the definitions go.
     """
 
-    def __init__(self, given: Setting, to: Definitions) -> None:
-        self.given, self.to = given, to
+    def __init__(self, setting: Setting, to: Definitions) -> None:
+        self.setting, self.to = setting, to
 
     def passing(self, stage: Stage, name: str, costs: StageCosts, busy: Expr) -> Expr:
         """Define what one pass of a microbatch waits for the link to the host [s].
@@ -57,7 +57,7 @@ class Offload:
             costs: of the stage.
             busy: time of the computing that may hide it [s].
         """
-        if not self.given.training.offload:
+        if not self.setting.training.offload:
             return Integer(0)
         share = self._hosted(Quantity.SAVED)
         waits = mul(share, self._waiting(stage, name)) if share != 0 else share
@@ -72,16 +72,16 @@ class Offload:
             states: master weights and moments.
             busy: time of the optimizer and of clipping [s].
         """
-        if not self.given.training.offload:
+        if not self.setting.training.offload:
             return Integer(0)
-        blocks = block_paths(self.given.divided.own)
-        copies = self.given.pipeline.schedule.copies
+        blocks = block_paths(self.setting.divided.own)
+        copies = self.setting.pipeline.schedule.copies
         rows = [*resident(costs.table, copies, blocks), *states.rows()]
         return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
 
     def _hosted(self, quantity: Quantity) -> Expr:
         """Return the share of a quantity that is on the host."""
-        return self.given.training.hosted(quantity)
+        return self.setting.training.hosted(quantity)
 
     def _crossing(self, name: str, rows: Iterable[Row]) -> Expr:
         """Return the bytes that cross in a pass [byte]."""
@@ -96,19 +96,21 @@ class Offload:
 
     def _waiting(self, stage: Stage, name: str) -> Expr:
         """Return what waits for weight gradients [byte]: backward writes, their pass reads it."""
-        given = self.given
-        residue = given.pipeline.of(given.pipeline.schedule.residue, given.divided.stages, stage)
+        setting = self.setting
+        residue = setting.pipeline.of(
+            setting.pipeline.schedule.residue, setting.divided.stages, stage
+        )
         if name == "forward" or residue == 0:
             return Integer(0)
-        return add(*(row.total for row in waiting_rows(self.given.divided.table(stage))))
+        return add(*(row.total for row in waiting_rows(self.setting.divided.table(stage))))
 
     def _exposed(self, name: str, size: Expr, busy: Expr) -> Expr:
-        link = self.given.timing.host
+        link = self.setting.timing.host
         if size == 0 or link is None:
             return Integer(0)
         moved = self.to.add(f"{name}.host.bytes", size)
         took = self.to.add(f"{name}.host", moved / link.bandwidth)
-        policy = self.given.methods.overlaps.get(HOST, NONE)
+        policy = self.setting.methods.overlaps.get(HOST, NONE)
         return self.to.add(f"{name}.host.exposed", policy.exposed(took, busy))
 
 

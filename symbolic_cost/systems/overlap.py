@@ -124,14 +124,14 @@ def overlap(text: str) -> Overlap:
         accepted = [*_NAMED, *(f"{name}=..." for name in _WITH_NUMBER)]
         raise InputError(unknown("overlap", text, accepted))
     try:
-        given = exact(Decimal(number))
+        limit = exact(Decimal(number))
     except (InvalidOperation, InputError):
-        given = Integer(-1)
-    fits = 0 <= given <= 1 if name == "partial" else given.is_Integer and given >= 1
+        limit = Integer(-1)
+    fits = 0 <= limit <= 1 if name == "partial" else limit.is_Integer and limit >= 1
     if not fits:
         wanted = "a share from 0 to 1" if name == "partial" else "a positive integer"
         raise InputError(f"overlap {text!r}: {wanted} is accepted after {name}=")
-    return _WITH_NUMBER[name](given)
+    return _WITH_NUMBER[name](limit)
 
 
 def overlaps(text: str) -> dict[str, Overlap]:

@@ -69,8 +69,8 @@ class PartTimes:
 class StagePasses:
     """Writes the passes of stages."""
 
-    def __init__(self, given: Setting, to: Definitions) -> None:
-        self.given, self.to, self.offload = given, to, Offload(given, to)
+    def __init__(self, setting: Setting, to: Definitions) -> None:
+        self.setting, self.to, self.offload = setting, to, Offload(setting, to)
 
     def of(self, stage: Stage, costs: StageCosts) -> StageTimes:
         """Define the passes of one stage and microbatch."""
@@ -93,11 +93,11 @@ class StagePasses:
 
     def _part(self, costs: PartCosts) -> PartTimes:
         """Define what a part takes once; it is the same on every stage."""
-        timing = self.given.timing
+        timing = self.setting.timing
         return self.to.once(("times", timing.key), costs.once, lambda: self._timed(costs))
 
     def _timed(self, costs: PartCosts) -> PartTimes:
-        path, timing, divided = costs.part.path, self.given.timing, self.given.divided
+        path, timing, divided = costs.part.path, self.setting.timing, self.setting.divided
         known = shapes(costs.part, divided.own, divided.placement) if timing.rates else None
         ops = op_times(costs.once, timing, self.to, known)
         busy, exposed, issued = {}, {}, {}
@@ -115,12 +115,12 @@ class StagePasses:
 
     def _bundled(self, path: str, name: str, costs: PartCosts) -> Mapping[str, Expr]:
         """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind."""
-        timing = self.given.timing
+        timing = self.setting.timing
         sizes: dict[tuple[tuple[str, ...], CollectiveKind], list[Expr]] = {}
         for row in costs.once:
             move = row.collective
             if row.phase in PASSES[name] and move and not row.per_step and bundles(timing, move):
-                size = mul(move.calls, move.message, self.given.reduced(row.phase))
+                size = mul(move.calls, move.message, self.setting.reduced(row.phase))
                 sizes.setdefault((move.meshes, move.kind), []).append(size)
         took: dict[str, Expr] = {}
         for (meshes, kind), messages in sizes.items():
@@ -136,7 +136,7 @@ class StagePasses:
 
         The gather of a block runs beside the block before; what it hides slows the computing.
         """
-        timing, terms = self.given.timing, []
+        timing, terms = self.setting.timing, []
         busy = times.busy[name] + times.exposed[name]
         for mesh, took in times.bundled[name].items():
             waits = timing.overlap((mesh,)).in_turn(took, busy, part.repeat)
@@ -155,7 +155,7 @@ class StagePasses:
                 for name in group
             }
             issued = _sum(part.repeat * times.issued[n] for part, times in parts for n in group)
-            host = mul(issued, self.given.timing.device.host, self._slowness)
+            host = mul(issued, self.setting.timing.device.host, self._slowness)
             idle = Max(0, host - add(*works.values())) if host != 0 else host
             works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
             for name, work in works.items():
@@ -164,7 +164,7 @@ class StagePasses:
     @property
     def _slowness(self) -> Expr:
         """How much slower than predicted the host is."""
-        rated = self.given.timing.rates is not None
+        rated = self.setting.timing.rates is not None
         return self.to[f"{SLOWNESS}.{HOST}"] if rated else Integer(1)
 
     def _sent(
@@ -175,7 +175,7 @@ class StagePasses:
         for row in sent:
             move = row.collective
             if move is not None and row.phase in phases and not row.per_step:
-                timing = self.given.timing
+                timing = self.setting.timing
                 if move.meshes == ("pp",):
                     message, pair = move.message, "neighbours"
                     took = sent_time(move.kind, move.meshes, message, timing, self.to, pair=pair)

@@ -153,6 +153,6 @@ def rates(
     return Rates(one("price"), one("power"), named("pue", pue), named("grid", grid))
 
 
-def step_costs(machine: str, step: float, ranks: int, tokens: int, **given: Any) -> Costs:  # noqa: ANN401 - as of `rates`
+def step_costs(machine: str, step: float, ranks: int, tokens: int, **prices: Any) -> Costs:  # noqa: ANN401 - as of `rates`
     """Return what one token costs in a job: its step [s] on so many ranks, for so many tokens."""
-    return rates(machine, **given).costs(step * ranks).per(tokens)
+    return rates(machine, **prices).costs(step * ranks).per(tokens)

@@ -179,29 +179,29 @@ _TABLES = {
 }
 
 
-def _contradictions(made: Machine) -> list[str]:
+def _contradictions(machine: Machine) -> list[str]:
     problems = [
         f"{units}: {unknown('precision', name, PRECISIONS)}"
         for units in ("matrix", "vector")
-        for name in getattr(made, units)
+        for name in getattr(machine, units)
         if name not in PRECISIONS
     ]
-    if "fp32" not in made.vector:
+    if "fp32" not in machine.vector:
         problems.append("vector.fp32 is missing")
     problems += [
         f"{where}: source {figure.source!r} is neither in [sources] nor a reference"
-        for where, figure in made.figures()
-        if figure.source not in made.sources and figure.source not in REFERENCES
+        for where, figure in machine.figures()
+        if figure.source not in machine.sources and figure.source not in REFERENCES
     ]
-    if made.usable.value > made.capacity.value:
+    if machine.usable.value > machine.capacity.value:
         problems.append("memory.usable is more than memory.capacity")
-    reached = made.efficiencies
+    reached = machine.efficiencies
     if reached.products and (reached.matrix, reached.half) != (ONE, NOTHING):
         problems.append("efficiencies: give products, or matrix and half")
     sizes_of_products = [flop.value for flop, _ in reached.products]
     if sizes_of_products != sorted(set(sizes_of_products)):
         problems.append("efficiencies.products: sizes grow from one to the next")
-    *inner, outer = made.links
+    *inner, outer = machine.links
     if outer.ranks is not None:
         problems.append(f"links.{outer.name}.ranks: the last link joins all ranks; leave it out")
     sizes = [link.ranks for link in inner]

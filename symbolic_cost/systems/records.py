@@ -107,9 +107,9 @@ def machine_of(text: str, place: str = "machine") -> Machine:
     from symbolic_cost.systems.record_check import check_machine, check_record
 
     check_record(data, place)
-    made = _built(data)
-    check_machine(made, place)
-    return made
+    record = _built(data)
+    check_machine(record, place)
+    return record
 
 
 def _built(record: Mapping[str, Any]) -> Machine:

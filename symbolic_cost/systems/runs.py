@@ -129,7 +129,7 @@ def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
         raise InputError(problems)
     device, (inside, outside) = machine.device(precision), machine.network().tiers
     reached = machine.efficiencies
-    found = {
+    figures = {
         "F_m": device.matrix * reached.matrix.value,
         "n_half": reached.half.value,
         "F_v": device.vector,
@@ -143,7 +143,7 @@ def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
         "beta": outside.link.bandwidth,
         "alpha": outside.link.latency,
     }
-    return {name: float(value) for name, value in found.items()}
+    return {name: float(value) for name, value in figures.items()}
 
 
 def step_seconds(
@@ -156,12 +156,12 @@ def step_seconds(
         reached: rates by symbol, as of `rates`.
         way: how they train.
     """
-    found = np.zeros(len(runs))
+    seconds = np.zeros(len(runs))
     for stages in {min(run.pp, _MOST_STAGES) for run in runs}:
         places = [place for place, run in enumerate(runs) if min(run.pp, _MOST_STAGES) == stages]
         chain = _compiled(way or Way(), stages)
-        found[places] = chain(_arrays((runs[place] for place in places), reached))["step"]
-    return found
+        seconds[places] = chain(_arrays((runs[place] for place in places), reached))["step"]
+    return seconds
 
 
 def _arrays(runs: Iterable[Run], reached: Mapping[str, float]) -> dict[str, NDArray[np.float64]]:
@@ -182,8 +182,8 @@ def _compiled(way: Way, stages: int) -> Evaluator:
         chunks=exact(way.chunks),
     )
     model = on_every_rank(GPT().model(), strategy)
-    made = step_time(model, strategy, _REACHED, training, Methods(scattered=way.scattered))
-    return made.chain.compiled("step")
+    step = step_time(model, strategy, _REACHED, training, Methods(scattered=way.scattered))
+    return step.chain.compiled("step")
 
 
 _REACHED = replace(

@@ -79,11 +79,11 @@ class StepTime:
                 yield replace(row, kind=kind, expr=exposed, origin=Origin.WAITING)
 
     def _plain(self, expr: Expr) -> Expr:
-        found = expr
+        plain = expr
         for symbol in expr.free_symbols:
             if symbol.name in self.chain.definitions:
-                found = found.xreplace({symbol: self.chain.expression(symbol.name)})
-        return found
+                plain = plain.xreplace({symbol: self.chain.expression(symbol.name)})
+        return plain
 
 
 def step_time(
@@ -112,74 +112,78 @@ def step_time(
     Raises:
         InputError: names that are unknown, or a strategy that does not go with the model.
     """
-    given = Setting(model, strategy, machine, training or Training(), methods or Methods())
+    setting = Setting(model, strategy, machine, training or Training(), methods or Methods())
     to = Definitions()
-    stages, costs = defined_step(given, to)
+    stages, costs = defined_step(setting, to)
     tables = {stage: own.table for stage, own in costs.items()}
     conditions = dict.fromkeys(c for table in tables.values() for c in table.conditions)
-    return StepTime(Chain(to.made, tuple(conditions)), stages, tables, given.divided)
+    return StepTime(Chain(to.definitions, tuple(conditions)), stages, tables, setting.divided)
 
 
 def defined_step(
-    given: Setting, to: Definitions
+    setting: Setting, to: Definitions
 ) -> tuple[tuple[StageTimes, ...], Mapping[Stage, StageCosts]]:
     """Define a step, and return the times of each stage's ops and what they come from."""
-    if given.timing.rates is not None:
-        given.timing.rates.define(to)
+    if setting.timing.rates is not None:
+        setting.timing.rates.define(to)
     costs = {
-        stage: given.divided.costs(stage, given.training.recompute)
-        for stage in given.structure.stages
+        stage: setting.divided.costs(stage, setting.training.recompute)
+        for stage in setting.structure.stages
     }
-    passes = StagePasses(given, to)
+    passes = StagePasses(setting, to)
     stages = tuple(passes.of(stage, own) for stage, own in costs.items())
-    _schedule(given, to, tuple(costs))
-    StepEnds(given, to).of(costs)
-    _results(given, to)
+    _schedule(setting, to, tuple(costs))
+    StepEnds(setting, to).of(costs)
+    _results(setting, to)
     return stages, costs
 
 
-def _schedule(given: Setting, to: Definitions, stages: tuple[Stage, ...]) -> None:
+def _schedule(setting: Setting, to: Definitions, stages: tuple[Stage, ...]) -> None:
     """Define the passes of the mean stage, all microbatches of the slowest one, the bubble."""
     sizes: dict[Expr, Expr] = {}
     for name, symbol in zip(PASSES, (symbols.T_F, symbols.T_B, symbols.T_W), strict=True):
         mean = (
-            add(*(given.structure.alike(stage) * to[f"{stage}.{name}"] for stage in stages))
-            / given.divided.stages
+            add(*(setting.structure.alike(stage) * to[f"{stage}.{name}"] for stage in stages))
+            / setting.divided.stages
         )
         sizes[symbol] = to.keep(f"mean.{name}", mean)
     slowest = Max(*(to[f"{stage}.microbatch"] for stage in stages))
     pace = to.keep("microbatch", slowest)
-    to.keep("microbatches", given.training.microbatches * pace)
-    bubble = given.pipeline.of(given.pipeline.schedule.bubble, given.divided.stages)
+    to.keep("microbatches", setting.training.microbatches * pace)
+    bubble = setting.pipeline.of(setting.pipeline.schedule.bubble, setting.divided.stages)
     to.keep("bubble", replaced(bubble, sizes))
     waits = Max(*(to[f"{stage}.exposed"] for stage in stages))
-    to.keep("microbatches.exposed", given.training.microbatches * waits)
+    to.keep("microbatches.exposed", setting.training.microbatches * waits)
 
 
-def _results(given: Setting, to: Definitions) -> None:
+def _results(setting: Setting, to: Definitions) -> None:
     """Define the step and its figures."""
     step = to.keep("step", _sum(to[name] for name in STEP_PARTS))
     to.keep("bubble fraction", to["bubble"] / step)
     waited = ("microbatches.exposed", "gradients", "weights", "optimizer.exposed")
-    to.keep("exposed", _sum(to[name] for name in waited if name in to.made))
-    what = ("work", id(given.model), given.training.recompute)  # the model lives as long as these
-    unit, amount, needed, made = to.once(what, given.methods.counted, lambda: _worked(given))
-    to.keep(f"{unit} per second", amount * given.training.microbatches / step)
-    peak = given.ranks.ranks * given.machine.peak(given.units)
-    needed, made = to.keep("model FLOP", needed), to.keep("hardware FLOP", made)
-    microbatches = given.training.microbatches
-    to.keep("achieved", microbatches * needed / (given.ranks.ranks * step))
+    to.keep("exposed", _sum(to[name] for name in waited if name in to.definitions))
+    what = (
+        "work",
+        id(setting.model),
+        setting.training.recompute,
+    )  # the model lives as long as these
+    unit, amount, needed, done = to.once(what, setting.methods.counted, lambda: _worked(setting))
+    to.keep(f"{unit} per second", amount * setting.training.microbatches / step)
+    peak = setting.ranks.ranks * setting.machine.peak(setting.units)
+    needed, done = to.keep("model FLOP", needed), to.keep("hardware FLOP", done)
+    microbatches = setting.training.microbatches
+    to.keep("achieved", microbatches * needed / (setting.ranks.ranks * step))
     to.keep("mfu", microbatches * needed / (peak * step))
-    to.keep("hfu", microbatches * made / (peak * step))
+    to.keep("hfu", microbatches * done / (peak * step))
 
 
-def _worked(given: Setting) -> tuple[str, Expr, Expr, Expr]:
+def _worked(setting: Setting) -> tuple[str, Expr, Expr, Expr]:
     """Return what is worked off, how much of it, and the FLOP of the model and of the hardware."""
-    executed = replace(given.methods.counted, fused_recompute=True)  # whatever runs again
-    table = Divided(given.model, Strategy(), executed).table(recompute=given.training.recompute)
+    executed = replace(setting.methods.counted, fused_recompute=True)  # whatever runs again
+    table = Divided(setting.model, Strategy(), executed).table(recompute=setting.training.recompute)
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
-    needed, made = (table.total(Quantity.FLOP, phase=phases) for phases in (useful, TRAINING))
-    return *given.model.work, needed, made
+    needed, done = (table.total(Quantity.FLOP, phase=phases) for phases in (useful, TRAINING))
+    return *setting.model.work, needed, done
 
 
 def _sum(terms: Iterable[Expr]) -> Expr:

@@ -118,7 +118,7 @@ class Definitions:
     """Collects the definitions of a chain."""
 
     def __init__(self) -> None:
-        self.made: dict[str, Expr] = {}
+        self.definitions: dict[str, Expr] = {}
         self._once: dict[tuple[object, ...], tuple[object, Any]] = {}
 
     def add(self, name: str, expr: Expr) -> Expr:
@@ -133,7 +133,7 @@ class Definitions:
         Raises:
             RuntimeError: the name stands for something else already.
         """
-        if self.made.setdefault(name, expr) != expr:
+        if self.definitions.setdefault(name, expr) != expr:
             raise RuntimeError(f"{name!r} is defined twice")
         return named(name)
 
@@ -178,12 +178,12 @@ class Reckoned(Definitions):
 
     def keep(self, name: str, expr: Expr) -> Expr:
         """Define a name, and return the term that it stands for."""
-        self.made[name] = self._space.term(expr)
-        return self.made[name]
+        self.definitions[name] = self._space.term(expr)
+        return self.definitions[name]
 
     def __getitem__(self, name: str) -> Expr:
         """Return what stands for a definition."""
-        return self.made[name]
+        return self.definitions[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,8 @@ def around(rows: Sequence[Row], stack: Stack, of_part: Around) -> Around:
         listed = [row for own in chain.values() for row in own]
         later = tuple(chain)[1:]
         followers |= {(path, row.phase) for path in later for row in chain[path]}
-        made = {r.tensor for r in listed if r.quantity is Quantity.WRITE}
-        hidden = {t for t in made if readers.get(t) and readers[t] <= chain.keys()}
+        written = {r.tensor for r in listed if r.quantity is Quantity.WRITE}
+        hidden = {t for t in written if readers.get(t) and readers[t] <= chain.keys()}
         inside |= {id(row) for row in listed if row.quantity in TRAFFIC and row.tensor in hidden}
     kernels = replace(of_part, inside=frozenset(inside), followers=frozenset(followers))
     return replace(kernels, together=together)
@@ -141,23 +141,25 @@ def _casts(part: Part) -> Mapping[str, frozenset[str]]:
 
     Source: transformer-engine.
     """
-    made: dict[str, str] = {}
+    sources: dict[str, str] = {}
     kinds: dict[str, str] = {}
     cast: set[str] = set()
-    found: dict[str, frozenset[str]] = {}
+    casts: dict[str, frozenset[str]] = {}
     for op in part.ops:
         for operand in op.outputs:
             moved = isinstance(op, View) and len(op.inputs) == 1
-            made[operand.tensor] = made.get(op.inputs[0].tensor, "") if moved else operand.tensor
+            sources[operand.tensor] = (
+                sources.get(op.inputs[0].tensor, "") if moved else operand.tensor
+            )
             kinds[operand.tensor] = op.kind
         if not op.weights or op.units is not Units.MATRIX:
             continue
         values = [operand for operand in op.inputs if not operand.is_weight]
-        new = {o.tensor for o in values if made.get(o.tensor, o.tensor) not in cast}
-        new -= {tensor for tensor in new if kinds.get(made.get(tensor, ""), "").endswith("norm")}
-        cast |= {made.get(operand.tensor, operand.tensor) for operand in values}
-        found[f"{part.path}.{op.path}"] = frozenset(new | {o.gradient().tensor for o in op.outputs})
-    return found
+        new = {o.tensor for o in values if sources.get(o.tensor, o.tensor) not in cast}
+        new -= {tensor for tensor in new if kinds.get(sources.get(tensor, ""), "").endswith("norm")}
+        cast |= {sources.get(operand.tensor, operand.tensor) for operand in values}
+        casts[f"{part.path}.{op.path}"] = frozenset(new | {o.gradient().tensor for o in op.outputs})
+    return casts
 
 
 def misaligned(part: Part, model: Model, placement: Placement) -> Mapping[str, Expr]:

@@ -84,7 +84,7 @@ def test_errata_have_proofs():
         ("laws chinchilla --set N=x,Q=3", "2 problems"),
         (
             "laws chinchilla --flops 1e20 --family gpt --constants tex --rule e=open('x')",
-            "unknown function 'open'",
+            "is no part of one: numbers, names",
         ),
         ("laws fit nothing.csv", "cannot be read"),
         ("laws fit nothing.csv --approach 4", "1, 2 or 3 is accepted"),

@@ -123,7 +123,7 @@ FAULTS = (
     ),
     Fault(
         "ops/placement.py",
-        "left = Shard(axis) if axis in kept else Partial()",
+        "left = Shard(axis) if axis in own_axes else Partial()",
         "left = Shard(axis)",
         (RANKS,),
     ),
@@ -165,8 +165,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "viewed = (*turned, *_whole(book, weight, kept))",
-        "viewed = _whole(book, weight, kept)",
+        "viewed = (*turned, *_whole(book, weight, stored))",
+        "viewed = _whole(book, weight, stored)",
         (f"{MODELS}::test_tied_tables_turn_before_both_passes_of_the_head",),
     ),
     Fault(
@@ -175,7 +175,7 @@ FAULTS = (
         "pass",
         (f"{MODELS}::test_tied_tables_under_tensor_grids",),
     ),
-    Fault("ops/weights.py", "mesh not in kept)", "True)", (PLACEMENT, STRATEGY)),
+    Fault("ops/weights.py", "mesh not in stored)", "True)", (PLACEMENT, STRATEGY)),
     Fault(
         "ops/einsum.py",
         "return self.result.axes if operand in self.pattern.biases else self.axes",
@@ -197,8 +197,8 @@ FAULTS = (
     ),
     Fault(
         "ops/counting.py",
-        "kept = applied(rule, *sizes) / (sizes[0] * sizes[1])",
-        "kept = applied(rule, *sizes) / (sizes[0] * sizes[0])",
+        "share = applied(rule, *sizes) / (sizes[0] * sizes[1])",
+        "share = applied(rule, *sizes) / (sizes[0] * sizes[0])",
         (COUNT,),
     ),
     Fault("ops/counting.py", "if set(work.pairs) <= set(work.result)", "if False", (COUNT,)),
@@ -211,8 +211,8 @@ FAULTS = (
     ),
     Fault(
         "ops/book.py",
-        "kept = ceiling(self.part.repeat / self.recompute.every)",
-        "kept = self.part.repeat",
+        "repeats = ceiling(self.part.repeat / self.recompute.every)",
+        "repeats = self.part.repeat",
         (MEMORY,),
     ),
     Fault(
@@ -303,8 +303,8 @@ FAULTS = (
     ),
     Fault(
         "parallel/strategy.py",
-        '{"dp": given["dp"] / given["ep"]}',
-        '{"dp": given["dp"]}',
+        '{"dp": per_mesh["dp"] / per_mesh["ep"]}',
+        '{"dp": per_mesh["dp"]}',
         ("tests/parallel/test_experts.py",),
     ),
     Fault(
@@ -426,8 +426,8 @@ FAULTS = (
     ),
     Fault(
         "systems/step.py",
-        "            / given.divided.stages\n",
-        "            / (given.divided.stages + 1)\n",
+        "            / setting.divided.stages\n",
+        "            / (setting.divided.stages + 1)\n",
         (SYSTEMS,),
     ),
 )

@@ -13,18 +13,18 @@ _BEYOND = 10
 """The curves go on to ten times the compute of the largest run."""
 
 
-def band_curves(found: Fit) -> Curves:
+def band_curves(fit: Fit) -> Curves:
     """Return the best of each variable over compute, with one standard error on both sides.
 
     Raises:
         InputError: the law is not about compute.
     """
-    if found.law.compute is None:
-        raise InputError(f"law {found.law.name} has no compute: there is nothing to draw")
-    runs = [float(flop) for flop in found.law.compute.array(found.runs.columns)]
+    if fit.law.compute is None:
+        raise InputError(f"law {fit.law.name} has no compute: there is nothing to draw")
+    runs = [float(flop) for flop in fit.law.compute.array(fit.runs.columns)]
     least, most = min(runs), _BEYOND * max(runs)
     across = [least * (most / least) ** (n / (_POINTS - 1)) for n in range(_POINTS)]
-    bands = [found.band(flop) for flop in across]
+    bands = [fit.band(flop) for flop in across]
     curves = []
     for name in [key for key in bands[0] if key.startswith("ln ")]:
         plain = name.removeprefix("ln ")
@@ -32,11 +32,11 @@ def band_curves(found: Fit) -> Curves:
         middle = [exp(value) for value, _ in values]
         power = bands[-1][f"exponent of {plain}"]
         spread = "" if power[1] is None else f" +- {power[1]:.2g}"
-        label = f"best {plain}: {found.law.variables[plain]}; exponent {power[0]:.3g}{spread}"
+        label = f"best {plain}: {fit.law.variables[plain]}; exponent {power[0]:.3g}{spread}"
         known = all(error is not None for _, error in values)
         sides = tuple(
             [exp(value + sign * (error or 0.0)) for value, error in values] for sign in (-1, 1)
         )
         curves.append(Curve(label, across, middle, (sides[0], sides[1]) if known else ()))
-    title = f"{found.law.name}, fitted to {len(runs)} runs"
+    title = f"{fit.law.name}, fitted to {len(runs)} runs"
     return Curves(title, "compute C [FLOP]", "best number", curves)

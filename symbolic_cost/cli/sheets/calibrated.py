@@ -55,9 +55,9 @@ def calibrated(
     problems = Problems()
     machine = problems.attempt(find_machine, system)
     if machine is SYMBOLIC:
-        problems.found.append("machine 'symbolic' has no numbers to start from: name another one")
+        problems.texts.append("machine 'symbolic' has no numbers to start from: name another one")
     fits = None
-    if kernels and not problems.found:
+    if kernels and not problems.texts:
         fits = problems.attempt(kernel_fits, kernels, machine)
     runs = problems.attempt(recorded_runs, *rows) if rows else None
     problems.refuse()
@@ -97,30 +97,30 @@ def _on(run: RecordedRun, machine: Machine, stack: str) -> Job:
     return job.replace(stack=stack) if stack else job
 
 
-def calibrated_sheet(found: Calibrated) -> Sheet:
+def calibrated_sheet(outcome: Calibrated) -> Sheet:
     """Tabulate what was fitted and the errors that remain; outliers and refusals in the notes."""
     rows: list[tuple[Cell, ...]] = []
     notes: list[str] = []
-    if found.kernels is not None:
-        for kind, fit in found.kernels.fits.items():
+    if outcome.kernels is not None:
+        for kind, fit in outcome.kernels.fits.items():
             numbers = ", ".join(f"{name} {number:.4g}" for name, number in fit.values.items())
             rows.append((kind, fit.count, numbers, round(100 * fit.error, 2)))
             notes += [f"{kind}: {name} stands on a bound of the fit" for name in fit.bounds]
-            notes += [f"{kind}, outlier: {line}" for line in found.kernels.outliers[kind]]
-    if found.cluster is not None:
-        own = found.cluster
+            notes += [f"{kind}, outlier: {line}" for line in outcome.kernels.outliers[kind]]
+    if outcome.cluster is not None:
+        own = outcome.cluster
         for name, factor in own.factors.items():
             told = f"{factor:.3f} times as long, known to {100 * own.spreads[name]:.0f} %"
-            rows.append((name, len(found.runs), told, None))
+            rows.append((name, len(outcome.runs), told, None))
         for label, errors in (("steps before", own.before), ("steps after", own.after)):
             told = f"bias {100 * errors.bias:+.1f} %, largest {100 * errors.largest:.1f} %"
             rows.append((label, errors.runs, told, round(100 * errors.mean, 2)))
-        notes += [f"outlier, weighs less: {found.runs[place]}" for place in own.outliers]
-    notes += [f"not expressed: {name}: {reason}" for name, reason in found.refused.items()]
+        notes += [f"outlier, weighs less: {outcome.runs[place]}" for place in own.outliers]
+    notes += [f"not expressed: {name}: {reason}" for name, reason in outcome.refused.items()]
     columns = (
         Column("fitted"),
         Column("rows", "right"),
         Column("numbers"),
         Column("mean error", "right", "%"),
     )
-    return Sheet(f"{found.machine.name}, calibrated", columns, tuple(rows), tuple(notes))
+    return Sheet(f"{outcome.machine.name}, calibrated", columns, tuple(rows), tuple(notes))

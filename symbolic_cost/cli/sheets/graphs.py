@@ -19,35 +19,35 @@ _COSTS = ("params", "flops_fwd", "flops_train", "saved")
 _CONVENTIONS = "torch-flop-counter"
 
 
-def graph_sheet(found: Traced) -> Sheet:
+def graph_sheet(graph: Traced) -> Sheet:
     """Tabulate dynamic sizes, axes with their roles and why, parts, and formulas with numbers."""
-    model = found.model
+    model = graph.model
     table = cost(model, preset(_CONVENTIONS))
     numbers = cost(bound(model), preset(_CONVENTIONS))
     rows = (
-        *(("input", symbol, "", None, place) for symbol, place in found.dims.items()),
-        *_axes(found),
-        *_parts(found, numbers),
+        *(("input", symbol, "", None, place) for symbol, place in graph.dims.items()),
+        *_axes(graph),
+        *_parts(graph, numbers),
         *_totals(table, numbers),
     )
     columns = (
         Column("what"), Column("name"), Column("value", "right"), Column("formula"), Column("why"),
     )  # fmt: skip
     assumed = tuple(
-        f"{note} ({times})" if times > 1 else note for note, times in found.notes.items()
+        f"{note} ({times})" if times > 1 else note for note, times in graph.notes.items()
     )
     notes = (f"conventions {_CONVENTIONS}", *assumed, "saved bytes not checked against PyTorch")
     return Sheet(f"Graph {model.name}", columns, rows, notes)
 
 
-def _axes(found: Traced) -> Iterator[tuple[Cell, ...]]:
-    sizes = bound(found.model).sizes
-    for axis in found.axes:
+def _axes(graph: Traced) -> Iterator[tuple[Cell, ...]]:
+    sizes = bound(graph.model).sizes
+    for axis in graph.axes:
         yield "axis", axis.name, _shown(sizes[axis.name]), axis.size, f"{axis.role}: {axis.reason}"
 
 
-def _parts(found: Traced, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
-    for part in found.model.parts:
+def _parts(graph: Traced, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
+    for part in graph.model.parts:
         flop = named_cost("flops_fwd").total(numbers.select(path=part.path))
         times = f"{part.repeat} times, " if part.repeat != 1 else ""
         yield "part", part.path, "", factored(flop), f"{times}{len(part.ops)} ops"

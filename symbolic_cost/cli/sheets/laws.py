@@ -20,63 +20,62 @@ from symbolic_cost.systems.prices import facts
 def laws_sheet() -> Sheet:
     """List every law with its formula, sets of constants and sources."""
     rows = tuple(
-        (name, made.meaning, made.value.text, set_.name, set_.source)
+        (name, law.meaning, law.value.text, set_.name, set_.source)
         for name in laws.names()
-        for made in [laws.law(name)]
-        for set_ in made.sets.values()
+        for law in [laws.law(name)]
+        for set_ in law.sets.values()
     )
     columns = tuple(map(Column, ("law", "meaning", "formula", "constants", "source")))
     notes = ("symbolic-cost laws NAME shows one; a TOML file of the same form is a law, too",)
     return Sheet("Scaling laws", columns, rows, notes)
 
 
-def law_sheet(made: Law, chosen: Sequence[str]) -> Sheet:
+def law_sheet(law: Law, chosen: Sequence[str]) -> Sheet:
     """Tabulate the constants of a law by set, with what is fixed and what follows."""
-    sets = chosen or tuple(made.sets)
+    sets = chosen or tuple(law.sets)
     rows = [
-        (name, *(float(made.constants(one).values[name]) for one in sets))
-        for name in made.parameters
+        (name, *(float(law.constants(one).values[name]) for one in sets)) for name in law.parameters
     ]
     columns = (Column("constant"), *(Column(one, "right") for one in sets))
-    notes = [f"{made.gives} = {made.value.text} [{made.unit}]"]
-    notes += [f"where {name} = {formula.text}" for name, formula in made.where.items()]
-    notes += [f"then {name} = {formula.text}" for name, formula in made.then.items()]
-    notes += [f"{name}: {meaning}" for name, meaning in made.variables.items()]
-    if made.compute is not None:
-        notes.append(f"C = {made.compute.text} [FLOP]")
-        notes += _closed_notes(made)
+    notes = [f"{law.gives} = {law.value.text} [{law.unit}]"]
+    notes += [f"where {name} = {formula.text}" for name, formula in law.where.items()]
+    notes += [f"then {name} = {formula.text}" for name, formula in law.then.items()]
+    notes += [f"{name}: {meaning}" for name, meaning in law.variables.items()]
+    if law.compute is not None:
+        notes.append(f"C = {law.compute.text} [FLOP]")
+        notes += _closed_notes(law)
     notes += [
-        f"{one}: {made.constants(one).source}; {made.constants(one).note}".rstrip("; ")
+        f"{one}: {law.constants(one).source}; {law.constants(one).note}".rstrip("; ")
         for one in sets
     ]
     notes += [
         f"{one}: fitted to {name} from {float(low):.3g} to {float(high):.3g}"
         for one in sets
-        for name, (low, high) in made.constants(one).ranges.items()
+        for name, (low, high) in law.constants(one).ranges.items()
     ]
-    return Sheet(f"{made.name}: {made.meaning}", columns, tuple(rows), tuple(notes))
+    return Sheet(f"{law.name}: {law.meaning}", columns, tuple(rows), tuple(notes))
 
 
-def _closed_notes(made: Law) -> list[str]:
+def _closed_notes(law: Law) -> list[str]:
     try:
-        found = closed(made)
+        optimum = closed(law)
     except InputError as error:
         return [f"the optimum is searched for: {error}"]
-    return [f"best {name} = {expr}" for name, expr in found.best.items()] + [
-        f"loss - limit falls as C**({found.excess})"
+    return [f"best {name} = {expr}" for name, expr in optimum.best.items()] + [
+        f"loss - limit falls as C**({optimum.excess})"
     ]
 
 
-def optima_sheet(made: Law, found: Sequence[Optimum]) -> Sheet:
+def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
     """Tabulate optima, one per set of constants and compute."""
-    names = made.chosen
-    members = sorted({name for one in found for name in one.member})
+    names = law.chosen
+    members = sorted({name for one in optima for name in one.member})
     headings = (
         *(Column("constants"), Column(FLOP, "right", "FLOP")),
         *(Column(name, "right") for name in names),
-        *(Column(f"{names[1]}/{names[0]}", "right"), Column(made.gives, "right", made.unit)),
+        *(Column(f"{names[1]}/{names[0]}", "right"), Column(law.gives, "right", law.unit)),
         *(Column(f"exponent of {name}", "right") for name in names),
-        *(Column("price", "right", f"{made.unit} per FLOP"), Column("how")),
+        *(Column("price", "right", f"{law.unit} per FLOP"), Column("how")),
         *(Column(name, "right") for name in members),
     )
     rows = tuple(
@@ -85,16 +84,16 @@ def optima_sheet(made: Law, found: Sequence[Optimum]) -> Sheet:
             one.values[FLOP],
             *(one.values[name] for name in names),
             one.values[names[1]] / one.values[names[0]],
-            one.values[made.gives],
+            one.values[law.gives],
             *(one.exponents[name] for name in names),
             one.price,
             one.how,
             *(one.member.get(name) for name in members),
         )
-        for one in found
+        for one in optima
     )
-    notes = _together(text for one in found for text in one.warnings)
-    return Sheet(f"Least {made.gives} of {made.name}", headings, rows, notes)
+    notes = _together(text for one in optima for text in one.warnings)
+    return Sheet(f"Least {law.gives} of {law.name}", headings, rows, notes)
 
 
 def _together(warnings: Iterable[str]) -> tuple[str, ...]:
@@ -113,23 +112,23 @@ def _together(warnings: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def point_sheet(made: Law, values: Mapping[str, float], sets: Sequence[str]) -> Sheet:
+def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> Sheet:
     """Tabulate what a law gives at a point, one column per set."""
-    found = {one: laws.at(made, one, **values) for one in sets}
-    rows = tuple((name, *(found[one][name] for one in sets)) for name in found[sets[0]])
-    notes = _together(text for one in sets for text in made.warnings(values, one))
+    points = {one: laws.at(law, one, **values) for one in sets}
+    rows = tuple((name, *(points[one][name] for one in sets)) for name in points[sets[0]])
+    notes = _together(text for one in sets for text in law.warnings(values, one))
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
-    return Sheet(f"{made.name} at {at}", columns, rows, notes)
+    return Sheet(f"{law.name} at {at}", columns, rows, notes)
 
 
-def variables(settings: Sequence[str], made: Law) -> dict[str, float]:
+def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
     """Return numbers of variables, typed as NAME=NUMBER, several with commas between them.
 
     Raises:
         InputError: every text that is none, name that is no variable, and second number.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     problems = []
     for text in (piece.strip() for whole in settings for piece in whole.split(",")):
         name, _, number = text.partition("=")
@@ -138,45 +137,45 @@ def variables(settings: Sequence[str], made: Law) -> dict[str, float]:
         except ValueError:
             problems.append(f"{shown(text)} is not an assignment: NAME=NUMBER is accepted: N=7e9")
             continue
-        if name in found:
+        if name in numbers:
             problems.append(f"{shown(text)}: {name} has a number already")
-        if name not in made.variables:
-            problems.append(unknown(f"variable of {made.name}", name, made.variables))
-        found[name] = value
+        if name not in law.variables:
+            problems.append(unknown(f"variable of {law.name}", name, law.variables))
+        numbers[name] = value
     if problems:
         raise InputError(problems)
-    return found
+    return numbers
 
 
-def fit_sheet(found: Fit, flops: Sequence[float]) -> Sheet:
+def fit_sheet(fit: Fit, flops: Sequence[float]) -> Sheet:
     """Tabulate fitted constants with errors, and the bands of optima."""
-    samples = found.samples
+    samples = fit.samples
     spread = samples.std(axis=0) if len(samples) else None
     rows: list[tuple[str | float | None, ...]] = [
-        (name, value, found.errors[name], None if spread is None else float(spread[place]))
-        for place, (name, value) in enumerate(found.values.items())
+        (name, value, fit.errors[name], None if spread is None else float(spread[place]))
+        for place, (name, value) in enumerate(fit.values.items())
     ]
     for flop in flops:
         rows += [
             (f"{name} at {flop:g} FLOP", value, error, None)
-            for name, (value, error) in found.band(flop).items()
+            for name, (value, error) in fit.band(flop).items()
         ]
     rows += [
-        (f"error without group {name}", error, None, None) for name, error in found.left_out.items()
+        (f"error without group {name}", error, None, None) for name, error in fit.left_out.items()
     ]
     columns = (
         Column("constant"),
         *(Column(name, "right") for name in ("value", "standard error", "bootstrap error")),
     )
     notes = (
-        f"mean of Huber's loss on logarithms: {found.objective:.6g}",
-        f"condition number of the scaled Jacobian: {found.condition:.3g}",
-        *found.warnings,
+        f"mean of Huber's loss on logarithms: {fit.objective:.6g}",
+        f"condition number of the scaled Jacobian: {fit.condition:.3g}",
+        *fit.warnings,
     )
-    return Sheet(f"{found.law.name} fitted to {len(found.runs)} runs", columns, tuple(rows), notes)
+    return Sheet(f"{fit.law.name} fitted to {len(fit.runs)} runs", columns, tuple(rows), notes)
 
 
-def power_sheet(found: Mapping[str, PowerLaw], law: str, number: int) -> Sheet:
+def power_sheet(lines: Mapping[str, PowerLaw], law: str, number: int) -> Sheet:
     """Tabulate the power laws of approach 1 or 2."""
     rows = tuple(
         (
@@ -186,34 +185,34 @@ def power_sheet(found: Mapping[str, PowerLaw], law: str, number: int) -> Sheet:
             None if one.errors is None else one.errors[1],
             len(one.points),
         )
-        for name, one in found.items()
+        for name, one in lines.items()
     )
     headings = ("best", "A", "exponent", "standard error", "budgets")
     columns = tuple(Column(name, "left" if name == "best" else "right") for name in headings)
     return Sheet(f"A C**p of {law} by approach {number}", columns, rows)
 
 
-def allocation_sheet(found: Allocation, law: str, system: str) -> Sheet:
+def allocation_sheet(allocation: Allocation, law: str, system: str) -> Sheet:
     """Tabulate an allocation."""
     rows: list[tuple[str | float | int | None, ...]] = [
-        ("constants", found.constants),
-        ("parameters", found.parameters),
-        *((name, size) for name, size in found.sizes.items()),
-        ("tokens", found.tokens),
-        ("loss [nat/token]", found.loss),
-        ("GPUs", found.gpus),
-        ("days", found.days),
-        ("strategy", found.strategy or "none: a share of the peak is assumed"),
-        ("step [s]", found.step),
-        ("MFU", found.mfu),
-        ("cost [USD]", found.costs.usd),
-        ("energy [kWh]", found.costs.kwh),
-        ("carbon [kg CO2e]", found.costs.kg_co2e),
-        ("binds", found.binds),
+        ("constants", allocation.constants),
+        ("parameters", allocation.parameters),
+        *((name, size) for name, size in allocation.sizes.items()),
+        ("tokens", allocation.tokens),
+        ("loss [nat/token]", allocation.loss),
+        ("GPUs", allocation.gpus),
+        ("days", allocation.days),
+        ("strategy", allocation.strategy or "none: a share of the peak is assumed"),
+        ("step [s]", allocation.step),
+        ("MFU", allocation.mfu),
+        ("cost [USD]", allocation.costs.usd),
+        ("energy [kWh]", allocation.costs.kwh),
+        ("carbon [kg CO2e]", allocation.costs.kg_co2e),
+        ("binds", allocation.binds),
     ]
     columns = (Column("quantity"), Column("value", "right"))
     title = f"Least loss of {law} on {system} for the budget"
-    return Sheet(title, columns, tuple(rows), found.warnings)
+    return Sheet(title, columns, tuple(rows), allocation.warnings)
 
 
 def prices_sheet() -> Sheet:

@@ -36,25 +36,25 @@ def schedule_sheet(
     name: str, stages: int, microbatches: int, chunks: int, events: Sequence[Event]
 ) -> Sheet:
     """Tabulate the formulas of a schedule, with their values, and its length as it runs."""
-    made = schedule(name)
+    plan = schedule(name)
     sizes = {pp: stages, M: microbatches, v: chunks, stage: 1, T_F: 1, T_B: 1, T_W: 1}
     numbers = {symbol: Integer(size) for symbol, size in sizes.items()}
     formulas = {
-        "bubble": made.bubble,
-        "step time": made.step_time,
-        "bubble fraction": made.bubble_fraction,
-        "microbatches in flight": made.in_flight,
-        "waiting for weight gradients": made.residue,
-        "messages between stages": made.messages,
-        "copies of the weights": made.copies,
+        "bubble": plan.bubble,
+        "step time": plan.step_time,
+        "bubble fraction": plan.bubble_fraction,
+        "microbatches in flight": plan.in_flight,
+        "waiting for weight gradients": plan.residue,
+        "messages between stages": plan.messages,
+        "copies of the weights": plan.copies,
     }
     rows: list[tuple[Cell, ...]] = [
         (label, formula, value(formula.xreplace(numbers))) for label, formula in formulas.items()
     ]
     rows.append(("step time as it runs", None, max(event.end for event in events)))
     columns = (Column("quantity"), Column("formula"), Column("value", "right"))
-    notes = (_UNIT_TIMES, f"source {made.source}")
-    title = f"{name} ({made.meaning}), {stages} stages, {microbatches} microbatches"
+    notes = (_UNIT_TIMES, f"source {plan.source}")
+    title = f"{name} ({plan.meaning}), {stages} stages, {microbatches} microbatches"
     return Sheet(title, columns, tuple(rows), notes)
 
 
@@ -62,17 +62,17 @@ def machines_sheet() -> Sheet:
     """Tabulate the main rates of every machine."""
     rows = []
     for name in machine_names():
-        made = machine(name)
-        half = next((p for p in ("bf16", "fp16", "fp32") if p in made.matrix), None)
+        record = machine(name)
+        half = next((p for p in ("bf16", "fp16", "fp32") if p in record.matrix), None)
         rows.append(
             (
                 name,
-                made.meaning,
+                record.meaning,
                 half,
-                None if half is None else _number(made.peak(half) / 10**12),
-                _number(made.bandwidth.value / 10**9),
-                _number(made.capacity.value / 2**30),
-                ", ".join(link.name for link in made.links),
+                None if half is None else _number(record.peak(half) / 10**12),
+                _number(record.bandwidth.value / 10**9),
+                _number(record.capacity.value / 2**30),
+                ", ".join(link.name for link in record.links),
             )
         )
     columns = (
@@ -93,20 +93,20 @@ def machine_sheet(name: str) -> Sheet:
     return machine_sheet_of(find_machine(name))
 
 
-def machine_sheet_of(made: Machine) -> Sheet:
+def machine_sheet_of(record: Machine) -> Sheet:
     """Tabulate the same of a machine."""
     rows = tuple(
         (
             place,
             _number(figure.value),
-            made.sources.get(figure.source, figure.source),
+            record.sources.get(figure.source, figure.source),
             figure.includes,
         )
-        for place, figure in made.figures()
+        for place, figure in record.figures()
     )
     columns = (Column("number"), Column("value", "right"), Column("source"), Column("includes"))
     notes = ("base units: FLOP/s, byte/s, byte, s, rank, 1",)
-    return Sheet(f"{made.name}: {made.meaning}", columns, rows, notes)
+    return Sheet(f"{record.name}: {record.meaning}", columns, rows, notes)
 
 
 def _number(expr: Expr) -> Cell:
@@ -136,14 +136,14 @@ def fitted(system: str, files: Sequence[str]) -> Fitted:
     start = problems.attempt(find_machine, system)
     sets = [problems.attempt(read_rows, file) for file in files]
     if start is SYMBOLIC:
-        problems.found.append("machine 'symbolic' has no numbers to start from: name another one")
+        problems.texts.append("machine 'symbolic' has no numbers to start from: name another one")
     problems.refuse()
     machine = calibrate(sets, start)
     errors = {file: _errors(machine, rows) for file, rows in zip(files, sets, strict=True)}
     return Fitted(machine, errors)
 
 
-def fitted_sheet(found: Fitted) -> Sheet:
+def fitted_sheet(fit: Fitted) -> Sheet:
     """Tabulate the errors that remain, the fitted numbers in the notes."""
     rows = tuple(
         (
@@ -154,7 +154,7 @@ def fitted_sheet(found: Fitted) -> Sheet:
                 for share in (errors.mean, errors.median, errors.bias, errors.largest)
             ),
         )
-        for file, errors in found.errors.items()
+        for file, errors in fit.errors.items()
     )
     shares = ("mean", "median", "bias", "largest")
     columns = (
@@ -164,10 +164,10 @@ def fitted_sheet(found: Fitted) -> Sheet:
     )
     notes = tuple(
         f"{place} = {float(figure.value):.4g} ({figure.includes})"
-        for place, figure in found.machine.figures()
+        for place, figure in fit.machine.figures()
         if place.startswith("efficiencies.") or place.endswith((".efficiency", ".latency"))
     )
-    return Sheet(f"{found.machine.name}, calibrated: errors on these rows", columns, rows, notes)
+    return Sheet(f"{fit.machine.name}, calibrated: errors on these rows", columns, rows, notes)
 
 
 def _errors(machine: Machine, rows: Sequence[Measured]) -> Errors:

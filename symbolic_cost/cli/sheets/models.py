@@ -19,33 +19,33 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import Strategy
 
 
-def recipe_sheet(found: Recipe) -> Sheet:
+def recipe_sheet(recipe: Recipe) -> Sheet:
     """Tabulate every value with its place, then the model's parameters and what was not read."""
     groups = {
-        "config": found.config,
-        "degrees": found.degrees,
-        "switches": dict.fromkeys(found.switches, "on"),
-        "run": found.run,
+        "config": recipe.config,
+        "degrees": recipe.degrees,
+        "switches": dict.fromkeys(recipe.switches, "on"),
+        "run": recipe.run,
     }
     rows: list[tuple[Cell, ...]] = [
-        (name, str(value), _place(found, f"{group}.{name}"))
+        (name, str(value), _place(recipe, f"{group}.{name}"))
         for group, values in groups.items()
         for name, value in values.items()
     ]
-    if found.config:
-        model = found.model(TRAINING)
+    if recipe.config:
+        model = recipe.model(TRAINING)
         params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))
     notes = (
-        f"strategy: {found.strategy or 'none, on one rank'}",
-        *(f"not read: {entry.where}" for entry in found.unread),
+        f"strategy: {recipe.strategy or 'none, on one rank'}",
+        *(f"not read: {entry.where}" for entry in recipe.unread),
     )
     columns = (Column("value"), Column("is", "right"), Column("from"))
     return Sheet("Imported", columns, tuple(rows), notes)
 
 
-def _place(found: Recipe, name: str) -> str:
-    return found.origins[name].where if name in found.origins else "implied by the format"
+def _place(recipe: Recipe, name: str) -> str:
+    return recipe.origins[name].where if name in recipe.origins else "implied by the format"
 
 
 def difference_sheet(
@@ -58,18 +58,18 @@ def difference_sheet(
     """
     problems = Problems()
     model = problems.attempt(named_model, name)
-    left, right = (problems.attempt(preset, given) for given in (first, second))
+    left, right = (problems.attempt(preset, numbers) for numbers in (first, second))
     problems.attempt(named_cost, cost)
-    given = problems.attempt(parse_assignments, settings)
+    numbers = problems.attempt(parse_assignments, settings)
     problems.refuse()
-    checked_numbers(model, Strategy(), given)
-    found = compare_conventions(model, left, right, cost)
-    values = {**model.bindings, **given}
+    checked_numbers(model, Strategy(), numbers)
+    more = compare_conventions(model, left, right, cost)
+    values = {**model.bindings, **numbers}
     rows: list[tuple[Cell, ...]] = [
-        (kind, factored(expr), number(bind(expr, values))) for kind, expr in found.kinds.items()
+        (kind, factored(expr), number(bind(expr, values))) for kind, expr in more.kinds.items()
     ]
-    rows.append(("total", factored(found.total), number(bind(found.total, values))))
-    columns = (Column("kind"), Column("formula"), Column("value", "right", found.unit))
+    rows.append(("total", factored(more.total), number(bind(more.total, values))))
+    columns = (Column("kind"), Column("formula"), Column("value", "right", more.unit))
     notes = tuple(f"{rule.name}: {rule.meaning}" for rule in (left, right))
-    title = f"{cost} of {name}: {found.first} less {found.second}"
+    title = f"{cost} of {name}: {more.first} less {more.second}"
     return Sheet(title, columns, tuple(rows), notes)

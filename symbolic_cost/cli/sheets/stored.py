@@ -50,7 +50,7 @@ def _part(one: Document | str) -> tuple[Cell, Cell]:
     if isinstance(one, str):
         return None, f"refused: {one}"
     try:
-        found = count(one.values, seq=1)
+        totals = count(one.values, seq=1)
     except InputError as error:
         return None, f"refused: {error.problems[0]}"
-    return str(found["params"]), str(found["architecture"])
+    return str(totals["params"]), str(totals["architecture"])

@@ -179,12 +179,12 @@ def gains(timed: Timed) -> list[tuple[str, float]]:
     machine, before = timed.setup.machine, float(timed.known["step"])
     if machine is None:
         return []
-    found = []
+    gained = []
     for name, better in _improved(machine):
         step = float(Timed(replace(timed.setup, machine=better)).known["step"])
-        found.append((name, 1 - step / before))
-    found.sort(key=lambda one: (one[1], one[0]), reverse=True)
-    return [one for one in found if one[1] > _LEAST]
+        gained.append((name, 1 - step / before))
+    gained.sort(key=lambda one: (one[1], one[0]), reverse=True)
+    return [one for one in gained if one[1] > _LEAST]
 
 
 _LEAST = 5e-5

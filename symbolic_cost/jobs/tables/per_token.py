@@ -30,9 +30,9 @@ def chosen_conventions(names: str) -> list[TokenConventions]:
     if names == "all":
         return list(TOKEN_PRESETS.values())
     problems = Problems()
-    found = [problems.attempt(token_conventions, name.strip()) for name in names.split(",")]
+    chosen = [problems.attempt(token_conventions, name.strip()) for name in names.split(",")]
     problems.refuse()
-    return found
+    return chosen
 
 
 def per_token_sheet(

@@ -37,7 +37,7 @@ def difference(header: Header, model: Model, declared: int) -> str:
 def _weights(model: Model) -> dict[int, int]:
     """Return how many weights have how many elements."""
     sized = bound(model)
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for part in sized.parts:
         weights = {
             operand.tensor: operand.axes
@@ -46,5 +46,5 @@ def _weights(model: Model) -> dict[int, int]:
             if operand.is_weight
         }
         for axes in weights.values():
-            found[prod(int(sized.sizes[axis]) for axis in axes)] += int(part.repeat)
-    return found
+            counts[prod(int(sized.sizes[axis]) for axis in axes)] += int(part.repeat)
+    return counts

@@ -89,12 +89,12 @@ class _Reader:
             if key in metadata:
                 raise self.refusal(f"key {shown(key)} is given more than once")
             metadata[key] = self.value(self.number("I"))
-        found = tuple(self._tensor() for _ in range(tensors))
+        stored = tuple(self._tensor() for _ in range(tensors))
         room = len(self._data) - self._at
-        names = {tensor.name for tensor in found}
-        if len(names) < len(found) or any(tensor.size > room for tensor in found):
+        names = {tensor.name for tensor in stored}
+        if len(names) < len(stored) or any(tensor.size > room for tensor in stored):
             raise self.refusal("tensors stand twice, or are larger than the file")
-        return metadata, Header(self._place, found)
+        return metadata, Header(self._place, stored)
 
     def _tensor(self) -> Tensor:
         name = self.text()

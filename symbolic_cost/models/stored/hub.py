@@ -46,8 +46,8 @@ class Hub:
             return read_document(known, f"{self._source}/{_CONFIG}")
 
     def _cached(self) -> Path | None:
-        found = self._hub.try_to_load_from_cache(self._id, _CONFIG, revision=self._revision)
-        return Path(found) if isinstance(found, str) else None
+        path = self._hub.try_to_load_from_cache(self._id, _CONFIG, revision=self._revision)
+        return Path(path) if isinstance(path, str) else None
 
     def _fetched(self) -> Document:
         url = self._asked(self._hub.hf_hub_url, self._id, _CONFIG, revision=self._revision)
@@ -64,7 +64,7 @@ class Hub:
         """Fetch the headers of safetensors files; None if there are none, or no network."""
         fetch = self._hub.get_safetensors_metadata
         try:
-            found = fetch(self._id, revision=self._revision)
+            metadata = fetch(self._id, revision=self._revision)
         except self._hub.errors.NotASafetensorsRepoError:
             return None
         except Exception as error:  # noqa: BLE001 - whatever a network raises
@@ -75,7 +75,7 @@ class Hub:
             Tensor(
                 name, tuple(one.shape), str(one.dtype), one.data_offsets[1] - one.data_offsets[0]
             )
-            for file in found.files_metadata.values()
+            for file in metadata.files_metadata.values()
             for name, one in file.tensors.items()
         ]
         return Header(self._source, tuple(tensors))

@@ -72,7 +72,7 @@ def components(folder: Path) -> dict[str, Document | str]:
     listed = json_value(text, PIPELINE)
     if not isinstance(listed, dict):
         raise InputError(f"{PIPELINE}: only a JSON object is accepted")
-    found: dict[str, Document | str] = {}
+    parts: dict[str, Document | str] = {}
     for name, said in listed.items():
         if name.startswith("_") or not isinstance(said, list) or None in said:
             continue
@@ -80,10 +80,10 @@ def components(folder: Path) -> dict[str, Document | str]:
         if (library == "transformers" and not kind.endswith(_NO_MODELS)) or (
             library == "diffusers" and kind in FAMILIES
         ):
-            found[name] = _component(folder, name, kind)
+            parts[name] = _component(folder, name, kind)
         elif library == "diffusers" and not kind.endswith("Scheduler"):
-            found[name] = f"{PIPELINE}: {shown(name)} is of class {shown(kind)}, no known family"
-    return found
+            parts[name] = f"{PIPELINE}: {shown(name)} is of class {shown(kind)}, no known family"
+    return parts
 
 
 _NO_MODELS = ("Tokenizer", "TokenizerFast", "Processor", "FeatureExtractor")
@@ -93,18 +93,18 @@ def _component(folder: Path, name: str, kind: str) -> Document | str:
     if Path(name).name != name or name in (".", ".."):
         return f"{PIPELINE}: {shown(name)} is no name of a folder"
     try:
-        made = read_document(folder / name / "config.json", "config.json")
+        config = read_document(folder / name / "config.json", "config.json")
     except InputError as error:
         return f"{PIPELINE}: {shown(name)} ({shown(kind)}): {error.problems[0]}"
-    return Document(f"{name}/{made.name}", made.values, made.text)
+    return Document(f"{name}/{config.name}", config.values, config.text)
 
 
 def _pipeline(folder: Path) -> list[str]:
     """Say why a pipeline is no model, and which parts of it are."""
-    found = components(folder)
-    refused = [part for part in found.values() if isinstance(part, str)]
-    known = [name for name, part in found.items() if not isinstance(part, str)]
-    said = f"{folder.name}: a pipeline of {len(found)} parts is no one model"
+    parts = components(folder)
+    refused = [part for part in parts.values() if isinstance(part, str)]
+    known = [name for name, part in parts.items() if not isinstance(part, str)]
+    said = f"{folder.name}: a pipeline of {len(parts)} parts is no one model"
     if known:
         said += f"; of its parts these are read alone: {', '.join(str(folder / n) for n in known)}"
     return [said, *refused]

@@ -55,17 +55,17 @@ def _shards(index: Path) -> Header:
             f"{index.name}: {shown(name)} is not the name of a file beside it" for name in strange
         )
     problems = Problems()
-    found = [
+    tensors = [
         tensor for name in files for tensor in problems.attempt(_tensors, index.parent / name) or ()
     ]
     problems.refuse()
-    missing = sorted(set(map_) - {tensor.name for tensor in found})
-    if missing or len(found) != len(map_):
+    missing = sorted(set(map_) - {tensor.name for tensor in tensors})
+    if missing or len(tensors) != len(map_):
         said = ", ".join(map(shown, missing[:5])) or "names stand twice, or are left out"
         raise InputError(
-            f"{index.name}: {len(map_)} tensors are named, {len(found)} stored: {said}"
+            f"{index.name}: {len(map_)} tensors are named, {len(tensors)} stored: {said}"
         )
-    return Header(index.name, tuple(found))
+    return Header(index.name, tuple(tensors))
 
 
 def _tensors(path: Path) -> tuple[Tensor, ...]:
@@ -91,7 +91,7 @@ def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ..
     Raises:
         InputError: every tensor whose shape, data type and place contradict each other.
     """
-    found, problems = [], []
+    tensors, problems = [], []
     ends: list[tuple[int, int]] = []
     for name, entry in entries.items():
         if name == "__metadata__":
@@ -110,13 +110,13 @@ def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ..
                 f"{span[1]} of {room}"
             )
         ends.append((span[0], span[1]))
-        found.append(Tensor(name, tuple(shape), str(dtype), size // 8))
+        tensors.append(Tensor(name, tuple(shape), str(dtype), size // 8))
     ends.sort()
     if any(one[1] > other[0] for one, other in pairwise(ends)):
         problems.append(f"{place}: tensors overlap")
     if problems:
         raise InputError(problems)
-    return tuple(found)
+    return tuple(tensors)
 
 
 def _counts(value: object) -> list[int] | None:

@@ -29,31 +29,31 @@ _READ = ("architecture", "num_classes", "num_features", "global_pool", "pretrain
 _SPATIAL = 3
 
 
-def is_timm(made: Document) -> bool:
+def is_timm(config: Document) -> bool:
     """Tell whether a configuration is one of timm."""
-    return isinstance(made.values["architecture"], str) and "num_classes" in made.values
+    return isinstance(config.values["architecture"], str) and "num_classes" in config.values
 
 
-def timm_config(made: Document) -> dict[str, Any]:
+def timm_config(source: Document) -> dict[str, Any]:
     """Return the configuration that one of timm means.
 
     Raises:
         InputError: an architecture that is none of the known, or keys that are not understood.
     """
-    values = made.values
+    values = source.values
     name = values["architecture"].partition(".")[0]
-    problems = [f"{made.where(k)} is not understood" for k in values if k not in _READ]
+    problems = [f"{source.where(k)} is not understood" for k in values if k not in _READ]
     if values.get("model_args"):
-        problems.append(f"{made.where('model_args')}: {shown(values['model_args'])} is not read")
+        problems.append(f"{source.where('model_args')}: {shown(values['model_args'])} is not read")
     for pattern, spelt in _SPELT.items():
         match = re.fullmatch(pattern, name)
         if match is not None:
             config = spelt(match)
             break
     else:
-        problems.append(f"{made.where('architecture')}: {shown(name)}: {_ACCEPTED} are read")
+        problems.append(f"{source.where('architecture')}: {shown(name)}: {_ACCEPTED} are read")
         raise InputError(problems)
-    problems += _contradictions(made, config)
+    problems += _contradictions(source, config)
     if problems:
         raise InputError(problems)
     classes = values["num_classes"]
@@ -68,25 +68,25 @@ _HEADS = {
 }
 
 
-def _contradictions(made: Document, config: Mapping[str, Any]) -> list[str]:
+def _contradictions(source: Document, config: Mapping[str, Any]) -> list[str]:
     """Say what a configuration says otherwise than the name of its architecture."""
-    values, problems = made.values, []
+    values, problems = source.values, []
     pretrained = values.get("pretrained_cfg")
     size = pretrained.get("input_size") if isinstance(pretrained, dict) else None
     image = config.get("image_size")
     if size is not None and image is not None and size != [_SPATIAL, image, image]:
         problems.append(
-            f"{made.where('pretrained_cfg')}: input_size = {shown(size)}: {image} by name"
+            f"{source.where('pretrained_cfg')}: input_size = {shown(size)}: {image} by name"
         )
     widths = config.get("hidden_sizes") or [config.get("hidden_size", 0)]
     wide = config["embed_dim"] * 8 if "embed_dim" in config else widths[-1]
     features = values.get("num_features", wide)
     if features != wide:
-        problems.append(f"{made.where('num_features')} = {shown(features)}: {wide} by name")
+        problems.append(f"{source.where('num_features')} = {shown(features)}: {wide} by name")
     pool = values.get("global_pool", "")
     accepted = ("token", "") if config["model_type"] == "vit" else ("avg", "")
     if pool not in accepted:
-        problems.append(f"{made.where('global_pool')} = {shown(pool)}: {accepted[0]} is read")
+        problems.append(f"{source.where('global_pool')} = {shown(pool)}: {accepted[0]} is read")
     return problems
 
 

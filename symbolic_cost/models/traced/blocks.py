@@ -119,9 +119,9 @@ class _Namer:
                 self._names[tensor] = tensor.shared or own
                 self._axes[tensor] = axes
             core = draft.core.removeprefix(self._segment.prefix)
-            made = op(replace(draft, core=core), path, self._name)
-            held = isinstance(made, Held) or any(tensor in read for tensor, _ in draft.outputs)
-            ops += (made,) if held else unread((made,))
+            declared = op(replace(draft, core=core), path, self._name)
+            held = isinstance(declared, Held) or any(tensor in read for tensor, _ in draft.outputs)
+            ops += (declared,) if held else unread((declared,))
         for tensor, axes in self._axes.items():
             if not tensor.shared and tensor in wanted and tensor in taken:
                 ops.append(self._handed(tensor, axes))

@@ -73,7 +73,7 @@ class Emitter(Placing):
             operands.append((act.uses[-1].ref.tensor, self.written((dims[-1],), inside=inside)))
         units = tuple(self.name(a, inside=inside) for a in act.outs[0].units)
         result = (*self.written(dims, inside=inside), *units)
-        made = (
+        product = (
             act.outs[0]
             if not other
             else Tensor(dims, nature=act.outs[0].nature, units=act.outs[0].units)
@@ -84,7 +84,7 @@ class Emitter(Placing):
             "einsum",
             act.path,
             operands,
-            [(made, result)],
+            [(product, result)],
             act.core,
             bias=bias,
             pairs=pairs,
@@ -95,7 +95,7 @@ class Emitter(Placing):
         )
         if other:
             official = self._out(act.outs[0], inside=inside)
-            self._add("view", f"{act.path}.renamed", [(made, result)], [(act.outs[0], official)])
+            self._add("view", f"{act.path}.renamed", [(product, result)], [(act.outs[0], official)])
             self._scattered(act.outs[0], official, act.path)
 
     def _pointwise(self, act: Act) -> None:
@@ -164,7 +164,7 @@ class Emitter(Placing):
         tensor, axes = self._operand(use, act, inside=inside)
         old, new = act.options["from"], act.options["to"]
         before, after = (self.name(self._flat((axis,))[0], inside=inside) for axis in (old, new))
-        made = tuple(after if axis == before else axis for axis in axes)
+        after_axes = tuple(after if axis == before else axis for axis in axes)
         if len(self._flat((old,))) > 1 or before not in axes or len(self._flat((new,))) > 1:
             result = self._out(act.outs[0], inside=inside)
             laid = tuple(axis for axis in axes if axis not in result)
@@ -177,7 +177,7 @@ class Emitter(Placing):
                 laid=laid,
             )
             return
-        self._add("view", act.path, [(tensor, axes)], [(act.outs[0], made)])
+        self._add("view", act.path, [(tensor, axes)], [(act.outs[0], after_axes)])
 
     def _split(self, act: Act) -> None:
         inside = self._inside(act)
@@ -203,10 +203,10 @@ class Emitter(Placing):
     def _conv(self, act: Act) -> None:
         """Write a convolution: batch first, as the op tells its axes apart by their places."""
         kernel, place = act.uses[1], act.options["made"]
-        summed, made = set(self._flat(act.options["summed"])), self._flat(act.outs[0].dims[place])
-        other = tuple(self._another(axis) if axis in summed else axis for axis in made)
+        summed, outer = set(self._flat(act.options["summed"])), self._flat(act.outs[0].dims[place])
+        other = tuple(self._another(axis) if axis in summed else axis for axis in outer)
         column = 1 if act.options["turned"] else 0
-        renamed = dict(zip(made, other, strict=True))
+        renamed = dict(zip(outer, other, strict=True))
         want = tuple(
             tuple(renamed.get(axis, axis) for axis in self._flat(dim)) if i == column else dim
             for i, dim in enumerate(kernel.want)
@@ -217,7 +217,7 @@ class Emitter(Placing):
             operands.append((act.uses[2].ref.tensor, self.written((other,), inside=False)))
         out = act.outs[0]
         maker = "transposed_conv" if act.options["turned"] else "conv"
-        if other == made:
+        if other == outer:
             self._add(
                 maker,
                 act.path,

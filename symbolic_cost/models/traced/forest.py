@@ -77,16 +77,16 @@ class Forest:
 
     def flat(self, dim: Iterable[Axis]) -> Dim:
         """Return the axes of a dimension as they are now."""
-        found: list[Axis] = []
+        leaves: list[Axis] = []
         for axis in dim:
             if axis.parts is None:
-                found.append(axis)
+                leaves.append(axis)
             elif len(axis.parts) == 1:
                 axis.parts = self.flat(axis.parts)  # shorter the next time
-                found += axis.parts
+                leaves += axis.parts
             else:
-                found += self.flat(axis.parts)
-        return tuple(found)
+                leaves += self.flat(axis.parts)
+        return tuple(leaves)
 
     def length(self, dim: Iterable[Axis]) -> int:
         """Return the size of a dimension at the primes."""
@@ -145,7 +145,7 @@ class Forest:
     def taken(self, dim: Iterable[Axis], lengths: Sequence[Size]) -> Dims | None:
         """Split a dimension into several, outermost first; None if an axis crosses a border."""
         rest = list(reversed(self.flat(dim)))
-        made: list[Dim] = []
+        dims: list[Dim] = []
         for length in lengths:
             wanted, part = self.count(length), []
             left: Expr = number(length)
@@ -165,8 +165,8 @@ class Forest:
                 part.append(outer)
                 rest.append(inner)
                 wanted = 1
-            made.append(tuple(part))
-        return tuple(made) if not rest else None
+            dims.append(tuple(part))
+        return tuple(dims) if not rest else None
 
     def unify(self, one: Iterable[Axis], other: Iterable[Axis]) -> bool:
         """Make two dimensions the same, as far as they can be; tell whether they are."""

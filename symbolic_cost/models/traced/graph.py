@@ -181,9 +181,9 @@ class _Reader:
                     for symbol in _symbol_names(size["as_expr"]["expr_str"]):
                         kind = "batch" if place == 0 else "length"
                         places.setdefault(symbol, (kind, f"dimension {place} of {name}"))
-        made = dynamic(places)
-        self._dims = {made[name].name: where for name, (_, where) in places.items()}
-        return made
+        named = dynamic(places)
+        self._dims = {named[name].name: where for name, (_, where) in places.items()}
+        return named
 
     def _size(self, size: Mapping[str, Any]) -> Size:
         tag, value = _only(size)
@@ -310,16 +310,16 @@ def dynamic(places: Mapping[str, tuple[str, str]]) -> dict[str, Expr]:
     Args:
         places: "batch" or "length", and what it is, by name.
     """
-    made: dict[str, Expr] = {}
+    named: dict[str, Expr] = {}
     lengths = [name for name, (kind, _) in places.items() if kind == "length"]
     for name, (kind, meaning) in places.items():
-        if kind == "batch" and symbols.b not in made.values():
-            made[name] = symbols.b
+        if kind == "batch" and symbols.b not in named.values():
+            named[name] = symbols.b
         elif name in lengths[: len(_LENGTHS)]:
-            made[name] = symbols.symbol(_LENGTHS[lengths.index(name)])
+            named[name] = symbols.symbol(_LENGTHS[lengths.index(name)])
         else:
-            made[name] = _further(f"l_{len(made)}", meaning)
-    return made
+            named[name] = _further(f"l_{len(named)}", meaning)
+    return named
 
 
 def _further(name: str, meaning: str) -> Expr:

@@ -70,8 +70,8 @@ def traced(source: str | Path | bytes, name: str = "") -> Traced:
     own = name or Path(str(source)).stem
     if isinstance(source, str | Path) and str(source).endswith(".onnx"):
         read, notes = onnx_graph(source, name)
-        found = of_graph(read, own, "onnx")
-        return replace(found, notes={**notes, **found.notes})
+        imported = of_graph(read, own, "onnx")
+        return replace(imported, notes={**notes, **imported.notes})
     return of_graph(graph(read_archive(source, name)), own)
 
 
@@ -86,9 +86,9 @@ def of_graph(read: Graph, name: str, source: str = "torch-export") -> Traced:
     try:
         return following(read, name, source=source)
     except PatternError as error:
-        made = following(read, name, Apart(), source)
+        imported = following(read, name, Apart(), source)
         notes = {f"axes could not be followed through the graph ({error.problems[0]})": 1}
-        return replace(made, notes={**notes, **made.notes})
+        return replace(imported, notes={**notes, **imported.notes})
 
 
 def following(
@@ -106,14 +106,14 @@ def following(
         PatternError: axes contradict each other.
     """
     try:
-        found = patterns(read)
+        known = patterns(read)
     except (IndexError, TypeError, KeyError, AttributeError) as error:
         said = f"{type(error).__name__}: {error}"
         raise InputError(
             f"{read.place}: nodes are not as their operators take them ({said})"
         ) from None
     axes = Forest() if forest is None else forest
-    trace = Trace(read, axes, found.replaced, found.cores, found.masked)
+    trace = Trace(read, axes, known.replaced, known.cores, known.masked)
     trace.run()
     split_products(trace)
     roles = Roles(trace)
@@ -123,15 +123,15 @@ def following(
     if any(emitter.loss(tensor) for tensor in outputs[:1]):
         trace.notes["a cross-entropy over the vocabulary is added for training"] += 1
     drafts += _held(trace, drafts, emitter)
-    made = parts(drafts, outputs, read_of(drafts, outputs), folds=not isinstance(axes, Apart))
-    sizes, numbers = _sizes(emitter, made)
-    made, layers = _depth(made)
+    listed = parts(drafts, outputs, read_of(drafts, outputs), folds=not isinstance(axes, Apart))
+    sizes, numbers = _sizes(emitter, listed)
+    listed, layers = _depth(listed)
     glossary: Glossary = {n: named for n, (named, _) in emitter.axes.items()}
     means = tuple(n for n, (_, axis) in emitter.axes.items() if axis in axes.means)
     padded = tuple(n for n, named in glossary.items() if named.role is Role.VOCABULARY)
     model = Model(
         name,
-        tuple(made),
+        tuple(listed),
         sizes,
         padded,
         means,
@@ -153,9 +153,9 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
     """
     read = set(outputs)
     for draft in reversed(drafts):
-        made = [tensor for tensor, _ in draft.outputs]
-        if draft.path.startswith("loss.") or any(t in read or t.shared for t in made):
-            read |= {*made, *(tensor for tensor, _ in draft.inputs)}
+        results = [tensor for tensor, _ in draft.outputs]
+        if draft.path.startswith("loss.") or any(t in read or t.shared for t in results):
+            read |= {*results, *(tensor for tensor, _ in draft.inputs)}
     return read
 
 
@@ -164,7 +164,7 @@ def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft
     used = {
         t.weight.partition(PART)[0] for draft in drafts for t, _ in (*draft.inputs, *draft.biases)
     }
-    made = []
+    operands = []
     for weight, value in trace.graph.parameters.items():
         if weight in used:
             continue
@@ -172,7 +172,7 @@ def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft
         axes = emitter.apart(dims)
         tensor = Tensor(dims, weight=weight)
         result = Tensor(dims)
-        made.append(
+        operands.append(
             Draft(
                 "pointwise",
                 f"{weight}.held",
@@ -183,7 +183,7 @@ def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft
             )
         )
         trace.notes["weights that no op uses: kept, not computed with"] += 1
-    return made
+    return operands
 
 
 _SYMBOLS = {
@@ -194,13 +194,13 @@ _SYMBOLS = {
 }
 
 
-def _sizes(emitter: Emitter, made: Sequence[Part]) -> tuple[dict[str, Expr], dict[str, int]]:
+def _sizes(emitter: Emitter, listed: Sequence[Part]) -> tuple[dict[str, Expr], dict[str, int]]:
     """Return the size of every axis, and the numbers of the symbols in them.
 
     The axis of a role that most ops have gets the glossary's symbol; others are numbers.
     """
     uses: Counter[str] = Counter()
-    for part in made:
+    for part in listed:
         for op in part.ops:
             uses.update(dict.fromkeys(op.axes, int(part.repeat)))
     sizes = {name: axis.size for name, (_, axis) in emitter.axes.items()}
@@ -223,11 +223,11 @@ def _sizes(emitter: Emitter, made: Sequence[Part]) -> tuple[dict[str, Expr], dic
     return sizes, numbers
 
 
-def _depth(made: Sequence[Part]) -> tuple[list[Part], dict[str, int]]:
+def _depth(listed: Sequence[Part]) -> tuple[list[Part], dict[str, int]]:
     """Return parts, the one that occurs most often n_layers times."""
-    most = max((int(part.repeat) for part in made), default=1)
-    longest = [part for part in made if part.repeat == most]
+    most = max((int(part.repeat) for part in listed), default=1)
+    longest = [part for part in listed if part.repeat == most]
     if most == 1 or len(longest) != 1:
-        return list(made), {}
+        return list(listed), {}
     named = replace(longest[0], repeat=symbols.n_layers)
-    return [named if part is longest[0] else part for part in made], {"n_layers": most}
+    return [named if part is longest[0] else part for part in listed], {"n_layers": most}

@@ -92,10 +92,10 @@ def lifted(paths: Sequence[str | Path]) -> Lifted:
             "are accepted; leave out what does not vary"
         )
     fitter = Fitter([{name: one.fields[name] for name in names} for one in fitted])
-    found = _explained(fitter, fitted)
-    found = replace(found, checked=held.place)
-    _check(found, held)
-    return found
+    family = _explained(fitter, fitted)
+    family = replace(family, checked=held.place)
+    _check(family, held)
+    return family
 
 
 def _read(path: Path) -> Traced:
@@ -147,7 +147,7 @@ def _matched(first: Traced, other: Traced) -> dict[str, Expr]:
         InputError: parts, ops or axes that are not those of the first.
     """
     ours, theirs = first.model.parts, other.model.parts
-    found: dict[str, Expr] = {}
+    sizes: dict[str, Expr] = {}
     if [len(part.ops) for part in ours] != [len(part.ops) for part in theirs]:
         raise InputError(
             f"{other.place}: {len(theirs)} parts of {', '.join(str(len(p.ops)) for p in theirs)} "
@@ -158,12 +158,12 @@ def _matched(first: Traced, other: Traced) -> dict[str, Expr]:
         for one, two in zip(mine.ops, their.ops, strict=True):
             for a, b in zip(_axes(one), _axes(two), strict=True):
                 size = other.model.sizes[b]
-                if len(_axes(one)) != len(_axes(two)) or found.setdefault(a, size) != size:
+                if len(_axes(one)) != len(_axes(two)) or sizes.setdefault(a, size) != size:
                     raise InputError(
                         f"{other.place}: {two.path}: axis {a} of {first.place} has sizes "
-                        f"{found.get(a)} and {size}: choose sizes that differ from each other"
+                        f"{sizes.get(a)} and {size}: choose sizes that differ from each other"
                     )
-    return found
+    return sizes
 
 
 def _axes(op: Op) -> tuple[str, ...]:
@@ -175,14 +175,14 @@ def _number(value: Fraction) -> Expr:
     return Rational(value.numerator, value.denominator)
 
 
-def _check(found: Lifted, held: Traced) -> None:
+def _check(family: Lifted, held: Traced) -> None:
     """Compare the prediction with the held-out graph.
 
     Raises:
         InputError: it differs.
     """
     rules = preset("torch-flop-counter")
-    tables = [cost(one, rules) for one in (found.at(held.fields), held.model)]
+    tables = [cost(one, rules) for one in (family.at(held.fields), held.model)]
     asked: dict[str, Any] = {
         "parameters": {"quantity": Quantity.PARAMETER},
         "forward FLOP": {"quantity": Quantity.FLOP, "phase": Phase.FORWARD},

@@ -81,10 +81,10 @@ class Fitter:
         """
         key = tuple(values)
         if key not in self._known or affine:
-            found = next(self._sums(key, affine=affine), None)
+            explanation = next(self._sums(key, affine=affine), None)
             if affine:
-                return found
-            self._known[key] = found
+                return explanation
+            self._known[key] = explanation
         return self._known[key]
 
     def _sums(self, values: tuple[Fraction, ...], *, affine: bool) -> Iterator[Sum]:

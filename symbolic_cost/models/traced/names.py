@@ -114,8 +114,8 @@ class Naming:
         """Tell whether an act runs inside a layer."""
         dims = [d for use in act.uses for d in use.want] + [d for t in act.outs for d in t.dims]
         axes = self._flat([axis for dim in dims for axis in dim])
-        found = {self.roles.role(axis) for axis in axes}
-        return bool(found & INSIDE) or found >= {Role.SLOT, Role.HIDDEN}
+        roles = {self.roles.role(axis) for axis in axes}
+        return bool(roles & INSIDE) or roles >= {Role.SLOT, Role.HIDDEN}
 
     def written(self, dims: Iterable[Dim], *, inside: bool) -> tuple[str, ...]:
         """Return the names of dimensions, one after the other.

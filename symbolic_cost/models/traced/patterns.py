@@ -60,13 +60,13 @@ def patterns(graph: Graph) -> Patterns:
         elif node.target == "aten.scaled_dot_product_attention":
             mask = node.args.get("attn_mask") or node.args.get("3")
             if isinstance(mask, Name) and finder.compared(mask.text):
-                finder.found.masked.add(node.index)
-    return finder.found
+                finder.patterns.masked.add(node.index)
+    return finder.patterns
 
 
 class _Finder:
     def __init__(self, graph: Graph) -> None:
-        self.found = Patterns()
+        self.patterns = Patterns()
         self._graph = graph
         self._makers: Mapping[str, Node] = {
             name: node for node in graph.nodes for name in node.outputs if name
@@ -115,15 +115,15 @@ class _Finder:
 
     def _only_user(self, name: str) -> Node | None:
         """Return what uses a value, casts aside, if it is one node."""
-        found: list[Node] = []
+        users: list[Node] = []
         stack = [name]
         while stack:
             for user in self._users.get(stack.pop(), ()):
                 if user.target in _SAME:
                     stack.append(user.outputs[0])
                 elif not user.target.startswith("aten._assert"):
-                    found.append(user)
-        return found[0] if len(found) == 1 else None
+                    users.append(user)
+        return users[0] if len(users) == 1 else None
 
     # Norms.
 
@@ -161,8 +161,8 @@ class _Finder:
                     "rms_norm_shifted" if shifted else "rms_norm" if cast else "rms_norm_wide"
                 )
                 inner, last = (*inner, product), scaled
-        self.found.replaced |= dict.fromkeys((node.index for node in inner), None)
-        self.found.replaced[last.index] = rms_norm(function, x, weight)
+        self.patterns.replaced |= dict.fromkeys((node.index for node in inner), None)
+        self.patterns.replaced[last.index] = rms_norm(function, x, weight)
 
     def _scale(self, name: str) -> tuple[str, bool] | None:
         """Return the weight that a scale is, and whether one is added to it."""
@@ -194,8 +194,8 @@ class _Finder:
                 continue
             nodes = (*inner, plain, turned)
             if all(self._only_user(node.outputs[0]) is not None for node in nodes):
-                self.found.replaced |= dict.fromkeys((node.index for node in nodes), None)
-                self.found.replaced[total.index] = rotation(x, cos[0], sin)
+                self.patterns.replaced |= dict.fromkeys((node.index for node in nodes), None)
+                self.patterns.replaced[total.index] = rotation(x, cos[0], sin)
             return
 
     def _turned(self, product: Node) -> tuple[str, str, tuple[Node, ...]] | None:
@@ -227,7 +227,7 @@ class _Finder:
         if scores is None or attend is None or row not in (-1, rank - 1):
             return
         first, between = scores
-        self.found.cores |= {
+        self.patterns.cores |= {
             first.index: "scores",
             softmax.index: "softmax",
             attend.index: "attend",
@@ -236,9 +236,9 @@ class _Finder:
             moving = self._moving(node)
             others = [name for name in self._taken(node) if name != moving]
             if any(self.compared(name) for name in others):
-                self.found.masked |= {first.index, attend.index}
+                self.patterns.masked |= {first.index, attend.index}
             if node.target in _MASKING and all(self._is_constant(name) for name in others):
-                self.found.replaced[node.index] = passed(moving)
+                self.patterns.replaced[node.index] = passed(moving)
 
     def _up(self, name: str) -> tuple[Node, list[Node]] | None:
         """Return the product that scores come from, and the nodes since then."""

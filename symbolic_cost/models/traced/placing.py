@@ -96,10 +96,10 @@ class Placing(Naming):
             for have, want in zip(use.ref.dims, use.want, strict=True)
             for pair in self._pairs(have, want)
         ]
-        kept = [(w, a) for w, a in pairs if a is None or a in owned or tensor.constant]
-        if tensor.weight and all(a in owned for _, a in kept):
-            kept.sort(key=lambda pair: owned.index(pair[1]))
-        return tuple(w for w, _ in kept)
+        usable = [(w, a) for w, a in pairs if a is None or a in owned or tensor.constant]
+        if tensor.weight and all(a in owned for _, a in usable):
+            usable.sort(key=lambda pair: owned.index(pair[1]))
+        return tuple(w for w, _ in usable)
 
     def _pairs(self, have: Dim, want: Dim) -> list[tuple[Axis, Axis | None]]:
         """Return wanted axes with those in their places; with none where the places differ."""
@@ -136,10 +136,12 @@ class Placing(Naming):
         """Return a tensor under other axes, by a view made once."""
         key = (tensor, target, f"view {self._segment}")
         if key not in self._views:
-            made = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
-            self._views[key] = made
-            self._own[made] = target
-            self._add("view", f"{act.path}.placed", [(tensor, self._own[tensor])], [(made, target)])
+            viewed = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
+            self._views[key] = viewed
+            self._own[viewed] = target
+            self._add(
+                "view", f"{act.path}.placed", [(tensor, self._own[tensor])], [(viewed, target)]
+            )
         return self._views[key]
 
     def _copied(
@@ -148,14 +150,14 @@ class Placing(Naming):
         """Return a tensor repeated along axes that it lacks."""
         key = (tensor, target, f"copy {self._segment}")
         if key not in self._views:
-            made = Tensor(tensor.dims, nature=tensor.nature)
-            self._views[key] = made
-            self._own[made] = target
+            copy = Tensor(tensor.dims, nature=tensor.nature)
+            self._views[key] = copy
+            self._own[copy] = target
             self._add(
                 "pointwise",
                 f"{act.path}.repeat",
                 [(tensor, have)],
-                [(made, target)],
+                [(copy, target)],
                 function="copy",
             )
         return self._views[key], target
@@ -164,19 +166,19 @@ class Placing(Naming):
         """Return a copy under axes that are laid out anew."""
         tensor = self._stands.get(use.ref.tensor, use.ref.tensor)
         target = self.written(use.want, inside=inside)
-        made = Tensor(use.want, nature=tensor.nature)
+        relaid = Tensor(use.want, nature=tensor.nature)
         own = self._own[tensor]
-        self._own[made] = target
+        self._own[relaid] = target
         laid = tuple(axis for axis in own if axis not in target)
         self._add(
             "pointwise",
             f"{act.path}.relaid",
             [(tensor, own)],
-            [(made, target)],
+            [(relaid, target)],
             function="copy",
             laid=laid,
         )
-        return made, target
+        return relaid, target
 
     def _add(
         self,
@@ -204,10 +206,10 @@ class Placing(Naming):
         target = tuple(self._residual(name) for name in axes)
         if target != axes:
             self.drafts.append(Draft("view", f"{path}.scatter", ((tensor, axes),), (), (), {}))
-            made = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
-            self.drafts[-1] = replace(self.drafts[-1], outputs=((made, target),))
-            self._stands[tensor] = made
-            self._own[made] = target
+            scattered = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
+            self.drafts[-1] = replace(self.drafts[-1], outputs=((scattered, target),))
+            self._stands[tensor] = scattered
+            self._own[scattered] = target
 
     def _residual(self, name: str) -> str:
         """Return the name of an axis on the residual stream."""

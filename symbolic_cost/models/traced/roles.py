@@ -141,8 +141,8 @@ class Roles:
                 self.known[axis] = Known(role, "", f"{what} {where}")
         for name, dim in right.items():
             if name in result and name not in left:
-                made = (axis for axis in dim if axis in self._columns)
-                self._set(made, Role.WIDTH, f"width of values {where}")
+                columns = (axis for axis in dim if axis in self._columns)
+                self._set(columns, Role.WIDTH, f"width of values {where}")
 
     def _unmade(self, dim: Dim) -> Dim:
         """Return the axes of a dimension that no weight makes."""
@@ -219,9 +219,9 @@ class Roles:
         attends = any(act.pairs is not None for act in self._trace.acts)
         for act in self._trace.acts:
             if act.kind == "conv" and attends:
-                made = act.outs[0].dims[act.options["made"] + 1 :]
+                later = act.outs[0].dims[act.options["made"] + 1 :]
                 self._set(
-                    (a for dim in made for a in dim),
+                    (a for dim in later for a in dim),
                     Role.TOKEN,
                     f"positions made by {act.path}",
                     "patch",

@@ -26,10 +26,10 @@ def split_products(trace: Trace) -> None:
     shared = {tensor for tensor, acts in uses.items() if tensor.weight and len(acts) > 1}
     instead: dict[int, list[Act]] = {}
     for act in trace.acts:
-        made = act.outs[0]
-        views = uses.get(made, [])
+        result = act.outs[0]
+        views = uses.get(result, [])
         weights = [use.ref.tensor for use in act.uses if use.ref.tensor.weight]
-        if act.kind != "einsum" or made in outputs or not weights or shared & set(weights):
+        if act.kind != "einsum" or result in outputs or not weights or shared & set(weights):
             continue
         cut = _cut(trace, act, views)
         if cut is not None:
@@ -54,9 +54,9 @@ def _cut(trace: Trace, act: Act, views: Sequence[Act]) -> Dim | None:
         for d in use.ref.dims
         for axis in flat(d)
     }
-    made = {axis for dim in act.outs[0].dims for axis in flat(dim)}
+    result_axes = {axis for dim in act.outs[0].dims for axis in flat(dim)}
     whole = trace.forest.length(cut)
-    fits = len(cuts) == 1 and parts == whole and set(cut) <= made and not set(cut) & owned
+    fits = len(cuts) == 1 and parts == whole and set(cut) <= result_axes and not set(cut) & owned
     return cut if fits else None
 
 

@@ -192,8 +192,8 @@ class Trace:
 
     def _uncosted(self, node: Node) -> None:
         """Note what computes numbers from inputs alone, without a gradient, and is not known."""
-        made = (self.graph.values.get(name) for name in node.outputs)
-        if self.node.args and any(one is not None and one.floating for one in made):
+        results = (self.graph.values.get(name) for name in node.outputs)
+        if self.node.args and any(one is not None and one.floating for one in results):
             taken = [name for arg in node.args.values() for name in names_in(arg)]
             if any(self.graph.values[name.text].floating for name in taken):
                 self.notes[f"{node.target} of numbers without a gradient: not costed"] += 1
@@ -258,8 +258,8 @@ class Trace:
 
     def batch(self) -> set[Axis]:
         """Return the axes of the first dimensions of what the user gives."""
-        given = [self._refs[name] for name in self.graph.inputs]
-        return {axis for ref in given if ref.dims for axis in self.forest.flat(ref.dims[0])}
+        inputs = [self._refs[name] for name in self.graph.inputs]
+        return {axis for ref in inputs if ref.dims for axis in self.forest.flat(ref.dims[0])}
 
     def known(self, value: str) -> Ref | None:
         """Return what a value stands for, if it was made."""
@@ -298,13 +298,13 @@ class Trace:
         if in_place and isinstance(changed, Name):
             self._refs[changed.text] = ref
 
-    def stand_in(self, tensor: Tensor, made: Ref) -> None:
+    def stand_in(self, tensor: Tensor, copy: Ref) -> None:
         """Let what was made stand for a tensor wherever all of it is meant."""
         lengths = [self.forest.length(self.forest.flat(dim)) for dim in tensor.dims]
         for name, ref in self._refs.items():
             own_lengths = [self.forest.length(self.forest.flat(dim)) for dim in ref.dims]
             if ref.tensor is tensor and own_lengths == lengths:
-                self._refs[name] = made
+                self._refs[name] = copy
 
     # Acts.
 

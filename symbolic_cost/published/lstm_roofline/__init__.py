@@ -49,14 +49,14 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, int | Fraction]:
         Numbers by name, in the units of the log.
     """
     run = accepted(inputs)
-    found = {**run.numbers(), **chain(run).evaluate(run.numbers(glossary=True))}
-    return {row.key: value(found[_definition(row.key)]) for row in printed()}
+    values = {**run.numbers(), **chain(run).evaluate(run.numbers(glossary=True))}
+    return {row.key: value(values[_definition(row.key)]) for row in printed()}
 
 
 def reproduce() -> Sequence[Comparison]:
     """Compare the 293 numbers of the log in the format in which they are printed."""
-    found = evaluate({})
-    return tuple(comparison(row, found[row.key]) for row in printed())
+    values = evaluate({})
+    return tuple(comparison(row, values[row.key]) for row in printed())
 
 
 def errata() -> list[Erratum]:
@@ -67,9 +67,9 @@ def errata() -> list[Erratum]:
 
 def formulas() -> dict[str, Expr]:
     """Return the definition of every number of the log, in inputs and earlier definitions."""
-    made = definitions(Run().structure)
+    declared = definitions(Run().structure)
     names = {row.key: _definition(row.key) for row in printed()}
-    return {key: made[name] for key, name in names.items() if name in made}
+    return {key: declared[name] for key, name in names.items() if name in declared}
 
 
 def chain(run: Configured) -> Chain:

@@ -78,7 +78,7 @@ class Configured(Inputs):
         kinds = [f"kp_{part}_type" for part in PARTS if part != "embedding"]
         alone = {"dp": 1, "lp": 1} | dict.fromkeys(kinds, NONE)
         degrees = {name: self.of("schedule", name) for name in alone}
-        apart = [f"{name} = {given}" for name, given in degrees.items() if given != alone[name]]
+        apart = [f"{name} = {degree}" for name, degree in degrees.items() if degree != alone[name]]
         if apart and not self._linked:
             problems.append(
                 f"{', '.join(apart)}: devices exchange data, but have no links: topology "
@@ -100,7 +100,7 @@ class Configured(Inputs):
     @property
     def structure(self) -> Structure:
         """What decides which definitions the model has."""
-        kept = SLIPS if self.mode == "as printed" else ()
+        slips = SLIPS if self.mode == "as printed" else ()
         chosen = {
             Counted.LINKS: self.of("schedule", "topology") == "mesh",
             Counted.PROJECTION: self.of("code_constants", "include_projection_in_time"),
@@ -109,7 +109,7 @@ class Configured(Inputs):
         return Structure(
             kinds=tuple((part, self.of("schedule", f"kp_{part}_type")) for part in PARTS),
             counts=reduce(or_, (counted for counted, on in chosen.items() if on), Counted.NONE),
-            slips=frozenset(kept if self.slips is None else self.slips),
+            slips=frozenset(slips if self.slips is None else self.slips),
         )
 
     def numbers(self, *, glossary: bool | None = None) -> dict[str, Expr]:
@@ -118,7 +118,7 @@ class Configured(Inputs):
         Args:
             glossary: those whose symbols the glossary has, or those that it lacks; all if None.
         """
-        found = {
+        sizes = {
             term(group, name).name: exact(number)
             for group, numbers in self
             if isinstance(numbers, Inputs)
@@ -127,7 +127,7 @@ class Configured(Inputs):
         }
         return {
             name: number
-            for name, number in found.items()
+            for name, number in sizes.items()
             if glossary is None or glossary == (name in symbols.GLOSSARY)
         }
 
@@ -146,8 +146,8 @@ _FIELDS = printed_data("lstm_inputs.toml")["groups"]
 
 def _group(name: str) -> Any:  # noqa: ANN401 - a field as pydantic takes it
     fields: Any = {field: (_KINDS[kind], value) for field, (kind, value) in _FIELDS[name].items()}
-    made = create_model(name.title().replace("_", ""), __base__=Inputs, **fields)
-    return made, Field(default_factory=made)
+    model = create_model(name.title().replace("_", ""), __base__=Inputs, **fields)
+    return model, Field(default_factory=model)
 
 
 Run: type[Configured] = create_model(
@@ -191,11 +191,11 @@ def accepted(inputs: Mapping[str, Any]) -> Configured:
     """
     groups: dict[str, Any] = {}
     problems: list[str] = []
-    for name, given in inputs.items():
+    for name, entry in inputs.items():
         if name in Run.model_fields:
-            group, value = name, _numbered(given)
+            group, value = name, _numbered(entry)
         elif name in _GROUP:
-            group, value = _GROUP[name], {name: _plain(given)}
+            group, value = _GROUP[name], {name: _plain(entry)}
         else:
             if name != "_note":
                 problems.append(unknown("input", name, [*Run.model_fields, *_GROUP]))
@@ -212,14 +212,14 @@ def accepted(inputs: Mapping[str, Any]) -> Configured:
     return Run.accepted(groups)
 
 
-def _numbered(given: Any) -> Any:  # noqa: ANN401 - unchecked input
+def _numbered(entry: Any) -> Any:  # noqa: ANN401 - unchecked input
     """Return a group with numbers for their text and names without remarks."""
-    if not isinstance(given, Mapping):
-        return given
-    found: dict[str, Any] = {}
-    for key, text in given.items():
-        found |= _spelled(_REMARK.sub("", str(key)), _plain(text))
-    return found
+    if not isinstance(entry, Mapping):
+        return entry
+    numbers: dict[str, Any] = {}
+    for key, text in entry.items():
+        numbers |= _spelled(_REMARK.sub("", str(key)), _plain(text))
+    return numbers
 
 
 def _spelled(name: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - unchecked input
@@ -234,16 +234,16 @@ def _spelled(name: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - uncheck
     return {name: value}
 
 
-def _plain(given: Any) -> Any:  # noqa: ANN401 - unchecked input
+def _plain(entry: Any) -> Any:  # noqa: ANN401 - unchecked input
     """Return the number or truth value that a text stands for, else what was given."""
-    if not isinstance(given, str):
-        return given
-    text = _REMARK.sub("", given).strip()
+    if not isinstance(entry, str):
+        return entry
+    text = _REMARK.sub("", entry).strip()
     if text in {"True", "False"}:
         return text == "True"
-    found = _NUMBER.fullmatch(text)
-    if found is None or found[1].count(".") > 1:
-        return given
-    mantissa, base, power = found.groups()
+    match = _NUMBER.fullmatch(text)
+    if match is None or match[1].count(".") > 1:
+        return entry
+    mantissa, base, power = match.groups()
     number = Decimal(mantissa) * (Decimal(base) ** int(power) if base else 1)
     return int(number) if number == number.to_integral_value() else float(number)

@@ -102,8 +102,8 @@ class Run(Inputs):
     @property
     def words(self) -> dict[str, int]:
         """Words of the precision."""
-        found: dict[str, int] = REPORT["precisions"][self.precision]
-        return found
+        words: dict[str, int] = REPORT["precisions"][self.precision]
+        return words
 
     @property
     def bindings(self) -> dict[Expr, Expr]:
@@ -155,13 +155,13 @@ class Amounts:
         self, path: str, placement: Placement = WHOLE, *, whole_biases: bool = False
     ) -> Fraction:
         """Return parameters [element] of one rank below paths, once per repeated layer."""
-        found = Fraction(0)
+        total = Fraction(0)
         for row in self._rows(placement, Quantity.PARAMETER, path):
             whole = whole_biases and row.tensor in _COLUMN_BIASES
             slip = row.tensor == "query_key_value.bias" and "qkv-bias" in self.slips
             own = Fraction(value(row.expr)) * (self.run.tp if whole else 1)
-            found += self.run.hidden if slip else own
-        return found
+            total += self.run.hidden if slip else own
+        return total
 
     def full_parameters(self) -> Fraction:
         """Return the parameters of the model [element]."""
@@ -171,12 +171,12 @@ class Amounts:
     def stage_parameters(self, stage: int) -> Fraction:
         """Return the parameters of one rank of a pipeline stage [element]."""
         biases, last = "whole-biases" in self.slips, stage == self.run.pp - 1
-        found = self.run.stage_layers * self.parameters("layer", TENSOR, whole_biases=biases)
+        total = self.run.stage_layers * self.parameters("layer", TENSOR, whole_biases=biases)
         if stage == 0 or "every-stage" in self.slips:
-            found += self.parameters("embedding", TENSOR)
+            total += self.parameters("embedding", TENSOR)
         elif last:
-            found += self.parameters("embedding.word_embeddings", TENSOR)
-        return found + (self._final_norm() if last else 0)
+            total += self.parameters("embedding.word_embeddings", TENSOR)
+        return total + (self._final_norm() if last else 0)
 
     def pipeline_parameters(self) -> Fraction:
         """Return the parameters of one rank of each stage, added [element]."""
@@ -195,11 +195,11 @@ class Amounts:
 
     def layer_activations(self, placement: Placement = WHOLE) -> Fraction:
         """Return the activations of one layer [byte]."""
-        found = self.writes(LAYER_WRITES, placement)
+        total = self.writes(LAYER_WRITES, placement)
         if "layer-mask" in self.slips:
             masks = self._table(placement).select(Quantity.WRITE, tensor="dropped.mask")
-            found -= sum(Fraction(value(row.expr)) for row in masks)
-        return found
+            total -= sum(Fraction(value(row.expr)) for row in masks)
+        return total
 
     def full_activations(self) -> Fraction:
         """Return the activations of the model on one rank [byte]."""

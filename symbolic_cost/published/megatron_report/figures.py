@@ -26,11 +26,11 @@ Traffic = tuple[int, Fraction]
 def figures(amounts: Amounts) -> Figures:
     """Compute every figure of the sections that the run has."""
     run = amounts.run
-    found = _table(amounts, "full", WHOLE) | _full(amounts) | _cluster(amounts)
-    found |= _gpu(amounts)
-    found |= _pipeline(amounts) if run.pp > 1 else {}
-    found |= _data(amounts) if run.dp > 1 else {}
-    return found | (_table(amounts, "tp", TENSOR) | _tensor(amounts) if run.tp > 1 else {})
+    all_figures = _table(amounts, "full", WHOLE) | _full(amounts) | _cluster(amounts)
+    all_figures |= _gpu(amounts)
+    all_figures |= _pipeline(amounts) if run.pp > 1 else {}
+    all_figures |= _data(amounts) if run.dp > 1 else {}
+    return all_figures | (_table(amounts, "tp", TENSOR) | _tensor(amounts) if run.tp > 1 else {})
 
 
 def _megabytes(size: Fraction) -> str:
@@ -45,28 +45,28 @@ def _table(amounts: Amounts, table: str, placement: Placement) -> Figures:
     """Return the cells of the layer table: of the model, or of one rank and what it reduces."""
     tensor = table == "tp"
     undivided = tensor and "whole-rows" in amounts.slips
-    found: Figures = {}
+    cells: Figures = {}
     for name, line in REPORT["lines"].items():
         whole = line.get("whole", "") if undivided else ""
         weights, writes = (WHOLE if whole == of else placement for of in ("weights", "writes"))
         key = f"{table}.{name}"
-        found |= _shapes(amounts, key, line, placement)
+        cells |= _shapes(amounts, key, line, placement)
         if "weights" in line:
             parameters = amounts.parameters(line["weights"], weights)
             if name == "input_layernorm" and "first-norm" in amounts.slips:
                 parameters += amounts.run.micro_batch - amounts.run.hidden
-            found[f"{key}.param_mb"] = _megabytes(amounts.run.words["word"] * parameters)
+            cells[f"{key}.param_mb"] = _megabytes(amounts.run.words["word"] * parameters)
         if "writes" in line:
-            found[f"{key}.act_mb"] = _megabytes(amounts.writes(line["writes"], writes))
+            cells[f"{key}.act_mb"] = _megabytes(amounts.writes(line["writes"], writes))
         if tensor and "weights" in line:
             for phase, message in amounts.all_reduces(line["weights"].split()[0]):
                 way = "forward" if phase is Phase.FORWARD else "backward"
-                found[f"{key}.{way}_shape"] = amounts.shape("b,l,e")
-                found[f"{key}.{way}_mb"] = _megabytes(message)
+                cells[f"{key}.{way}_shape"] = amounts.shape("b,l,e")
+                cells[f"{key}.{way}_mb"] = _megabytes(message)
     layers = amounts.run.stage_layers if tensor else amounts.run.layers
     layer = amounts.layer_activations(WHOLE if undivided else placement)
-    found[f"{table}.transformer.num_layers"] = str(layers)
-    return found | {f"{table}.transformer.act_mb_per_layer": _megabytes(layer)}
+    cells[f"{table}.transformer.num_layers"] = str(layers)
+    return cells | {f"{table}.transformer.act_mb_per_layer": _megabytes(layer)}
 
 
 def _shapes(amounts: Amounts, key: str, line: dict[str, str], placement: Placement) -> Figures:
@@ -76,11 +76,11 @@ def _shapes(amounts: Amounts, key: str, line: dict[str, str], placement: Placeme
     if key.startswith("tp") and key.endswith("_embeddings"):
         # The report prints the columns of a table of embeddings where a bias stands.
         return {f"{key}.w": weight[:1], f"{key}.b": weight[1:]}
-    found: Figures = {f"{key}.w": weight}
+    shapes: Figures = {f"{key}.w": weight}
     if "bias" in line:
         slip = key.endswith("query_key_value") and "qkv-bias" in amounts.slips
-        found[f"{key}.b"] = amounts.shape("e" if slip else line["bias"], placement)
-    return found
+        shapes[f"{key}.b"] = amounts.shape("e" if slip else line["bias"], placement)
+    return shapes
 
 
 def _moved(name: str, traffic: Traffic) -> Figures:
@@ -177,10 +177,10 @@ def _cluster(amounts: Amounts) -> Figures:
     traffic = {kind: rule(amounts) for kind, rule in rules.items()}
     counts, volumes = zip(*traffic.values(), strict=True)
     traffic["all"] = sum(counts), sum(volumes, Fraction(0))
-    found: Figures = {}
+    cells: Figures = {}
     for kind, moved in traffic.items():
-        found |= _moved(f"cluster.{kind}", moved)
-    return found
+        cells |= _moved(f"cluster.{kind}", moved)
+    return cells
 
 
 def _groups(run: Run, *axes: str) -> list[list[str]]:
@@ -207,20 +207,20 @@ def _pipeline(amounts: Amounts) -> Figures:
 def _data(amounts: Amounts) -> Figures:
     moved = _scattered_gathered(amounts, amounts.stage_parameters(0))
     named = _groups(amounts.run, "dp")
-    found: Figures = {}
+    cells: Figures = {}
     kinds = (("grad", "reduce_scatter"), ("param", "all_gather"))
     for (kind, collective), volume in zip(kinds, moved, strict=True):
-        found |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
-        found |= {f"dp.{kind}.volume_gb": _gigabytes(volume), f"dp.{kind}.count": "1"}
-        found[f"dp.{kind}.func"] = collective
-    found["dp.grad.microbatches_per_iteration"] = str(amounts.run.accumulation)
-    return found | _moved("dp.cluster", _data_traffic(amounts))
+        cells |= {f"dp.{kind}.num_groups": str(len(named)), f"dp.{kind}.groups": named}
+        cells |= {f"dp.{kind}.volume_gb": _gigabytes(volume), f"dp.{kind}.count": "1"}
+        cells[f"dp.{kind}.func"] = collective
+    cells["dp.grad.microbatches_per_iteration"] = str(amounts.run.accumulation)
+    return cells | _moved("dp.cluster", _data_traffic(amounts))
 
 
 def _tensor(amounts: Amounts) -> Figures:
     run, per_layer = amounts.run, amounts.all_reduces("layer")
     volume, named = sum((size for _, size in per_layer), Fraction(0)), _groups(run, "tp")
-    found: Figures = {
+    cells: Figures = {
         "tp.num_groups": str(len(named)),
         "tp.groups": named,
         "tp.layer.count": str(len(per_layer)),
@@ -230,5 +230,5 @@ def _tensor(amounts: Amounts) -> Figures:
     for who, ranks in (("gpu", 1), ("cluster", run.world)):
         for period, times in (("microbatch", 1), ("iteration", run.accumulation)):
             layers = ranks * times * run.stage_layers
-            found |= _moved(f"tp.{who}.{period}", (layers * len(per_layer), layers * volume))
-    return found
+            cells |= _moved(f"tp.{who}.{period}", (layers * len(per_layer), layers * volume))
+    return cells

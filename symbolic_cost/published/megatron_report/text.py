@@ -8,13 +8,13 @@ from symbolic_cost.published.megatron_report.amounts import REPORT, Run
 from symbolic_cost.published.megatron_report.figures import Figures
 
 
-def report_text(run: Run, found: Figures) -> str:
+def report_text(run: Run, cells: Figures) -> str:
     """Write every section that the run has."""
     sections = ["full", "cluster", "gpu"]
     sections += ["pipeline"] if run.pp > 1 else []
     sections += ["data"] if run.dp > 1 else []
     sections += ["tensor"] if run.tp > 1 else []
-    values = _values(run, found)
+    values = _values(run, cells)
     return "\n\n\n".join(_filled(section, values) for section in sections)
 
 
@@ -57,23 +57,23 @@ def _lines(text: str, values: Mapping[str, Any]) -> Iterator[str]:
         yield _Filler().vformat(text, (), {**values, **dict.fromkeys(lists, item)})
 
 
-def _values(run: Run, found: Figures) -> dict[str, Any]:
+def _values(run: Run, cells: Figures) -> dict[str, Any]:
     """Return figures as they stand in the text, and those that only the text has."""
     values: dict[str, Any] = {"blank": "", "tp.func": "allreduce"}
-    for name, value in found.items():
+    for name, value in cells.items():
         values[name] = _plain(value) if name.endswith("_shape") else value
         if name.endswith(".w"):
-            values[name.removesuffix("w") + "shape"] = _shape(found, name)
+            values[name.removesuffix("w") + "shape"] = _shape(cells, name)
         if name.endswith("per_layer"):
             values[name.replace("act_mb_", "")] = f"{value}/layer"
         if name.endswith("num_params"):
             values[name.replace("num", "grouped")] = f"{int(str(value)):,}"
         if name.endswith("groups") and isinstance(value, list):
             values[name] = [" ".join(map(str, group)) for group in value if isinstance(group, list)]
-    return values | (_stages(run, found) if run.pp > 1 else {})
+    return values | (_stages(run, cells) if run.pp > 1 else {})
 
 
-def _stages(run: Run, found: Figures) -> dict[str, Any]:
+def _stages(run: Run, cells: Figures) -> dict[str, Any]:
     stages = [
         {
             "blank": "",
@@ -82,12 +82,12 @@ def _stages(run: Run, found: Figures) -> dict[str, Any]:
             "stage.last": str((number + 1) * run.stage_layers - 1),
             "stage.ranks": " ".join(map(str, ranks)),
         }
-        for number, ranks in enumerate(_ranks(found["pp.stages"]))
+        for number, ranks in enumerate(_ranks(cells["pp.stages"]))
     ]
     return stages[0] | {
         "pp.later_stages": [_filled("stage", stage) for stage in stages[1:]],
-        "pp.message_volume": f"{found['pp.message_mb']}MB",
-        "pp.gpu.volume": f"{found['pp.gpu.volume_mb']}MB",
+        "pp.message_volume": f"{cells['pp.message_mb']}MB",
+        "pp.gpu.volume": f"{cells['pp.gpu.volume_mb']}MB",
     }
 
 
@@ -95,9 +95,9 @@ def _ranks(value: Any) -> list[list[str]]:  # noqa: ANN401 - one of the kinds of
     return list(value)
 
 
-def _shape(found: Figures, name: str) -> str:
-    bias = found.get(name.removesuffix("w") + "b")
-    return f"w={_plain(found[name])}" + (f",b={_plain(bias)}" if bias else "")
+def _shape(cells: Figures, name: str) -> str:
+    bias = cells.get(name.removesuffix("w") + "b")
+    return f"w={_plain(cells[name])}" + (f",b={_plain(bias)}" if bias else "")
 
 
 def _plain(value: object) -> str:

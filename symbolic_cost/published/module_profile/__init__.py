@@ -126,7 +126,7 @@ class Printed:
         shape = self.shape.accepted(inputs)
         pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in self.sizes.split()]
         return profile(
-            self.declared(**{size: getattr(shape, given) for size, given in pairs}).model(),
+            self.declared(**{size: getattr(shape, field) for size, field in pairs}).model(),
             modules=tree(self.name, Integer(shape.L)),
             version=self.version,
             measured=grouped(shape.latencies),
@@ -187,7 +187,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     lost = [unknown("profile", name, PRINTED) for name in inputs if name not in PRINTED]
     if lost:
         raise InputError(lost)
-    return {name: PRINTED[name].evaluate(given) for name, given in inputs.items()}
+    return {name: PRINTED[name].evaluate(numbers) for name, numbers in inputs.items()}
 
 
 def reproduce() -> list[Comparison]:

@@ -202,17 +202,17 @@ def _rule(title: str, dashes: int) -> str:
     return f"{'-' * dashes} {title} {'-' * dashes}"
 
 
-def _named(found: Iterable[Figure]) -> list[str]:
-    lines = [(f"{figure.field}:", figure.text) for figure in found]
+def _named(figures: Iterable[Figure]) -> list[str]:
+    lines = [(f"{figure.field}:", figure.text) for figure in figures]
     width = max((len(name) for name, _ in lines), default=0)
     return [f"{name:<{width}}  {text}" for name, text in lines]
 
 
 def _depth(profile: Profile, depth: int) -> Iterator[str]:
-    found = list(aggregated(profile, depth))
+    figures = list(aggregated(profile, depth))
     yield f"depth {depth}:"
     for quantity, name in _QUANTITIES.items():
-        classes = {figure.cls: figure.text for figure in found if figure.field == quantity}
+        classes = {figure.cls: figure.text for figure in figures if figure.field == quantity}
         if classes:
             yield f"    {name} - {classes}"
 
@@ -246,7 +246,7 @@ def _repeated(module: Module) -> Iterator[str]:
             yield "..." if place < 0 else f"({place}): {cls}(...)"
 
 
-def profile_sheet(name: str, made: Profile) -> Sheet:
+def profile_sheet(name: str, profile: Profile) -> Sheet:
     """Return one row per module; latencies in seconds, where they are known."""
     rows = tuple(
         (
@@ -258,9 +258,9 @@ def profile_sheet(name: str, made: Profile) -> Sheet:
             module.flop,
             None if module.latency is None else module.latency.value,
         )
-        for _, times, module in made.top.walk()
+        for _, times, module in profile.top.walk()
     )
     numbers = ("occurs", "params", "MACs", "FLOP", "latency")
     columns = (Column("module"), Column("class"), *(Column(text, "right") for text in numbers))
-    notes = (f"conventions {made.version.flop.name}: {made.version.flop.meaning}",)
+    notes = (f"conventions {profile.version.flop.name}: {profile.version.flop.meaning}",)
     return Sheet(f"Profile of {name}", columns, rows, notes)

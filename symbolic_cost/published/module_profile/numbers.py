@@ -63,21 +63,25 @@ def printed(text: str) -> Span:
     return Span((value - half) * scale, value * scale, (value + half) * scale)
 
 
-def latency(given: object, where: str) -> Span:
+def latency(measured: object, where: str) -> Span:
     """Read a latency: seconds, or text as the profiler prints it.
 
     Raises:
         InputError: neither, or not positive.
     """
-    found = exactly(0)
-    if isinstance(given, str) and given.endswith("s") and _PRINTED.fullmatch(given):
-        found = printed(given)
-    elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < SI["G"]:
-        found = exactly(Fraction(str(given)))
-    if found.low <= 0:
+    span = exactly(0)
+    if isinstance(measured, str) and measured.endswith("s") and _PRINTED.fullmatch(measured):
+        span = printed(measured)
+    elif (
+        isinstance(measured, int | float)
+        and not isinstance(measured, bool)
+        and 0 < measured < SI["G"]
+    ):
+        span = exactly(Fraction(str(measured)))
+    if span.low <= 0:
         accepted = "positive seconds, or text like '4.4 ms', are accepted"
-        raise InputError(f"latency of {where} is {given!r}: {accepted}")
-    return found
+        raise InputError(f"latency of {where} is {measured!r}: {accepted}")
+    return span
 
 
 _UNITS = {

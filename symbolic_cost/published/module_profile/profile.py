@@ -164,7 +164,7 @@ def _summed(module: Module, path: str, own: Mapping[str, _Terms]) -> tuple[Modul
 _GROUPS, _PASSES = ("modules", "classes", "run"), ("fwd", "bwd", "step")
 
 
-def latencies(given: Mapping[str, Any], paths: Iterable[str]) -> Latencies:
+def latencies(measured: Mapping[str, Any], paths: Iterable[str]) -> Latencies:
     """Read latencies, in seconds or as text like "4.4 ms".
 
     For example {"modules": {"": "135.52 ms", "encoder": 0.13411},
@@ -174,27 +174,29 @@ def latencies(given: Mapping[str, Any], paths: Iterable[str]) -> Latencies:
         InputError: every latency that is refused or belongs to no module.
     """
     problems = Problems()
-    told = problems.found
+    told = problems.texts
 
-    def group(given: object, where: str) -> Mapping[str, Any]:
-        if isinstance(given, Mapping):
-            return given
-        told.append(f"latencies by {where} are {given!r}: an object is accepted")
+    def group(entry: object, where: str) -> Mapping[str, Any]:
+        if isinstance(entry, Mapping):
+            return entry
+        told.append(f"latencies by {where} are {entry!r}: an object is accepted")
         return {}
 
-    def spans(given: object, where: str) -> dict[str, Span]:
-        named = group(given, where).items()
+    def spans(entry: object, where: str) -> dict[str, Span]:
+        named = group(entry, where).items()
         return {key: problems.attempt(latency, text, f"{where} {key!r}") for key, text in named}
 
-    told += [unknown("group of latencies", name, _GROUPS) for name in given if name not in _GROUPS]
-    modules = spans(given.get("modules", {}), "module")
-    run = spans(given.get("run", {}), "pass")
+    told += [
+        unknown("group of latencies", name, _GROUPS) for name in measured if name not in _GROUPS
+    ]
+    modules = spans(measured.get("modules", {}), "module")
+    run = spans(measured.get("run", {}), "pass")
     told += [unknown("pass", name, _PASSES) for name in run.keys() - _PASSES]
     classes: dict[tuple[int, str], Span] = {}
-    for depth, names in group(given.get("classes", {}), "classes").items():
+    for depth, names in group(measured.get("classes", {}), "classes").items():
         if str(depth).isdecimal():
-            found = spans(names, f"depth {depth}, class")
-            classes |= {(int(depth), name): span for name, span in found.items()}
+            by_class = spans(names, f"depth {depth}, class")
+            classes |= {(int(depth), name): span for name, span in by_class.items()}
         else:
             told.append(f"depth {depth!r} of latencies is not a number from 0")
     known = set(paths)
@@ -291,7 +293,7 @@ def named_profile(
         version: of the profiler.
     """
     problems = Problems()
-    problems.found += [
+    problems.texts += [
         f"{what} = {number!r} is not accepted: a positive integer is"
         for what, number in (("batch", batch), ("seq", seq))
         if number is not None and not is_size(number)
@@ -302,8 +304,8 @@ def named_profile(
     if seq is not None and not any(size.has(symbols.l) for size in model.sizes.values()):
         raise InputError(f"seq = {seq} is not read: model {shown(name)} has no sequence")
     values = {"b": batch, **({} if seq is None else {"l": seq})}
-    given = read_inputs(measured) if isinstance(measured, str) else measured
+    times = read_inputs(measured) if isinstance(measured, str) else measured
     paths = tuple(part.path for part in model.parts)
     bert = paths == ("embedding", "block", "pooler") and model.source == "devlin-2018"
     modules = tree("bert", model.parts[1].repeat) if bert else None
-    return profile(model, values, modules=modules, version=rules, measured=given)
+    return profile(model, values, modules=modules, version=rules, measured=times)

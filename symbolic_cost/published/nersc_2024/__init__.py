@@ -44,14 +44,14 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         "layers", one record per row of one block and microbatch, and "totals" of one step.
     """
-    given = StepInputs.accepted(inputs)
-    timed = Timed(given)
+    run = StepInputs.accepted(inputs)
+    timed = Timed(run)
     totals = {name: _number(value) for name, value in timed.totals().items()}
     totals |= {
         "t_total": totals["t"],
         "memory": totals["mem"],
-        "number_micro_batches": given.microbatches,
-        "feasible": totals["mem"] <= given.system.hbm_capacity,
+        "number_micro_batches": run.microbatches,
+        "feasible": totals["mem"] <= run.system.hbm_capacity,
     }
     return {"layers": [_record(layer, timed) for layer in timed.layers], "totals": totals}
 
@@ -59,16 +59,16 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def reproduce() -> Sequence[Comparison]:
     """Compare every number that was printed for two configurations with its computed value."""
     printed = printed_data("nersc_2024")
-    found = []
+    comparisons = []
     rows = {row["layer"]: row for row in evaluate(PUBLISHED_INPUTS)["layers"]}
     for name, cells in printed["layers"].items():
         for column, cell in zip(printed["columns"], cells, strict=True):
-            found.append(compared(f"layers.{name}.{column}", cell, rows[name][column]))
+            comparisons.append(compared(f"layers.{name}.{column}", cell, rows[name][column]))
     for number, case in enumerate(printed["totals"], 1):
         totals = evaluate({**PUBLISHED_INPUTS, **case["inputs"]})["totals"]
         for name, cell in case["printed"].items():
-            found.append(_full_precision(f"totals {number}.{name}", cell, totals[name]))
-    return found
+            comparisons.append(_full_precision(f"totals {number}.{name}", cell, totals[name]))
+    return comparisons
 
 
 def errata() -> list[Erratum]:
@@ -79,16 +79,16 @@ def errata() -> list[Erratum]:
 @cache
 def formulas() -> Mapping[str, Expr]:
     """Return FLOP, traffic, activation and weights of every row and strategy as expressions."""
-    found: dict[str, Expr] = {}
+    totals: dict[str, Expr] = {}
     for strategy in ("1d", "2d", "2d-seqp"):
         for layer in symbolic_layers(Scheme(strategy)):
             key = f"{strategy}.{layer.name}"
-            found[f"{key}.activation_buffer"] = layer.sum(Quantity.SAVED)
-            found[f"{key}.weights_mem"] = layer.sum(Quantity.WEIGHT)
+            totals[f"{key}.activation_buffer"] = layer.sum(Quantity.SAVED)
+            totals[f"{key}.weights_mem"] = layer.sum(Quantity.WEIGHT)
             for way in PASSES:
-                found[f"{key}.flops_{way}"] = layer.sum(Quantity.FLOP, way=way)
-                found[f"{key}.mem_{way}"] = layer.sum(*TRAFFIC, way=way)
-    return {key: expr for key, expr in found.items() if expr != 0}
+                totals[f"{key}.flops_{way}"] = layer.sum(Quantity.FLOP, way=way)
+                totals[f"{key}.mem_{way}"] = layer.sum(*TRAFFIC, way=way)
+    return {key: expr for key, expr in totals.items() if expr != 0}
 
 
 def _full_precision(key: str, printed: str, value: float) -> Comparison:
@@ -115,7 +115,7 @@ def _record(layer: Layer, timed: Timed) -> dict[str, Any]:
         record |= {
             f"flops_{way}": _number(flop),
             f"mem_{way}": _number(layer.sum(*TRAFFIC, way=way)),
-            **_moves(way, layer.moves(way), timed.given),
+            **_moves(way, layer.moves(way), timed.run),
             f"t_{way}": _number(times.total),
             f"t_{way}_comm": _number(times.op.exposed),
             f"t_{way}_comp": _number(times.compute),
@@ -125,14 +125,14 @@ def _record(layer: Layer, timed: Timed) -> dict[str, Any]:
     return record | {"t": record["t_fwd"] + record["t_bwd"]}
 
 
-def _moves(way: str, moves: list[Collective], given: StepInputs) -> dict[str, Any]:
+def _moves(way: str, moves: list[Collective], run: StepInputs) -> dict[str, Any]:
     """Return messages, kinds and ranks of a pass: one of each, or lists of several."""
     real = [(move, MESHES[move.group]) for move in moves if move.ranks > 1]
     columns: dict[str, list[Any]] = {
         f"comm_{way}": [_number(move.calls * move.message) for move, _ in real],
         f"comm_{way}_type": [_type(move.kind) for move, _ in real],
-        f"comm_{way}_size": [given.degrees[mesh] for _, mesh in real],
-        f"comm_{way}_topology": [given.inside[mesh] for _, mesh in real],
+        f"comm_{way}_size": [run.degrees[mesh] for _, mesh in real],
+        f"comm_{way}_topology": [run.inside[mesh] for _, mesh in real],
     }
     if not real:
         nothing = (0.0, "none", 0, "none")

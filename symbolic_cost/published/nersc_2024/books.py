@@ -220,10 +220,10 @@ def _norm_width(row: Row, _: Scheme) -> tuple[Row, ...]:
 @SLIPS.of(*_ALL)
 def _no_statistics(row: Row, _: Scheme) -> tuple[Row, ...]:
     """Norms write mean and deviation, but neither keep them nor read them in backward."""
-    kept = row.quantity is Quantity.SAVED or (
+    saved = row.quantity is Quantity.SAVED or (
         row.quantity is Quantity.READ and row.phase in BACKWARD
     )
-    return () if kept and row.tensor.endswith(".statistics") else (row,)
+    return () if saved and row.tensor.endswith(".statistics") else (row,)
 
 
 @SLIPS.of("1d")

@@ -173,8 +173,8 @@ def _in_squares(model: Model, conventions: Conventions) -> CostTable:
             return row
         return replace(row, collective=replace(move, kind=_PANELS.get(move.kind, move.kind)))
 
-    kept = table.select(where=lambda row: not row.per_step)
-    return replace(kept, rows=tuple(map(in_panels, kept)))
+    per_pass = table.select(where=lambda row: not row.per_step)
+    return replace(per_pass, rows=tuple(map(in_panels, per_pass)))
 
 
 def _attention(core: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -183,8 +183,8 @@ def _attention(core: tuple[Op, ...]) -> tuple[Op, ...]:
         einsum("qkv", "full[b l e], *w[c e h d] -> qkv[c b l h d]"),
         split("split", "qkv[c b l h d] -> q[b l h d], k[b l h d], v[b l h d]"),
         *(
-            replace(view(made, f"{taken}[b l h d] -> {made}[b t h d]"), saved=Saved.SHARD)
-            for taken, made in (("k", "keys"), ("v", "values"))
+            replace(view(result, f"{taken}[b l h d] -> {result}[b t h d]"), saved=Saved.SHARD)
+            for taken, result in (("k", "keys"), ("v", "values"))
         ),
         *core,
         einsum("vproj", "context[b l h d], *w[h d e] -> projected[b l e]"),
@@ -241,6 +241,6 @@ def _mlp() -> tuple[Op, ...]:
     )
 
 
-def _bias(name: str, taken: str, made: str, axes: str) -> Op:
+def _bias(name: str, taken: str, result: str, axes: str) -> Op:
     width = axes.rsplit(maxsplit=1)[-1]
-    return pointwise(name, f"{taken}[{axes}], *bias[{width}] -> {made}[{axes}]", "add")
+    return pointwise(name, f"{taken}[{axes}], *bias[{width}] -> {result}[{axes}]", "add")

@@ -23,8 +23,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 """A share of a rate."""
 
 
-def _lower(given: object) -> object:
-    return given.lower() if isinstance(given, str) else given
+def _lower(text: object) -> object:
+    return text.lower() if isinstance(text, str) else text
 
 
 Name = Annotated[Literal["1d", "2d", "2d-seqp"], BeforeValidator(_lower)]
@@ -138,8 +138,8 @@ class StepInputs(Inputs):
     def inside(self) -> dict[str, int]:
         """Ranks of each group that share a fast domain."""
         names = [*("m1", "m2")[: len(self.tp)], "dp", "pp"]
-        given = [1] * len(names) if self.nv_assignment is None else self.nv_assignment
-        return {"m2": 1, **dict(zip(names, given, strict=True))}
+        ranks = [1] * len(names) if self.nv_assignment is None else self.nv_assignment
+        return {"m2": 1, **dict(zip(names, ranks, strict=True))}
 
     @property
     def copies(self) -> int:

@@ -78,8 +78,8 @@ def handed_on(scheme: Scheme, repaired: frozenset[str] = frozenset()) -> Expr:
     It is the input that the last norm keeps, not what it hands on, though both are as large.
     """
     rows = (row for row in counted(scheme, repaired) if op_of(row) == "ln1")
-    kept = (row for row in rows if not row.tensor.endswith(".statistics"))
-    return Add(*(row.expr for row in kept if row.quantity is Quantity.SAVED))
+    tensors = (row for row in rows if not row.tensor.endswith(".statistics"))
+    return Add(*(row.expr for row in tensors if row.quantity is Quantity.SAVED))
 
 
 @dataclass(frozen=True)
@@ -115,28 +115,28 @@ class PassTime:
 class Timed:
     """Times of one configuration; units are those of the inputs."""
 
-    def __init__(self, given: StepInputs) -> None:
-        self.given, self.system = given, given.system
-        self.stages_layers = Integer(given.depth) / given.pp
-        self._numbers = given.numbers()
-        self.layers = layers(given.scheme, given.repaired, self._numbers)
-        self.collectives = _collectives(exact(self.system.nic_factor), given.repaired)
+    def __init__(self, run: StepInputs) -> None:
+        self.run, self.system = run, run.system
+        self.stages_layers = Integer(run.depth) / run.pp
+        self._numbers = run.numbers()
+        self.layers = layers(run.scheme, run.repaired, self._numbers)
+        self.collectives = _collectives(exact(self.system.nic_factor), run.repaired)
         self.times = {layer.name: self._passes(layer) for layer in self.layers}
         both = [[times[way].total for times in self.times.values()] for way in PASSES]
         self.forward, self.backward = (Add(*times) for times in both)
 
     def _passes(self, layer: Layer) -> dict[str, PassTime]:
         """Time a row; the first panels of a product are waited for, other collectives wholly."""
-        panels = layer.name in self.given.scheme.in_panels
+        panels = layer.name in self.run.scheme.in_panels
         policy = pipelined(exact(self.system.summa_nb))
         device = self.system.device
         timing = Timing(
             device,
-            self.given.network,
-            self.given.mesh,
+            self.run.network,
+            self.run.mesh,
             roofline("launched maximum"),
             self.collectives,
-            dict.fromkeys(self.given.mesh, policy) if panels else {},
+            dict.fromkeys(self.run.mesh, policy) if panels else {},
         )
         ops = op_times(layer.rows, timing, Definitions())
         times = {
@@ -145,7 +145,7 @@ class Timed:
             for op in ops
             if op.phase is phase
         }
-        if self.given.recompute_attention and layer.name in _RECOMPUTED:
+        if self.run.recompute_attention and layer.name in _RECOMPUTED:
             times["bwd"] = replace(times["bwd"], again=times["fwd"].total)
         return times
 
@@ -159,7 +159,7 @@ class Timed:
 
         The blocks behind the first one overlap with the passes of one block.
         """
-        hops = self.given.network.hops(self.given.mesh, ("dp",))
+        hops = self.run.network.hops(self.run.mesh, ("dp",))
         took = self.collectives.time(CollectiveKind.ALL_GATHER, self.weights, hops)
         times = (self.forward, self.backward)
         return Add(*(FULL.in_turn(took, busy, self.stages_layers) for busy in times))
@@ -169,10 +169,10 @@ class Timed:
 
         As printed, links between domains are free where neighbours share a domain at all.
         """
-        stages, inside = self.given.pp, self.given.inside["pp"]
+        stages, inside = self.run.pp, self.run.inside["pp"]
         if stages == 1:
             return Integer(0)
-        message = handed_on(self.given.scheme, self.given.repaired).xreplace(self._numbers)
+        message = handed_on(self.run.scheme, self.run.repaired).xreplace(self._numbers)
         fast, slow = (
             self.collectives.time(CollectiveKind.SEND_RECEIVE, message, self.system.hops(2, near))
             for near in (2, 1)
@@ -180,7 +180,7 @@ class Timed:
         if inside == 1:
             return slow
         apart = stages // inside - 1
-        crossing = apart * slow if "free links" in self.given.repaired else Integer(0)
+        crossing = apart * slow if "free links" in self.run.repaired else Integer(0)
         return ((stages - 1 - apart) * fast + crossing) / (stages - 1)
 
     def totals(self) -> dict[str, Expr]:
@@ -192,7 +192,7 @@ class Timed:
             T_W: Integer(0),
         }
         working, bubble = (
-            plan.of(expr, Integer(self.given.pp)).xreplace(once)
+            plan.of(expr, Integer(self.run.pp)).xreplace(once)
             for expr in (plan.schedule.step_time, plan.schedule.bubble)
         )
         total = working + data
@@ -209,7 +209,7 @@ class Timed:
         flop = Add(*(layer.sum(Quantity.FLOP) for layer in self.layers))
         return {
             "t": total,
-            "throughput": self.given.global_batch_size / total,
+            "throughput": self.run.global_batch_size / total,
             "t_fwd": self.forward,
             "t_bwd": self.backward,
             "flops_per_gpu": repeats * exact(self.system.flops_units) * flop,
@@ -220,26 +220,26 @@ class Timed:
 
     @property
     def _pipeline(self) -> Pipeline:
-        return Pipeline("1f1b", Integer(self.given.microbatches))
+        return Pipeline("1f1b", Integer(self.run.microbatches))
 
     def _memory(self) -> Mapping[str, Expr]:
         weights = self.weights * self.stages_layers
-        per_weight = 6 / Integer(self.given.copies)
-        if "two-byte weights" in self.given.repaired:
+        per_weight = 6 / Integer(self.run.copies)
+        if "two-byte weights" in self.run.repaired:
             # Bytes per element over the element's size, which is in 10**9 bytes.
             _, states = bytes_per_parameter("P_os")
-            states = states.xreplace({dp: Integer(self.given.copies)})
+            states = states.xreplace({dp: Integer(self.run.copies)})
             per_weight = states / (exact(self.system.element_size) * 10**9)
         plan = self._pipeline
-        in_flight = plan.of(plan.schedule.in_flight, Integer(self.given.pp))
+        in_flight = plan.of(plan.schedule.in_flight, Integer(self.run.pp))
         saved = Add(*(layer.sum(Quantity.SAVED) for layer in self.layers))
-        kept = saved * self.stages_layers * in_flight
+        activations = saved * self.stages_layers * in_flight
         return {
             "wts_mem": weights,
             "wts_grad_mem": weights,
             "wts_optimizer_states_mem": per_weight * weights,
-            "acts_mem": kept,
-            "mem": (2 + per_weight) * weights + kept,
+            "acts_mem": activations,
+            "mem": (2 + per_weight) * weights + activations,
         }
 
 

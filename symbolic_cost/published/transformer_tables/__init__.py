@@ -75,18 +75,18 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "totals" over rows and depth: FLOP and bytes in the units of flops_units and
         element_size (Tera-operations and GB unless given), times in ms.
     """
-    given = TableInputs.accepted(inputs)
-    table = bind(derived(given.variant, sequence=given.sequence_degree > 1), given.numbers())
-    system = given.system.system(given.variant)
-    labels = LABELS.get(given.variant, {})
+    run = TableInputs.accepted(inputs)
+    table = bind(derived(run.variant, sequence=run.sequence_degree > 1), run.numbers())
+    system = run.system.system(run.variant)
+    labels = LABELS.get(run.variant, {})
     blocks = {
         block: [
-            table_row(labels.get(path, path), counts.in_units(given.flop_unit), system)
+            table_row(labels.get(path, path), counts.in_units(run.flop_unit), system)
             for path, counts in rows
         ]
-        for block, rows in counted(table, given.variant).items()
+        for block, rows in counted(table, run.variant).items()
     }
-    totals = {block: _totals(rows, given.layers) for block, rows in blocks.items()}
+    totals = {block: _totals(rows, run.layers) for block, rows in blocks.items()}
     return {
         **{block: [_plain(row) for row in rows] for block, rows in blocks.items()},
         "totals": {block: _plain(cells) for block, cells in totals.items()},
@@ -110,22 +110,22 @@ def formulas(variant: str = "A") -> dict[str, Expr]:
     """
     if variant not in LAYOUT:
         raise UnknownNameError(unknown("variant", variant, LAYOUT))
-    found: dict[str, Expr] = {}
+    by_key: dict[str, Expr] = {}
     for block, rows in counted(derived(variant), variant).items():
         cells = {
             path: table_row(path, counts.expanded(), symbolic(variant)) for path, counts in rows
         }
-        found |= {
+        by_key |= {
             f"{block}.{path}.{column}": cell
             for path, row in cells.items()
             for column, cell in row.items()
             if isinstance(cell, Expr)
         }
         totals = _totals(list(cells.values()), symbols.n_layers)
-        found |= {
+        by_key |= {
             f"totals.{block}.{column}": totals[column] for column in TOTALS if column not in _LONG
         }
-    return found
+    return by_key
 
 
 def _totals(rows: Sequence[Mapping[str, Cell]], layers: Expr) -> dict[str, Cell]:
@@ -167,9 +167,9 @@ def _rows(name: str) -> Sequence[dict[str, str]]:
 
 def _compared(key: str, printed: str, computed: float | str | None) -> Comparison:
     if printed == _BLANK or computed is None or isinstance(computed, str):
-        found = "" if computed is None else str(computed)
+        text = "" if computed is None else str(computed)
         published = "" if printed == _BLANK else printed
-        return Comparison(key, published, found, found == published)
+        return Comparison(key, published, text, text == published)
     if len(printed.lstrip("0.")) >= _DIGITS_OF_A_DOUBLE:
         return _double(key, printed, computed)
     return compared(key, printed, computed)

@@ -101,24 +101,24 @@ def _mlp() -> tuple[Op, ...]:
     )
 
 
-def _normed(name: str, taken: str, made: str) -> tuple[Op, ...]:
+def _normed(name: str, taken: str, result: str) -> tuple[Op, ...]:
     """Declare a norm and the gathering of its result to all positions."""
     return (
         norm(name, f"{taken}[b r e], *scale[e], *shift[e] -> {name}[b r e]", "layer_norm", "e"),
-        *_positions(name, made, "r w p l"),
+        *_positions(name, result, "r w p l"),
     )
 
 
-def _reduced(taken: str, made: str) -> tuple[Op, ...]:
+def _reduced(taken: str, result: str) -> tuple[Op, ...]:
     """Declare the reduction of a result and its way to the residual positions."""
-    return _positions(taken, made, "l p w r")
+    return _positions(taken, result, "l p w r")
 
 
-def _positions(taken: str, made: str, way: str) -> tuple[Op, ...]:
+def _positions(taken: str, result: str, way: str) -> tuple[Op, ...]:
     """Declare the views that bring a tensor from one name of its positions to the next ones."""
     axes = way.split()
-    names = [taken, *(f"{made}.{axis}" for axis in axes[1:-1]), made]
+    names = [taken, *(f"{result}.{axis}" for axis in axes[1:-1]), result]
     return tuple(
-        view(f"{made}.to_{new}", f"{before}[b {old} e] -> {after}[b {new} e]")
+        view(f"{result}.to_{new}", f"{before}[b {old} e] -> {after}[b {new} e]")
         for (before, old), (after, new) in pairwise(zip(names, axes, strict=True))
     )

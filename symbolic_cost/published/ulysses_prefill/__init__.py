@@ -35,20 +35,20 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     run = Run.accepted(inputs)
     memory = _memory(run)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "header.heads_per_gpu": run.h // run.P,
         "header.tokens_per_gpu": run.N // run.P,
     }
     for step in LOGS[run.log]:
         values = _step(run, step, memory[step.name])
-        found |= {f"{step.name}.{name}": value for name, value in values.items()}
+        figures |= {f"{step.name}.{name}": value for name, value in values.items()}
     derived = volumes(run) | {
         "softmax_skipped": True,
         "peak_bytes": max(moment.peak for moment in memory.values()),
     }
     if "mlp" in memory:
         derived["mlp_current_bytes"] = memory["mlp"].current
-    return {**found, "derived_not_printed": derived}
+    return {**figures, "derived_not_printed": derived}
 
 
 def reproduce() -> list[Comparison]:
@@ -85,18 +85,20 @@ def _compared(inputs: Mapping[str, Any]) -> list[Comparison]:
 
 def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
     """Return what one step prints."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     if step.name == "mlp":
         first = run.rank // run.TP * run.TP
-        found["tp_ranks"] = list(range(first, first + run.TP))
+        figures["tp_ranks"] = list(range(first, first + run.TP))
     if step.flops:
-        found["flops"] = _printed(run.P * flop(run, step.flops, as_printed=True), "TFLOPs")
+        figures["flops"] = _printed(run.P * flop(run, step.flops, as_printed=True), "TFLOPs")
     for tensor in step.tensors:
         values = _tensor(run, tensor)
-        found |= {f"{tensor.name}.{name}": value for name, value in values.items()}
+        figures |= {f"{tensor.name}.{name}": value for name, value in values.items()}
     if step.contiguous:
-        found["is_contiguous"] = True
-    return found | {name: _printed(Fraction(getattr(moment, name)), "GB") for name in step.printed}
+        figures["is_contiguous"] = True
+    return figures | {
+        name: _printed(Fraction(getattr(moment, name)), "GB") for name in step.printed
+    }
 
 
 def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:

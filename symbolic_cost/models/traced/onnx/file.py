@@ -135,8 +135,8 @@ class _Reader:
                 domain, version = self._opset(value)
                 opset = version if domain in ("", "ai.onnx") else opset
             elif number == 25:
-                key, made = self._function(value)
-                functions[key] = made
+                key, function = self._function(value)
+                functions[key] = function
         if len(graphs) != 1 or not opset:
             raise wire.refusal("one graph and the version of its operators are expected")
         return self._graph(graphs[0], opset, functions)
@@ -216,13 +216,13 @@ class _Reader:
             if len(raw) != count * struct.calcsize(f"<{pack}"):
                 return None
             return struct.unpack(f"<{count}{pack}", raw)
-        found: list[float] = []
+        numbers: list[float] = []
         for value in typed:
             if pack == "f" and isinstance(value, memoryview) and len(value) % 4 == 0:
-                found += struct.unpack(f"<{len(value) // 4}f", value)
+                numbers += struct.unpack(f"<{len(value) // 4}f", value)
             elif pack not in "fd":
-                found += self._wire.varints(value, MOST_NUMBERS)
-        return tuple(found) if len(found) == count else None
+                numbers += self._wire.varints(value, MOST_NUMBERS)
+        return tuple(numbers) if len(numbers) == count else None
 
     def _value(self, message: int | memoryview) -> tuple[str, Shape, str]:
         """Return name, shape and kind of a value."""
@@ -292,7 +292,7 @@ class _Reader:
     def _attribute(self, message: int | memoryview) -> tuple[str, Any]:
         """Return name and value; a list where the kind is one of lists, or is not said."""
         name, kind = "", 0
-        found: dict[int, list[Any]] = {}
+        values: dict[int, list[Any]] = {}
         for number, value in self._wire.fields(message):
             if number == 1:
                 name = self._wire.text(value)
@@ -301,11 +301,11 @@ class _Reader:
             elif number == 21:
                 return name, Ref(self._wire.text(value))
             else:
-                found.setdefault(number, []).extend(self._items(number, value))
+                values.setdefault(number, []).extend(self._items(number, value))
         if kind in (1, 2, 3, 4):
             default: list[Any] = [0 if kind in (1, 2) else ""]
-            return name, found.get(kind + 1, default)[0]
-        return name, found.get(kind + 1, next(iter(found.values()), []) if not kind else [])
+            return name, values.get(kind + 1, default)[0]
+        return name, values.get(kind + 1, next(iter(values.values()), []) if not kind else [])
 
     def _items(self, number: int, value: int | memoryview) -> Sequence[Any]:
         """Return what a field of an attribute holds; None for a graph."""
@@ -340,8 +340,8 @@ class _Reader:
             elif number == 11:
                 key, told = self._attribute(value)
                 defaults[key] = told
-        made = Function(tuple(inputs), tuple(outputs), tuple(calls), defaults)
-        return ("" if domain == "ai.onnx" else domain, name), made
+        function = Function(tuple(inputs), tuple(outputs), tuple(calls), defaults)
+        return ("" if domain == "ai.onnx" else domain, name), function
 
 
 def _module(name: str, space: str) -> tuple[str, str]:

@@ -111,11 +111,11 @@ def _several(target: str) -> Meaning:
         for place, other in enumerate(call.inputs[1:], 1):
             sizes = broadcast(sizes, r.sizes(other))
             last = place == len(call.inputs) - 1
-            made = r.emit(
+            result = r.emit(
                 f"aten.{target}", {"self": taken, "other": r.arg(other)}, sizes, r.dtype(name),
                 0 if last else r.between(),
             )  # fmt: skip
-            taken = Name(made)
+            taken = Name(result)
 
     return meaning
 
@@ -244,9 +244,9 @@ def top(r: Reading, call: Call) -> None:
     (count,) = r.given(call, 1, "k") or ()
     sizes = r.sizes(name)
     axis = call.attributes.get("axis", -1) % len(sizes)
-    made = (*sizes[:axis], count, *sizes[axis + 1 :])
-    r.make(call.outputs[0], made, r.dtype(name))
-    r.make(call.outputs[1], made, INTEGER)
+    result = (*sizes[:axis], count, *sizes[axis + 1 :])
+    r.make(call.outputs[0], result, r.dtype(name))
+    r.make(call.outputs[1], result, INTEGER)
     r.emits("aten.topk", {"self": Name(name), "k": count, "dim": axis}, call.outputs)
 
 

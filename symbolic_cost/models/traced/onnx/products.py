@@ -43,8 +43,8 @@ def linear(r: Reading, call: Call) -> None:
     if bias in r.weights and matrix in r.weights:
         r.emit("aten.addmm", args, sizes)
         return
-    made = r.emit("aten.matmul", {"self": Name(x), "other": Name(matrix)}, sizes, 7, r.between())
-    r.emit("aten.add", {"self": Name(made), "other": Name(bias)}, sizes)
+    product = r.emit("aten.matmul", {"self": Name(x), "other": Name(matrix)}, sizes, 7, r.between())
+    r.emit("aten.add", {"self": Name(product), "other": Name(bias)}, sizes)
 
 
 @op("Gemm")
@@ -59,15 +59,15 @@ def gemm(r: Reading, call: Call) -> None:
         sides.append((side, sizes))
     (x, left), (matrix, right) = sides
     bias = call.inputs[2] if len(call.inputs) > _MATRIX else ""
-    made = _times(left, right)
+    result = _times(left, right)
     args: dict[str, Any] = {"self": Name(x), "other": Name(matrix)}
     if not bias:
-        r.emit("aten.matmul", args, made)
+        r.emit("aten.matmul", args, result)
     elif bias in r.weights and r.rank(bias) == 1:
-        r.emit("aten.addmm", {"self": Name(bias), "mat1": Name(x), "mat2": Name(matrix)}, made)
+        r.emit("aten.addmm", {"self": Name(bias), "mat1": Name(x), "mat2": Name(matrix)}, result)
     else:
-        between = r.emit("aten.matmul", args, made, 7, r.between())
-        r.emit("aten.add", {"self": Name(between), "other": r.arg(bias)}, made)
+        between = r.emit("aten.matmul", args, result, 7, r.between())
+        r.emit("aten.add", {"self": Name(between), "other": r.arg(bias)}, result)
 
 
 @op("Einsum")
@@ -100,11 +100,13 @@ def attention(r: Reading, call: Call) -> None:
         args["attn_mask"] = Name(call.inputs[3])
     args["is_causal"] = bool(call.attributes.get("is_causal", 0))
     args["enable_gqa"] = queries[1] != values[1]
-    made = (*queries[:-1], values[-1])
+    result = (*queries[:-1], values[-1])
     flat = r.rank(names[0]) == 3  # noqa: PLR2004 - heads in the last dimension
-    between = r.emit("aten.scaled_dot_product_attention", args, made, 7, r.between() if flat else 0)
+    between = r.emit(
+        "aten.scaled_dot_product_attention", args, result, 7, r.between() if flat else 0
+    )
     if flat:
-        b, h, l, d = made
+        b, h, l, d = result
         turned = r.emit("aten.permute", {"self": Name(between), "dims": [0, 2, 1, 3]},
                         (b, l, h, d), 7, r.between())  # fmt: skip
         r.emit("aten.reshape", {"self": Name(turned)}, (b, l, whole(number(h) * number(d))))
@@ -136,17 +138,17 @@ def _headed(r: Reading, name: str, heads: int | None) -> tuple[str, Sizes]:
     if not heads or not isinstance(width, int) or width % heads:
         raise ValueError(f"{heads} heads of {width}")
     split = (b, l, heads, width // heads)
-    made = r.emit("aten.reshape", {"self": Name(name)}, split, 7, r.between())
+    apart = r.emit("aten.reshape", {"self": Name(name)}, split, 7, r.between())
     turned = (b, heads, l, width // heads)
-    args = {"self": Name(made), "dims": [0, 2, 1, 3]}
+    args = {"self": Name(apart), "dims": [0, 2, 1, 3]}
     return r.emit("aten.permute", args, turned, 7, r.between()), turned
 
 
 def _numbers(call: Call, name: str, count: int, default: int) -> list[int]:
-    found = call.attributes.get(name) or [default] * count
-    if len(found) != count or any(value < 0 for value in found):
-        raise ValueError(f"{name} = {found}: {count} whole numbers are accepted")
-    return list(found)
+    numbers = call.attributes.get(name) or [default] * count
+    if len(numbers) != count or any(value < 0 for value in numbers):
+        raise ValueError(f"{name} = {numbers}: {count} whole numbers are accepted")
+    return list(numbers)
 
 
 def _pads(call: Call, spatial: int, spans: Sequence[int], strides: Sequence[int],
@@ -180,16 +182,16 @@ def conv(r: Reading, call: Call) -> None:
         raise ValueError(f"{channels} channels meet a kernel of {rows}")
     if turned:
         if call.attributes.get("output_shape"):
-            made = list(call.attributes["output_shape"])[-spatial:]
+            swept = list(call.attributes["output_shape"])[-spatial:]
         else:
             more = _numbers(call, "output_padding", spatial, 0)
-            made = [
+            swept = [
                 whole((number(p) - 1) * s + span + m - pad)
                 for p, s, span, m, pad in zip(positions, strides, wide, more, pads, strict=True)
             ]
         out = whole(number(kernel[1]) * groups)
     else:
-        made = [
+        swept = [
             windows(p, k, s, pad, up=False)
             for p, k, s, pad in zip(positions, wide, strides, pads, strict=True)
         ]
@@ -197,7 +199,7 @@ def conv(r: Reading, call: Call) -> None:
     args = {"input": Name(x), "weight": Name(w), "groups": groups, "transposed": turned}
     if len(call.inputs) > _MATRIX and call.inputs[2]:
         args["bias"] = Name(call.inputs[2])
-    r.emit("aten.convolution", args, (samples, out, *made))
+    r.emit("aten.convolution", args, (samples, out, *swept))
 
 
 @op("MaxPool", "AveragePool", "LpPool")
@@ -210,12 +212,12 @@ def pool(r: Reading, call: Call) -> None:
     wide = [d * (k - 1) + 1 for d, k in zip(dilations, spans, strict=True)]
     pads = _pads(call, spatial, wide, strides, positions)
     up = bool(call.attributes.get("ceil_mode", 0))
-    made = [
+    swept = [
         windows(p, k, s, pad, up=up)
         for p, k, s, pad in zip(positions, wide, strides, pads, strict=True)
     ]
     kind = "max_pool" if call.op == "MaxPool" else "avg_pool"
-    sizes = (samples, channels, *made)
+    sizes = (samples, channels, *swept)
     if len(call.outputs) > 1 and call.outputs[1]:
         r.make(call.outputs[1], sizes, INTEGER)
     r.emit(f"aten.{kind}{spatial}d", {"self": Name(name), "kernel_size": spans}, sizes)
@@ -227,5 +229,5 @@ def whole_pool(r: Reading, call: Call) -> None:
     name, sizes = call.inputs[0], r.sizes(call.inputs[0])
     dims = list(range(2, len(sizes)))
     kind = "mean" if "Average" in call.op else "sum"
-    made = (*sizes[:2], *[1] * len(dims))
-    r.emit(f"aten.{kind}", {"self": Name(name), "dim": dims, "keepdim": True}, made)
+    result = (*sizes[:2], *[1] * len(dims))
+    r.emit(f"aten.{kind}", {"self": Name(name), "dim": dims, "keepdim": True}, result)

@@ -162,10 +162,10 @@ class Reading:
             return tuple(told) if isinstance(told, list) else (told,)
         if place >= len(call.inputs) or not call.inputs[place]:
             return None
-        found = self.numbers(call.inputs[place])
-        if found is None:
+        numbers = self.numbers(call.inputs[place])
+        if numbers is None:
             raise DataDependentError(f"{attribute or call.inputs[place]} depends on data")
-        return found
+        return numbers
 
     def arg(self, name: str) -> Any:  # noqa: ANN401 - any argument
         """Return what a node takes: a value, a number, or None."""
@@ -237,8 +237,8 @@ class Reading:
                     if dim is None or dim == text or not isinstance(dim, str):
                         kind = "batch" if place == 0 else "length"
                         places.setdefault(text, (kind, f"dimension {place} of {name}"))
-        made = dynamic(places)
-        return {made[text].name: where for text, (_, where) in places.items()}, made
+        symbols = dynamic(places)
+        return {symbols[text].name: where for text, (_, where) in places.items()}, symbols
 
     def _told(self, shape: Shape, name: str) -> Sizes:
         if shape.dims is None:
@@ -299,14 +299,14 @@ class Reading:
             return
         if taken[0] is None or (len(sizes) > 1 and call.op not in SAME - {"Concat"}):
             return
-        found = evaluated(call.op, known, integer=not self.values[output].floating)
-        if found is not None and len(found) == prod(map(int, sizes)):
-            self._numbers[output] = found
+        numbers = evaluated(call.op, known, integer=not self.values[output].floating)
+        if numbers is not None and len(numbers) == prod(map(int, sizes)):
+            self._numbers[output] = numbers
 
 
 def _exact(value: float) -> Size:
     """Return a number of the file exactly; what is none or endless only bounds masks."""
     if not isfinite(value):
         return _ENDLESS
-    found = Rational(value)
-    return int(found) if found.is_Integer else found
+    number = Rational(value)
+    return int(number) if number.is_Integer else number

@@ -56,10 +56,10 @@ def quotient(one: Size, other: Size) -> Size:
     """
     if other == 0:
         raise ValueError("a size is divided by 0")
-    found = number(one) / number(other)
-    if found.as_numer_denom()[1].free_symbols:
-        found = found.cancel()
-    return whole(found)
+    ratio = number(one) / number(other)
+    if ratio.as_numer_denom()[1].free_symbols:
+        ratio = ratio.cancel()
+    return whole(ratio)
 
 
 def broadcast(*shapes: Sizes) -> Sizes:
@@ -69,22 +69,22 @@ def broadcast(*shapes: Sizes) -> Sizes:
         ValueError: they do not fit.
     """
     rank = max(map(len, shapes), default=0)
-    made: list[Size] = []
+    result: list[Size] = []
     for place in range(rank):
         here = {shape[place - rank] for shape in shapes if len(shape) >= rank - place} - {1}
         if len(here) > 1:
             raise ValueError(f"sizes {', '.join(sorted(map(str, here)))} meet")
-        made.append(here.pop() if here else 1)
-    return tuple(made)
+        result.append(here.pop() if here else 1)
+    return tuple(result)
 
 
 def reshaped(old: Sizes, wanted: Numbers, *, zeros: bool) -> Sizes:
     """Return the sizes of a reshaped tensor: 0 keeps a dimension unless zeros, -1 is the rest."""
-    made = [old[i] if size == 0 and not zeros else size for i, size in enumerate(wanted)]
-    if -1 in made:
-        rest = product([size for size in made if size != -1])
-        made[made.index(-1)] = quotient(product(old), rest)
-    return tuple(made)
+    result = [old[i] if size == 0 and not zeros else size for i, size in enumerate(wanted)]
+    if -1 in result:
+        rest = product([size for size in result if size != -1])
+        result[result.index(-1)] = quotient(product(old), rest)
+    return tuple(result)
 
 
 def sliced(size: Size, start: Size, end: Size, step: Size) -> tuple[Size, Size, Size]:
@@ -174,10 +174,10 @@ def evaluated(op: str, operands: Sequence[Numbers], integer: bool) -> Numbers | 
 
 
 def _divided(a: Size, b: Size, *, integer: bool) -> Expr:
-    found: Expr = number(a) / number(b)
-    if integer and found.as_numer_denom()[1] != 1:
-        found = floor(found)
-    return found
+    ratio: Expr = number(a) / number(b)
+    if integer and ratio.as_numer_denom()[1] != 1:
+        ratio = floor(ratio)
+    return ratio
 
 
 def _paired(operands: Sequence[Numbers], function: Callable[..., Expr | float]) -> Numbers | None:
@@ -192,10 +192,10 @@ def whole_or_part(value: Expr | float) -> Size:
     """Return a number as it stands in sizes; parts of whole ones stay exact."""
     if isinstance(value, float):
         value = Rational(value)
-    found = number(value)
-    if not found.is_finite:
-        raise ValueError(f"{found} is no size")
-    return int(found) if found.is_Integer else _bounded(found)
+    exact = number(value)
+    if not exact.is_finite:
+        raise ValueError(f"{exact} is no size")
+    return int(exact) if exact.is_Integer else _bounded(exact)
 
 
 def _bounded(size: Expr) -> Expr:

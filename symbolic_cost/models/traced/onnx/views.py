@@ -25,10 +25,10 @@ def reshape(r: Reading, call: Call) -> None:
     """Dimensions split and joined."""
     name = call.inputs[0]
     zeros = bool(call.attributes.get("allowzero", 0))
-    made = reshaped(r.sizes(name), r.given(call, 1, "shape") or (), zeros=zeros)
-    if product(made) != product(r.sizes(name)):
-        raise ValueError(f"{r.sizes(name)} is not reshaped to {made}")
-    r.emit("aten.reshape", {"self": Name(name)}, made, r.dtype(name))
+    result = reshaped(r.sizes(name), r.given(call, 1, "shape") or (), zeros=zeros)
+    if product(result) != product(r.sizes(name)):
+        raise ValueError(f"{r.sizes(name)} is not reshaped to {result}")
+    r.emit("aten.reshape", {"self": Name(name)}, result, r.dtype(name))
 
 
 @op("Flatten")
@@ -37,8 +37,8 @@ def flatten(r: Reading, call: Call) -> None:
     name, sizes = call.inputs[0], r.sizes(call.inputs[0])
     axis = call.attributes.get("axis", 1)
     axis = axis + len(sizes) if axis < 0 else axis
-    made = (product(sizes[:axis]), product(sizes[axis:]))
-    r.emit("aten.reshape", {"self": Name(name)}, made, r.dtype(name))
+    result = (product(sizes[:axis]), product(sizes[axis:]))
+    r.emit("aten.reshape", {"self": Name(name)}, result, r.dtype(name))
 
 
 @op("Transpose")
@@ -48,8 +48,8 @@ def transpose(r: Reading, call: Call) -> None:
     order = call.attributes.get("perm") or list(reversed(range(len(sizes))))
     if sorted(order) != list(range(len(sizes))):
         raise ValueError(f"perm = {order} is no order of {len(sizes)} dimensions")
-    made = [sizes[place] for place in order]
-    r.emit("aten.permute", {"self": Name(name), "dims": order}, made, r.dtype(name))
+    result = [sizes[place] for place in order]
+    r.emit("aten.permute", {"self": Name(name), "dims": order}, result, r.dtype(name))
     known = r.numbers(name)
     if known is not None and len(sizes) == 2 and order == [1, 0]:  # noqa: PLR2004 - pads in pairs
         r.know(
@@ -68,21 +68,21 @@ def squeeze(r: Reading, call: Call) -> None:
         gone = {i for i in places if axes is not None or sizes[i] == 1}
         if any(sizes[i] != 1 for i in gone):
             raise ValueError(f"axes {axes}: only dimensions of size 1 go")
-        made = [size for i, size in enumerate(sizes) if i not in gone]
-        r.emit("aten.squeeze", {"self": Name(name)}, made, r.dtype(name))
+        result = [size for i, size in enumerate(sizes) if i not in gone]
+        r.emit("aten.squeeze", {"self": Name(name)}, result, r.dtype(name))
         return
     rank = len(sizes) + len(axes or ())
     new, old = {int(a) % rank for a in axes or ()}, iter(sizes)
-    made = [1 if i in new else next(old) for i in range(rank)]
-    r.emit("aten.unsqueeze", {"self": Name(name)}, made, r.dtype(name))
+    result = [1 if i in new else next(old) for i in range(rank)]
+    r.emit("aten.unsqueeze", {"self": Name(name)}, result, r.dtype(name))
 
 
 @op("Expand")
 def expand(r: Reading, call: Call) -> None:
     """Repetition along dimensions of size 1."""
     name = call.inputs[0]
-    made = broadcast(r.sizes(name), tuple(r.given(call, 1, "shape") or ()))
-    r.emit("aten.expand", {"self": Name(name)}, made, r.dtype(name))
+    result = broadcast(r.sizes(name), tuple(r.given(call, 1, "shape") or ()))
+    r.emit("aten.expand", {"self": Name(name)}, result, r.dtype(name))
 
 
 @op("Tile")
@@ -90,8 +90,8 @@ def tile(r: Reading, call: Call) -> None:
     """Copies one after the other."""
     name, sizes = call.inputs[0], r.sizes(call.inputs[0])
     times = list(r.given(call, 1, "repeats") or ())
-    made = [whole(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
-    r.emit("aten.repeat", {"self": Name(name), "repeats": times}, made, r.dtype(name))
+    result = [whole(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
+    r.emit("aten.repeat", {"self": Name(name), "repeats": times}, result, r.dtype(name))
 
 
 @op("Concat")
@@ -103,9 +103,9 @@ def concat(r: Reading, call: Call) -> None:
     if len(rest) > 1:
         raise ValueError(f"what is joined along dimension {axis} differs elsewhere")
     total = whole(sum((number(one[axis]) for one in shapes), start=number(0)))
-    made = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
+    result = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
     names = [Name(name) for name in call.inputs]
-    r.emit("aten.cat", {"tensors": names, "dim": axis}, made, r.dtype(call.inputs[0]))
+    r.emit("aten.cat", {"tensors": names, "dim": axis}, result, r.dtype(call.inputs[0]))
 
 
 @op("Split")
@@ -166,27 +166,27 @@ def gather(r: Reading, call: Call) -> None:
     name, indices = call.inputs
     sizes, rows = r.sizes(name), r.sizes(indices)
     axis = call.attributes.get("axis", 0) % len(sizes)
-    made = (*sizes[:axis], *rows, *sizes[axis + 1 :])
+    result = (*sizes[:axis], *rows, *sizes[axis + 1 :])
     known, chosen = r.numbers(name), r.numbers(indices)
     if known is not None and chosen is not None and len(sizes) == 1:
-        r.make(call.outputs[0], made, r.dtype(name))
+        r.make(call.outputs[0], result, r.dtype(name))
         r.know(call.outputs[0], [known[int(i)] for i in chosen])
         return
     args = {"self": Name(name), "dim": axis}
     if name in r.weights and axis == 0:
         args = {"weight": Name(name), "indices": Name(indices)}
-        r.emit("aten.embedding", args, made, r.dtype(name))
+        r.emit("aten.embedding", args, result, r.dtype(name))
     elif not rows:
-        r.emit("aten.select", args, made, r.dtype(name))
+        r.emit("aten.select", args, result, r.dtype(name))
     elif product(rows) == 1:
         between = r.emit("aten.slice", args, (*sizes[:axis], 1, *sizes[axis + 1 :]),
                          r.dtype(name), r.between())  # fmt: skip
-        r.emit("aten.reshape", {"self": Name(between)}, made, r.dtype(name))
+        r.emit("aten.reshape", {"self": Name(between)}, result, r.dtype(name))
     elif len(rows) == 1:
-        r.emit("aten.index_select", {**args, "index": Name(indices)}, made, r.dtype(name))
+        r.emit("aten.index_select", {**args, "index": Name(indices)}, result, r.dtype(name))
     else:
         several = [None] * axis + [Name(indices)]
-        r.emit("aten.index", {"self": Name(name), "indices": several}, made, r.dtype(name))
+        r.emit("aten.index", {"self": Name(name), "indices": several}, result, r.dtype(name))
 
 
 @op("GatherElements")
@@ -212,15 +212,15 @@ def chosen(r: Reading, call: Call) -> None:
     name, indices = call.inputs
     sizes, rows = r.sizes(name), r.sizes(indices)
     lead = call.attributes.get("batch_dims", 0)
-    made = (*rows[:-1], *sizes[lead + int(rows[-1]) :])
+    result = (*rows[:-1], *sizes[lead + int(rows[-1]) :])
     args = {"self": Name(name), "dim": 0, "index": Name(indices)}
     if name in r.weights:
         if rows[-1] != 1 or lead:
             raise ValueError("rows of a parameter by several indices are not read")
         flat = r.emit("aten.reshape", {"self": Name(indices)}, rows[:-1], INTEGER, r.between())
-        r.emit("aten.embedding", {"weight": Name(name), "indices": Name(flat)}, made)
+        r.emit("aten.embedding", {"weight": Name(name), "indices": Name(flat)}, result)
         return
-    r.emit("aten.index_put" if lead else "aten.take_along_dim", args, made, r.dtype(name))
+    r.emit("aten.index_put" if lead else "aten.take_along_dim", args, result, r.dtype(name))
 
 
 @op("Pad")
@@ -232,11 +232,11 @@ def pad(r: Reading, call: Call) -> None:
     added = dict.fromkeys(range(len(sizes)), (0, 0)) | {
         axis: (pads[i], pads[i + len(axes)]) for i, axis in enumerate(axes)
     }
-    made = [
+    result = [
         whole(number(s) + number(added[i][0]) + number(added[i][1])) for i, s in enumerate(sizes)
     ]
     flat = [end for i in reversed(range(len(sizes))) for end in added[i]]
-    r.emit("aten.pad", {"self": Name(name), "pad": flat}, made, r.dtype(name))
+    r.emit("aten.pad", {"self": Name(name), "pad": flat}, result, r.dtype(name))
 
 
 @op("Shape")
@@ -335,10 +335,10 @@ def shuffled(r: Reading, call: Call) -> None:
     name, (samples, channels, *map_) = call.inputs[0], r.sizes(call.inputs[0])
     side = call.attributes["blocksize"]
     out = call.op == "DepthToSpace"
-    made = (
+    result = (
         samples,
         quotient(channels, side**2) if out else whole(number(channels) * side**2),
         *(whole(number(s) * side) if out else quotient(s, side) for s in map_),
     )
     target = "pixel_shuffle" if out else "pixel_unshuffle"
-    r.emit(f"aten.{target}", {"self": Name(name)}, made, r.dtype(name))
+    r.emit(f"aten.{target}", {"self": Name(name)}, result, r.dtype(name))

@@ -61,12 +61,12 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
 
 def _assumed(file: OnnxFile, names: set[str], sure: set[str], notes: Counter[str]) -> set[str]:
     """Return what functions of elements take beside what comes from parameters."""
-    found = _beside(file.calls, names, sure)
-    told = sorted(name for name in found if len(file.stored[name].dims) > 1)
+    assumed = _beside(file.calls, names, sure)
+    told = sorted(name for name in assumed if len(file.stored[name].dims) > 1)
     if told:
         said = ", ".join(told[:_MOST_TOLD]) + (" ..." if len(told) > _MOST_TOLD else "")
         notes[f"counted as parameters, though no product or lookup takes them: {said}"] = len(told)
-    return found
+    return assumed
 
 
 def _mask(one: Stored) -> bool:
@@ -84,13 +84,13 @@ def named(file: OnnxFile, weights: Collection[str]) -> dict[str, str]:
     for call in file.calls:
         for name in call.inputs:
             paths.setdefault(name, call.path)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in sorted(weights):
         own = f"{paths.get(name)}.weight" if _made_up(name) and paths.get(name) else name
-        while own in found.values():
+        while own in names.values():
             own = f"{own}_"
-        found[name] = own
-    return found
+        names[name] = own
+    return names
 
 
 def _made_up(name: str) -> bool:
@@ -103,30 +103,30 @@ def _taken(
 ) -> set[str]:
     """Return names that operators take at some places, perhaps moved before."""
     roots = {name: name for name in names}
-    found: set[str] = set()
+    taken: set[str] = set()
     for call in calls:
         if call.op in _MOVED and call.inputs and call.inputs[0] in roots:
             roots.update(dict.fromkeys(call.outputs, roots[call.inputs[0]]))
         for place in places.get(call.op, ()):
             if place < len(call.inputs) and call.inputs[place] in roots:
-                found.add(roots[call.inputs[place]])
-    return found
+                taken.add(roots[call.inputs[place]])
+    return taken
 
 
 def _beside(calls: Sequence[Call], names: set[str], sure: set[str]) -> set[str]:
     """Return names that functions of elements take beside what comes from parameters."""
     moving = set(sure)
     roots = {name: name for name in names}
-    found: set[str] = set()
+    beside: set[str] = set()
     for call in calls:
         if not moving.isdisjoint(call.inputs):
-            found |= {roots[name] for name in call.inputs if name in roots}
+            beside |= {roots[name] for name in call.inputs if name in roots}
             moving.update(call.outputs)
         elif call.op in _MOVED and call.inputs and call.inputs[0] in roots:
             roots.update(dict.fromkeys(call.outputs, roots[call.inputs[0]]))
-        elif not found.isdisjoint(call.inputs):
+        elif not beside.isdisjoint(call.inputs):
             moving.update(call.outputs)
-    return found
+    return beside
 
 
 def turned(file: OnnxFile, weights: Collection[str], notes: Counter[str]) -> dict[str, str]:
@@ -135,7 +135,7 @@ def turned(file: OnnxFile, weights: Collection[str], notes: Counter[str]) -> dic
     Both are compared at some places; where a file keeps its weights elsewhere, it is told.
     """
     tables = _taken(file.calls, {"Gather": range(1)}, {n: file.stored[n] for n in weights})
-    found: dict[str, str] = {}
+    transposed: dict[str, str] = {}
     untold: dict[str, Stored] = {}
     for name in sorted(weights, key=list(file.stored).index):
         one = file.stored[name]
@@ -146,13 +146,13 @@ def turned(file: OnnxFile, weights: Collection[str], notes: Counter[str]) -> dic
             if one.raw is None or other.raw is None:
                 untold[table] = one
             elif _alike(one, one.raw, other, other.raw):
-                found[name] = table
+                transposed[name] = table
     for table, one in untold.items():
         notes[
             f"{one.name} has the shape of {table} turned: where both are one (tied), "
             f"{one.count} parameters fewer"
         ] += 1
-    return found
+    return transposed
 
 
 def _alike(one: Stored, mine: memoryview, other: Stored, theirs: memoryview) -> bool:

@@ -87,14 +87,14 @@ class Wire:
         """Return whole numbers, packed or one alone."""
         if isinstance(value, int):
             return [signed(value)]
-        found: list[int] = []
+        numbers: list[int] = []
         at = 0
         while at < len(value):
-            if len(found) >= most:
+            if len(numbers) >= most:
                 raise self.refusal(f"at most {most} numbers are read of a tensor")
             number, at = self._varint(value, at)
-            found.append(signed(number))
-        return found
+            numbers.append(signed(number))
+        return numbers
 
 
 def signed(value: int) -> int:

@@ -26,8 +26,8 @@ def moved(t: Trace, node: Node) -> None:
         return
     t.opaque(node)
     for name in node.outputs:
-        made = t.known(name)
-        for axis in () if made is None or made.tensor.constant else _along(t, node, made):
+        source = t.known(name)
+        for axis in () if source is None or source.tensor.constant else _along(t, node, source):
             t.forest.moved.add(axis)
 
 
@@ -46,7 +46,7 @@ def _picked(t: Trace, ref: Ref) -> None:
     t.bind(t.act("pointwise", own([ref]), dims, function="copy"))
 
 
-def _along(t: Trace, node: Node, made: Ref) -> Dim:
+def _along(t: Trace, node: Node, ref: Ref) -> Dim:
     """Return the axes along which elements move; all of them where it is not said."""
     named = (
         t.arg("dim", 1)
@@ -59,7 +59,7 @@ def _along(t: Trace, node: Node, made: Ref) -> Dim:
         places = [-1 - i // 2 for i, number in enumerate(changed) if number != 0]
         if not places:
             return ()
-    dims = made.dims if not places else tuple(made.dims[place] for place in places)
+    dims = ref.dims if not places else tuple(ref.dims[place] for place in places)
     return t.forest.flat(tuple(axis for dim in dims for axis in dim))
 
 
@@ -103,8 +103,8 @@ def copied(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
         else m
         for m, d in zip(source.dims, dims[len(lead) :], strict=True)
     )
-    made = t.act("pointwise", [*own(before), Use(source, want)], dims, function="copy")
-    t.stand_in(base, made)
+    result = t.act("pointwise", [*own(before), Use(source, want)], dims, function="copy")
+    t.stand_in(base, result)
     t.bind(source)
 
 

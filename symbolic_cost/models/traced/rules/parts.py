@@ -29,7 +29,7 @@ def part(t: Trace, ref: Ref, dims: Dims, place: int) -> Ref:
     """
     if ref.tensor.constant:
         return under(ref, dims)
-    kept = set(
+    others = set(
         t.forest.flat(tuple(axis for i, dim in enumerate(ref.dims) if i != place for axis in dim))
     )
     owned = {axis for dim in ref.tensor.dims for axis in t.forest.flat(dim)}
@@ -40,11 +40,11 @@ def part(t: Trace, ref: Ref, dims: Dims, place: int) -> Ref:
     whole = t.forest.flat(ref.dims[place])
     if not set(whole) & owned:  # it is repeated along it, so a part is the same
         return under(ref, dims)
-    if len(whole) == 1 and not set(whole) & kept:
+    if len(whole) == 1 and not set(whole) & others:
         (new,) = dims[place] or (t.forest.new(1),)
-        found = t.act("view", own([ref]), dims, options={"from": whole[0], "to": new})
-        found.tensor.units = ref.tensor.units + (() if dims[place] else (new,))
-        return found
+        result = t.act("view", own([ref]), dims, options={"from": whole[0], "to": new})
+        result.tensor.units = ref.tensor.units + (() if dims[place] else (new,))
+        return result
     return t.act("pointwise", own([ref]), dims, function="copy")
 
 
@@ -53,12 +53,12 @@ def select(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
     """One position of a dimension."""
     ref = t.arg("self", 0)
     place = (t.arg("dim", 1) or 0) % len(ref.dims)
-    made = (
+    result = (
         part(t, ref, (*ref.dims[:place], (), *ref.dims[place + 1 :]), place)
         if t.forest.flat(ref.dims[place])
         else ref
     )
-    t.bind(under(made, (*made.dims[:place], *made.dims[place + 1 :])))
+    t.bind(under(result, (*result.dims[:place], *result.dims[place + 1 :])))
 
 
 @rule("aten.chunk", "aten.split", "aten.split_with_sizes", "aten.unbind", "aten.tensor_split",
@@ -82,8 +82,8 @@ def parts(t: Trace, node: Node) -> None:
     if equal is None or ref.tensor.constant or len(t.forest.flat(equal[0])) != 1:
         for i, length in enumerate(lengths):
             dims = (*ref.dims[:place], t.forest.dims((length,))[0], *ref.dims[place + 1 :])
-            made = part(t, ref, dims, place)
-            t.bind(under(made, rest) if gone else made, i)
+            result = part(t, ref, dims, place)
+            t.bind(under(result, rest) if gone else result, i)
         return
     dims = rest if gone else (*ref.dims[:place], equal[1], *ref.dims[place + 1 :])
     if not set(t.forest.flat(equal[0])) & {

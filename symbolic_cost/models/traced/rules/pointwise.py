@@ -35,8 +35,8 @@ _LINEAR = frozenset({"mul", "div", "true_divide", "add", "sub", "rsub"})
 def _function(kind: str) -> Rule:
     def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
         refs = t.tensors()
-        made = combined(t, refs, kind)
-        t.bind(made)
+        result = combined(t, refs, kind)
+        t.bind(result)
 
     return meaning
 
@@ -62,9 +62,9 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
         return _of_weights(t, moving, sizes)
     dims = broadcast(t, moving, sizes)
     uses = [Use(ref, _matched(ref.dims, dims)) for ref in moving]
-    given = [ref for ref in refs if ref.tensor.constant and ref.tensor.floating and ref.dims]
+    constants = [ref for ref in refs if ref.tensor.constant and ref.tensor.floating and ref.dims]
     if kind == "mul":
-        uses += [Use(ref, _matched(ref.dims, dims)) for ref in given]
+        uses += [Use(ref, _matched(ref.dims, dims)) for ref in constants]
     return t.act("pointwise", uses, dims, function=kind)
 
 
@@ -91,19 +91,19 @@ def _of_weights(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Ref:
     t.used |= {ref.tensor.weight for ref in refs if ref is not lead} if len(refs) > 1 else set()
     t.folded |= {ref.tensor.weight for ref in refs if ref is not lead}
     dims = (((),) * (len(sizes) - len(lead.dims))) + lead.dims
-    made = tuple(
+    result = tuple(
         t.forest.dims((size,))[0]
         if t.forest.length(t.forest.flat(dim)) != t.forest.count(size)
         else dim
         for dim, size in zip(dims, sizes, strict=True)
     )
-    return under(lead, made)
+    return under(lead, result)
 
 
 def broadcast(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Dims:
     """Return the dimensions of a function of several tensors, which are unified."""
     rank = len(sizes)
-    made: list[Dim] = []
+    result: list[Dim] = []
     for place, size in enumerate(sizes):
         chosen: Dim = ()
         first: tuple[Ref, int] | None = None
@@ -117,9 +117,9 @@ def broadcast(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Dims:
                 t.unify(*first, ref, at)
         if not chosen and size != 1:
             chosen = t.forest.dims((size,))[0]
-        taken = {axis for dim in made for axis in t.forest.flat(dim)}
-        made.append(t.forest.copies(chosen) if taken & set(t.forest.flat(chosen)) else chosen)
-    return tuple(made)
+        taken = {axis for dim in result for axis in t.forest.flat(dim)}
+        result.append(t.forest.copies(chosen) if taken & set(t.forest.flat(chosen)) else chosen)
+    return tuple(result)
 
 
 def _matched(dims: Dims, result: Dims) -> Dims:

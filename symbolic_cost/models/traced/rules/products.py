@@ -40,14 +40,14 @@ def product(
     ]
     if bias is not None:
         uses.append(Use(bias, bias.dims))
-    made = tuple(() if letter == "1" else dims[letter] for letter in result)
+    result_dims = tuple(() if letter == "1" else dims[letter] for letter in result)
     options = {
         "letters": [letters for _, letters in operands],
         "result": result,
         "bias": bias is not None,
         "masked": t.node.index in t.masked,
     }
-    return t.act("einsum", uses, made, suffix, options=options, **more)
+    return t.act("einsum", uses, result_dims, suffix, options=options, **more)
 
 
 @rule("aten.linear")
@@ -152,7 +152,7 @@ def _batch(t: Trace, sides: Sequence[tuple[Ref, Dims]]) -> tuple[list[str], dict
     """Return letters of the batch dimensions of every operand and of the result, and dimensions."""
     rank = max(len(dims) for _, dims in sides)
     names = "ABCDEFGH"[:rank]
-    found: dict[str, Dim] = {}
+    batch: dict[str, Dim] = {}
     letters = [""] * len(sides)
     result = ""
     for place, name in enumerate(names):
@@ -165,12 +165,12 @@ def _batch(t: Trace, sides: Sequence[tuple[Ref, Dims]]) -> tuple[list[str], dict
                 letters[i] += "1"
                 continue
             letters[i] += name
-            if name not in found:
-                found[name] = dim
+            if name not in batch:
+                batch[name] = dim
             elif not ref.tensor.constant:
-                t.forest.unify(found[name], dim)
-        result += name if name in found else "1"
-    return [*letters, result], found
+                t.forest.unify(batch[name], dim)
+        result += name if name in batch else "1"
+    return [*letters, result], batch
 
 
 @rule("aten.einsum")
@@ -199,8 +199,8 @@ def einsum(t: Trace, node: Node) -> None:
                 others = [known for letter, known in dims.items()]
                 dims[name] = _apart(t, dim, others)
         letters.append(own_letters)
-    made = "".join(name if name in dims else "1" for name in result)
-    lonely = {n for n in dims if sum(n in ls for ls in (*letters, made)) == 1}
+    letters_left = "".join(name if name in dims else "1" for name in result)
+    lonely = {n for n in dims if sum(n in ls for ls in (*letters, letters_left)) == 1}
     if lonely or len(refs) == 1:
         uses = [
             Use(ref, tuple(() if n == "1" else dims[n] for n in ls))
@@ -208,11 +208,14 @@ def einsum(t: Trace, node: Node) -> None:
         ]
         t.bind(
             t.act(
-                "pointwise", uses, tuple(() if n == "1" else dims[n] for n in made), function="sum"
+                "pointwise",
+                uses,
+                tuple(() if n == "1" else dims[n] for n in letters_left),
+                function="sum",
             )
         )
         return
-    t.bind(product(t, list(zip(refs, letters, strict=True)), made, dims))
+    t.bind(product(t, list(zip(refs, letters, strict=True)), letters_left, dims))
 
 
 @rule("aten.scaled_dot_product_attention")
@@ -306,7 +309,7 @@ def conv(t: Trace, node: Node) -> None:
     split = forest.taken(w.dims[0], (groups, length // groups)) if groups > 1 else None
     many = split[0] if split else ()
     summed = w.dims[1] if not turned else split[1] if split else w.dims[0]
-    made = (*many, *w.dims[1]) if turned else w.dims[0]
+    out = (*many, *w.dims[1]) if turned else w.dims[0]
     forest.unify(channels, (*many, *summed))
     sizes = t.sizes()
     positions = tuple(
@@ -315,11 +318,11 @@ def conv(t: Trace, node: Node) -> None:
         else dim
         for i, dim in enumerate(forest.dims(sizes[len(sizes) - spatial :]))
     )
-    dims = (*lead, made, *positions)
+    dims = (*lead, out, *positions)
     want = (*lead, (*many, *summed), *x.dims[len(x.dims) - spatial :])
-    uses = [Use(x, want), Use(w, w.dims), *([Use(bias, (made,))] if isinstance(bias, Ref) else [])]
+    uses = [Use(x, want), Use(w, w.dims), *([Use(bias, (out,))] if isinstance(bias, Ref) else [])]
     if isinstance(bias, Ref):
-        forest.unify(bias.dims[0], made)
+        forest.unify(bias.dims[0], out)
     options = {"turned": turned, "bias": isinstance(bias, Ref), "summed": summed, "made": len(lead)}
     if not w.tensor.weight:
         options["computed"] = True
@@ -338,8 +341,8 @@ def pool(t: Trace, node: Node) -> None:
         return
     sizes = t.sizes()
     spatial = int(re.findall(r"(\d)d", node.target)[0])
-    kept = x.dims[: len(x.dims) - spatial]
-    dims = (*kept, *t.forest.dims(sizes[len(sizes) - spatial :]))
+    leading = x.dims[: len(x.dims) - spatial]
+    dims = (*leading, *t.forest.dims(sizes[len(sizes) - spatial :]))
     kernel = t.arg("kernel_size", 1) if "adaptive" not in node.target else None
     kernel = [kernel] * spatial if isinstance(kernel, int) else kernel
     if kernel is None:
@@ -372,8 +375,8 @@ def grouped(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
         "n": w.dims[2],
     }
     apart = under(x, (*((axis,) for axis in t.forest.flat(x.dims[0])), x.dims[1]))
-    made = product(t, [(apart, f"{_ROUTED}k"), (w, "xkn")], f"{_ROUTED}n", dims)
-    t.bind(under(made, (rows, w.dims[2])))
+    result = product(t, [(apart, f"{_ROUTED}k"), (w, "xkn")], f"{_ROUTED}n", dims)
+    t.bind(under(result, (rows, w.dims[2])))
 
 
 _ROUTED = "uzx"

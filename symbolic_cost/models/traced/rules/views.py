@@ -53,7 +53,7 @@ def reshaped(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
     """Return a reference under other sizes; a copy where an axis stands across a border."""
     forest = t.forest
     old = [(dim, forest.length(forest.flat(dim))) for dim in ref.dims]
-    made: list[Dim] = []
+    result: list[Dim] = []
     place = 0
     column = 0
     while column < len(sizes):
@@ -76,8 +76,8 @@ def reshaped(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
         parts = (whole,) if len(group) == 1 else forest.taken(whole, group)
         if parts is None:
             return _relaid(t, ref, sizes)
-        made += parts
-    return under(ref, tuple(made))
+        result += parts
+    return under(ref, tuple(result))
 
 
 def _relaid(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
