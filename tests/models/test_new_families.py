@@ -59,7 +59,7 @@ def test_null_is_false_where_the_family_says_true():
         ("aya_vision/new", "alignment_intermediate_size", 81, "an even width is halved"),
         ("glm4v/new", "vision_config", None, "an object with the fields is accepted"),
         ("cohere2_moe/a", "num_shared_experts", 1, "not understood for cohere2_moe"),
-        ("gpt_neox_japanese/a", "num_key_value_heads", 3, "only 6 is declared"),
+        ("gpt_neox_japanese/a", "head_dim", 7, "knows no other"),
         ("falcon_h1/a", "mamba_d_state", 1, "1 is no product of states"),
         ("llama4_text/a", "attention_chunk_size", 1, "1 is no chunk"),
     ],
