@@ -61,6 +61,7 @@ def build(fields: Fields, shape: Shape) -> Model:
             "images of mllama are attended to, and take no tokens: image_tokens = 0 is accepted, "
             "which counts the text"
         )
+    fields.assume("vision_config", "text alone: what attends to images has weights and no work")
     seeing, text = fields.part("vision_config"), fields.part("text_config")
     if seeing is None or text is None:
         raise InputError("mllama: an object vision_config and an object text_config are accepted")
