@@ -411,16 +411,19 @@ def _op_time(
         and not bundles(timing, r.collective)
     )
     sums: dict[Overlap, tuple[str, list[Expr]]] = {}
+    stolen = []  # by expert messages, whichever others hide in the same way
     for move in moves:
         took = mul(move.calls, collective_time(move, timing, definitions))
-        sums.setdefault(timing.overlap(move.meshes), (move.meshes[-1], []))[1].append(took)
+        policy = timing.overlap(move.meshes)
+        sums.setdefault(policy, (move.meshes[-1], []))[1].append(took)
+        if move.meshes[-1] == "ep":
+            stolen.append(mul(timing.steal, took - _alone((policy, took))))
     parts = []
     for policy, (mesh, terms) in sums.items():
         label = f"{name}.communication" if len(sums) == 1 else f"{name}.communication.{mesh}"
         parts.append((policy, definitions.add(label, add(*terms))))
     communication = add(*(part for _, part in parts))
     # Under a stack products of the part hide it: `passes` sees to it that they last.
-    stolen = (mul(timing.steal, t - _alone((p, t))) for p, t in parts if sums[p][0] == "ep")
     waits = (exposed(parts, busy),) if timing.rates is None else (*map(_alone, parts), *stolen)
     waited = add(*waits)
     left = definitions.add(f"{name}.exposed", waited)

@@ -310,7 +310,8 @@ class PartRun:
             result, rows = self._brought(seen, wanted, whole.tensor)
         self.held[part.tensor] = cropped(result, wanted)
         only_gathers = all(row.collective.kind == "all-gather" for row in rows)
-        in_shards = (self.run.saving_shards or op.saved is Saved.SHARD) and rows and only_gathers
+        shards = self.run.saving_shards if op.saved is None else op.saved is Saved.SHARD
+        in_shards = shards and rows and only_gathers
         if in_shards or (not rows and same(seen, wanted)):
             self.stored_as[part.tensor] = self.stored_as.get(whole.tensor, whole)
             self.gathers[part.tensor] = [*self.gathers.get(whole.tensor, ()), *rows]
