@@ -154,7 +154,9 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
     read = set(outputs)
     for draft in reversed(drafts):
         results = [tensor for tensor, _ in draft.outputs]
-        if draft.path.startswith("loss.") or any(t in read or t.shared for t in results):
+        # Copies into parts of one tensor: what reads it names the last of them alone.
+        ends = draft.path.startswith("loss.") or draft.options.get("function") == "copy"
+        if ends or any(t in read or t.shared for t in results):
             read |= {*results, *(tensor for tensor, _ in draft.inputs)}
     return read
 
