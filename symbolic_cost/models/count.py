@@ -205,7 +205,7 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
     if _named(source) is not None:
         return saved_note(model.model_type, trains=model.model.trains) or None
     blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
-    images = ("no images: image_tokens counts them",) if blind else ()
+    images = ("text alone: no image tokens are counted",) if blind else ()
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
