@@ -79,6 +79,14 @@ class Rotated(StrEnum):
     PART = "d_r"
 
 
+class Sources(StrEnum):
+    """Where keys and values come from."""
+
+    BOTH = "a product each"
+    ONE = "one product, which is normalised apart for values"
+    OTHERS = "another layer"
+
+
 class Kept(StrEnum):
     """What generation keeps of keys and values."""
 
@@ -101,6 +109,8 @@ class Attention:
         call: how products and biases are called.
         gate: of the result of the core.
         inner_norm: of the result over all heads, before the output projection.
+        value_norm: of values, over each head.
+        sources: of keys and values.
     """
 
     heads: Heads = PLAIN
@@ -115,16 +125,18 @@ class Attention:
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
     inner_norm: Norm | None = None
+    value_norm: Norm | None = None
+    sources: Sources = Sources.BOTH
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         at, heads = self.at, self.heads
         at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
+        taken = self.sources is Sources.OTHERS
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
             *self._projections(),
-            *self._joined("k", "keys"),
-            *self._joined("v", "values"),
+            *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
             *self.core.ops(at_hand, at),
             *self._opened(),
             *self._normed(),
@@ -163,8 +175,10 @@ class Attention:
     def _projections(self) -> tuple[Op, ...]:
         query, key = self.heads.query, self.heads.key
         if self.projection is Projection.SEPARATE:
-            plain = (*self._projection("q", query), *self._projection("k", key))
-            return (*plain, *self._projection("v", key, plain=True))
+            queries = self._projection("q", query)
+            if self.sources is Sources.OTHERS:
+                return queries
+            return (*queries, *self._projection("k", key), *self._values(key))
         axes, bias = f"{query} d", self._bias(Bias.INNER, f"c {query} d")
         rows = f"b {self.at.query}"
         parts = ", ".join(f"{name}[{rows} {axes}]" for name in "qkv")
@@ -191,6 +205,9 @@ class Attention:
         ]
         if self.head_norm is not HeadNorm.NONE and not plain:
             links.append(lambda x, y: self._head_norm(name, heads, f"{x}{axes}", f"{y}{axes}"))
+        own = self.value_norm
+        if plain and own is not None:
+            links.append(lambda x, y: own.op("norm_v", f"{x}{axes}", f"{y}{axes}", row="d"))
         if plain or self.rotated is Rotated.NOTHING:
             return chain("full", links, name)
         if self.rotated is Rotated.PART:
@@ -198,6 +215,13 @@ class Attention:
             return (*chain("full", links, f"{name}_whole"), *turned)
         links.append(lambda x, y: rotation(f"rotate_{name}", f"{x}{axes}", f"{y}{axes}", "d"))
         return chain("full", links, name)
+
+    def _values(self, heads: str) -> tuple[Op, ...]:
+        """Declare values: projected, or the keys as they are before their norm."""
+        if self.sources is Sources.BOTH or self.value_norm is None:
+            return self._projection("v", heads, plain=True)
+        axes = f"[b {self.at.query} {heads} d]"
+        return (self.value_norm.op("norm_v", f"k_1{axes}", f"v{axes}", row="d"),)
 
     def _head_norm(self, name: str, heads: str, tensor: str, result: str) -> Op:
         row = f"{heads} d" if self.head_norm is HeadNorm.WIDTH else "d"

@@ -4,7 +4,7 @@ from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoder import Decoder
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.kinds import DENSE, EXPERTS, Sparse
+from symbolic_cost.models.kinds import EXPERTS, NONE, Sparse
 from symbolic_cost.models.plan import Plan
 
 _EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "mlp_layer_types")
@@ -31,7 +31,7 @@ def decoder_sizes(fields: Fields, decoder: Decoder, plan: Plan, heads: int | Non
     e = fields.size("hidden_size")
     reads, layers = decoder.reads, {kind.layer for kind in plan.kinds}
     numbers = {**plan.numbers, "e": e, "V": fields.size("vocab_size")}
-    if DENSE in layers or not layers:
+    if layers - {EXPERTS, NONE} or not layers:
         wide = () if reads.widening is None else (reads.widening * e,)
         f = fields.size(reads.dense_width, *wide)
         numbers["f"] = reads.inner(fields, f) if reads.inner else f
