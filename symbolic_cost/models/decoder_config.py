@@ -5,7 +5,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
-from symbolic_cost.layers.core import Core, Step
+from symbolic_cost.layers.core import SLIDING, Core, Step
 from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import Trait
@@ -16,9 +16,10 @@ from symbolic_cost.models.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoder_families import DECODERS
 from symbolic_cost.models.decoder_fields import decoder_sizes
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.kinds import DENSE, FULL, SLIDES, Windows
+from symbolic_cost.models.kinds import DENSE, EXPERTS, FULL, SLIDES, Windows
 from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.plan import layer_plan, listed_kinds, unrotated
+from symbolic_cost.models.other_heads import GROUPS, OtherHeads
+from symbolic_cost.models.plan import layer_plan, listed_kinds, perceptrons, unrotated
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model, Part
@@ -178,6 +179,47 @@ def mimo(fields: Fields, shape: Shape) -> Model:
     entry = (stored("project", w="two e n_e"), stored("norms", w="c e"))
     part = Part("further.block", (*entry, *kept(block.ops)), Integer(further))
     return replace(model, parts=(*model.parts, part)) if further else model
+
+
+def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
+    """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
+    decoder = decoder_of(fields)
+    _followed(fields)
+    own = replace(decoder.stepping(Step.SINK, on=True).attention, at=SLIDING)
+
+    def sized(fields: Fields) -> tuple[int, int]:
+        return 2 * fields.size("num_key_value_heads", 4), fields.size("head_dim", 192)
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        rule = [SLIDES if n and (n + 1) % 6 else FULL for n in range(layers)]
+        listed = listed_kinds(fields, decoder, layers) or rule
+        pattern = fields.items("hybrid_layer_pattern")
+        fields.require(
+            holds=not pattern or [SLIDES if one else FULL for one in pattern] == listed,
+            problem="it contradicts the layers that Transformers declares",
+            name="hybrid_layer_pattern",
+        )
+        dense = [DENSE, *[EXPERTS] * (layers - 1)]
+        return listed, perceptrons(fields, decoder, layers) if fields.given(
+            "mlp_layer_types"
+        ) else dense
+
+    changed = replace(
+        decoder,
+        mixers={SLIDES: OtherHeads(own, sized, GROUPS)},
+        reads=replace(decoder.reads, kinds=kinds),
+    )
+    return declared(fields, shape, changed)
+
+
+def _followed(fields: Fields) -> None:
+    """Take a window that is given without the query's own position."""
+    before = fields.optional_size("sliding_window_size")
+    fields.ignore("sliding_window_size")
+    if before is not None:
+        values = {**fields.source.values, "sliding_window": before + 1}
+        values.pop("sliding_window_size")
+        fields.source = replace(fields.source, values=values)
 
 
 def modernbert(fields: Fields, shape: Shape) -> Model:

@@ -1,5 +1,6 @@
 """Sizes of decoders, from the fields of a configuration."""
 
+from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoder import Decoder
@@ -84,7 +85,10 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
         )
         width = fields.derived("head_dim", e // h)
     fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
-    return {"k": k, "q": width, **_rotated(fields, decoder, width)}
+    own = decoder.attention
+    apart = isinstance(own, Attention) and own.value == "d_v"
+    values = {"d_v": fields.size("v_head_dim", width)} if apart else {}
+    return {"k": k, "q": width, **values, **_rotated(fields, decoder, width)}
 
 
 def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:

@@ -173,6 +173,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             sparse=Sparse.ALWAYS,
             reads=Reads(SHARES),
         ),
+        "mimo_v2_flash": Decoder(
+            replace(ATTENTION, value="d_v", rotated=Rotated.PART),
+            windows=Windows(6, 129),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(
+                {**INPUT_BIAS, "norm_topk_prob": normalised}, share=Share(PART, Fraction(167, 500))
+            ),
+        ),
         "phimoe": Decoder(
             branch=LAYER,
             windows=Windows(0),

@@ -11,13 +11,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sympy import Expr
-
-from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import altup, attention, per_layer
-from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.core import SLIDING, Step
+from symbolic_cost.layers.core import SLIDING
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.moe import Trait
 from symbolic_cost.layers.norm import Norm
@@ -25,12 +21,10 @@ from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoder import Decoder, Habit, path_of
 from symbolic_cost.models.kinds import FULL, SLIDES, Kind
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.titles import retitled
+from symbolic_cost.models.other_heads import WIDE, turned
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Part, Place, scope
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import view
 
 if TYPE_CHECKING:
@@ -45,51 +39,9 @@ WIDENED = "widened"
 THINNED = "thinned"
 """Perceptrons of whose gate only the largest features remain."""
 
-_OTHER = MappingProxyType({"k": "k_s", "g": "g_s", "d": "d_s"})
-_ANGLES = MappingProxyType({"@cos": "@cos_full", "@sin": "@sin_full"})
 
-
-@dataclass(frozen=True)
-class FullAttention:
-    """Attention of full layers, whose heads are other ones than those of sliding layers."""
-
-    layer: Attention
-
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return axes("k_s head, g_s group, d_s width")
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return _turned(retitled(self.layer.ops(), _OTHER))
-
-    def on(self, shape: Shape) -> FullAttention:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
-        return self
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:  # noqa: ARG002
-        """Return the sizes of its own axes."""
-        heads = symbols.g_s
-        return {"k_s": heads, "g_s": symbols.h / heads, "d_s": symbols.q_s}
-
-    def read(self, fields: Fields) -> tuple[FullAttention, dict[str, int]]:
-        """Return the layer and its sizes, which stand apart, or by the numbers of layers."""
-        width, heads = _own_heads(fields)
-        queries = fields.size("num_attention_heads")
-        fields.require(
-            holds=queries % heads == 0,
-            problem=f"{heads} key/value heads of full layers do not divide {queries} heads",
-            name="num_global_key_value_heads",
-            other="num_attention_heads",
-        )
-        copied = replace(self.layer.core, steps=self.layer.core.steps & ~Step.COPY)
-        layer = replace(self.layer, core=copied) if heads == queries else self.layer
-        return FullAttention(layer), {"g_s": heads, "q_s": width}
-
-
-def _own_heads(fields: Fields) -> tuple[int, int]:
-    """Read width and number of the key/value heads of full layers."""
+def own_heads(fields: Fields) -> tuple[int, int]:
+    """Read number and width of the key/value heads of full layers: apart, or layer by layer."""
     usual = fields.size("num_key_value_heads", 4)
     apart = fields.flag("attention_k_eq_v", default=False)
     width = fields.size("global_head_dim", 512)
@@ -97,7 +49,7 @@ def _own_heads(fields: Fields) -> tuple[int, int]:
     layers = fields.source.values.get("per_layer_config")
     fields.ignore("per_layer_config")
     if not layers:
-        return width, (heads or usual) if apart else usual
+        return (heads or usual) if apart else usual, width
     own = list(layers.values()) if isinstance(layers, Mapping) else []
     full = [str(n) for n, kind in enumerate(full_layers(fields)) if kind == FULL]
     sizes = own[0] if own and isinstance(own[0], Mapping) else {}
@@ -111,8 +63,8 @@ def _own_heads(fields: Fields) -> tuple[int, int]:
         name="per_layer_config",
     )
     return (
-        int(sizes.get("head_dim", fields.size("head_dim", 256))) if numbers else width,
         int(sizes.get("num_key_value_heads", usual)) if numbers else usual,
+        int(sizes.get("head_dim", fields.size("head_dim", 256))) if numbers else width,
     )
 
 
@@ -126,15 +78,6 @@ def full_layers(fields: Fields, period: int = 6) -> list[str]:
         name="layer_types",
     )
     return list(entries) or [FULL if (n + 1) % period == 0 else SLIDES for n in range(layers)]
-
-
-def _turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Return ops that rotate by angles of their own."""
-
-    def own(operand: Operand) -> Operand:
-        return operand.renamed(_ANGLES.get(operand.tensor, operand.tensor))
-
-    return tuple(op.mapped(own) for op in ops)
 
 
 @dataclass(frozen=True)
@@ -159,7 +102,7 @@ class Gemma(Decoder):
     def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
         """Declare the angles that layers rotate by, those of full layers apart."""
         full = (angles("d_s"),) if FULL in self.mixers else ()
-        apart = (replace(op, path="full_angles") for op in _turned(full))
+        apart = (replace(op, path="full_angles") for op in turned(full))
         return (*super().turning(kinds), *apart)
 
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
@@ -190,7 +133,7 @@ class Gemma(Decoder):
         if TAKING.get(kind.mixer) not in {other.mixer for other in kinds}:
             return ()
         key = SLIDING.key if kind.mixer == SLIDES else attention.FULL.key
-        own = _OTHER if kind.mixer in self.mixers else {}
+        own = WIDE if kind.mixer in self.mixers else {}
         axes_of = f"[b {key} {own.get('k', 'k')} {own.get('d', 'd')}]"
         return tuple(
             view(f"hand_{name}", f"attention.{name}{axes_of} -> handed_{name}{axes_of}")

@@ -10,8 +10,9 @@ from symbolic_cost.layers.attention import Attention, Sources
 from symbolic_cost.models.decoder import Habit
 from symbolic_cost.models.decoder_config import declared, decoder_of
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.gemma import TAKING, THINNED, WIDENED, FullAttention, full_layers
+from symbolic_cost.models.gemma import TAKING, THINNED, WIDENED, full_layers, own_heads
 from symbolic_cost.models.kinds import DENSE, EXPERTS, FULL, SLIDES, Sparse
+from symbolic_cost.models.other_heads import OtherHeads
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 
@@ -35,8 +36,8 @@ def gemma4(fields: Fields, shape: Shape) -> Model:
         fields.ignore(*_EXPERT_KEYS)
     full: Attention = replace(own, sources=Sources.ONE) if single else own  # type: ignore[arg-type,assignment]
     mixers = {
-        FULL: FullAttention(full),
-        TAKING[FULL]: FullAttention(replace(full, sources=Sources.OTHERS)),
+        FULL: OtherHeads(full, own_heads),
+        TAKING[FULL]: OtherHeads(replace(full, sources=Sources.OTHERS), own_heads),
     }
 
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:

@@ -6,8 +6,7 @@ The weights of such towers are data (kept_towers.toml); images and sounds are re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any
 
 from sympy import Expr, Integer
@@ -24,45 +23,10 @@ from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.reading import package_data
 
-_TOWERS: Mapping[str, Mapping[str, Any]] = package_data("models/kept_towers.toml")
+_DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")
 
-
-@dataclass(frozen=True)
-class Beside:
-    """A language model and the weights that stand beside it.
-
-    Args:
-        text: model_type of the language model unless its section names it.
-        towers: model_type of a tower by the key of its section, which may be missing.
-        joins: weights between a tower and the language model, by the same key; axes of the tower
-            end in an underscore.
-        tied: whether the output head is the token table unless the whole says.
-        section: key of the language model.
-    """
-
-    text: str
-    towers: Mapping[str, str]
-    joins: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
-    tied: bool = False
-    section: str = "text_config"
-
-    @property
-    def nested(self) -> Nested:
-        """The same as its language model is read."""
-        return Nested("", self.text, Connector(), ("", self.section), tied=self.tied)
-
-
-BESIDE: Mapping[str, Beside] = MappingProxyType(
-    {
-        "gemma4": Beside(
-            "gemma4_text",
-            {"vision_config": "gemma4_vision", "audio_config": "gemma4_audio"},
-            {"vision_config": {"project": "e_ e"}, "audio_config": {"project": "o_ e"}},
-            tied=True,
-        ),
-    }
-)
-"""Families by model_type."""
+Weights = Mapping[str, str]
+"""Axes by the name of a weight."""
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -71,24 +35,56 @@ def build(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem; or images, whose work is not declared.
     """
-    family = BESIDE[fields.family]
+    family = _DATA["families"][fields.family]
     if shape.i != 0:
         raise InputError(
             f"what {fields.family} does with images is not declared: image_tokens = 0 is "
             "accepted, which counts the text"
         )
-    text = text_of(fields, family.nested, shape)
-    parts, sizes = list(text.parts), dict(text.sizes)
-    for key, kind in family.towers.items():
+    section = family.get("section", "text_config")
+    nested = Nested("", family["text"], Connector(), ("", section), tied=family.get("tied", False))
+    text = text_of(fields, nested, shape)
+    own = _sizes(fields, family.get("sizes", {}))
+    left_out = _left_out(fields, family.get("optional", {}))
+    parts, sizes = list(text.parts), {f"{axis}_own": Integer(size) for axis, size in own.items()}
+    for key, kind in family["towers"].items():
         part = _section(fields, key)
         if part is not None:
-            kept, own = _tower(part, kind, key, family.joins.get(key, {}))
-            parts, sizes = [*kept, *parts], {**sizes, **own}
+            joins = family.get("joins", {}).get(key, {})
+            held = {name: axes for name, axes in joins.items() if name not in left_out}
+            kept, lengths = _tower(part, kind, key)
+            join = Part(
+                f"{key.removesuffix('_config')}.join", (stored("kept", **_named(held, own)),)
+            )
+            parts = [*kept, *((join,) if held else ()), *parts]
+            sizes |= lengths
     fields.refuse()
-    known = {axis: Axis(axis, Role.WHOLE) for axis in sizes.keys() - text.sizes.keys()}
+    known = {axis: Axis(axis, Role.WHOLE) for axis in sizes}
     return replace(
-        text, name=fields.family, parts=tuple(parts), sizes=sizes, axes={**text.axes, **known}
+        text,
+        name=fields.family,
+        parts=tuple(parts),
+        sizes={**text.sizes, **sizes},
+        axes={**text.axes, **known},
     )
+
+
+def _named(weights: Weights, own: Mapping[str, int], end: str = "own") -> dict[str, str]:
+    """Return weights whose own axes end in a name."""
+    return {
+        name: " ".join(f"{axis}_{end}" if axis in own else axis for axis in axes.split())
+        for name, axes in weights.items()
+    }
+
+
+def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
+    """Return the weights that truth values switch off."""
+    return {
+        name
+        for key, names in optional.items()
+        if not fields.flag(key, default=True)
+        for name in names
+    }
 
 
 def _section(fields: Fields, key: str) -> Fields | None:
@@ -96,39 +92,33 @@ def _section(fields: Fields, key: str) -> Fields | None:
     if fields.source.values.get(key) is None:
         return None
     fields.assume(key, "text alone: it has weights and no work")
-    part = fields.part(key)
-    fields.require(holds=part is not None, problem="an object is accepted", name=key)
-    return part
+    return fields.part(key)
 
 
-def _tower(
-    part: Fields, kind: str, key: str, joins: Mapping[str, str]
-) -> tuple[tuple[Part, ...], dict[str, Expr]]:
+def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[str, Expr]]:
     """Return the weights of a tower as parts, and the sizes of its axes, named after the key."""
-    table, name = _TOWERS[kind], key.removesuffix("_config")
-    own = part.source.values.get("model_type", kind)
-    part.require(holds=own == kind, problem=f"only {kind} is declared", name="model_type")
-    part.record = Family("", (), costless=tuple(table.get("costless", ())))
-    sizes = _sizes(part, table["sizes"])
-    depth = part.size(*table["depth"])
+    own, name = _DATA["towers"][kind], key.removesuffix("_config")
+    table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
+    stated = part.source.values.get("model_type", kind)
+    part.require(
+        holds=stated in (kind, part.family),
+        problem=f"only {kind} is declared",
+        name="model_type",
+    )
+    part.record = Family(
+        "",
+        (),
+        aliases={field: tuple(others) for field, others in table.get("aliases", {}).items()},
+        costless=tuple(table["costless"]),
+        fixed=table.get("fixed", {}),
+        defaults=table.get("defaults", {}),
+    )
+    sizes, depth = _sizes(part, table["sizes"]), part.size(*table["depth"])
     part.problems += part.not_understood().values()
-
-    def own_axes(weights: Mapping[str, str]) -> dict[str, str]:
-        return {one: " ".join(f"{a}_{name}" for a in axes.split()) for one, axes in weights.items()}
-
-    joined = {
-        one: " ".join(f"{a}{name}" if a.endswith("_") else a for a in axes.split())
-        for one, axes in joins.items()
-    }
-    once = {**own_axes(table["once"]), **joined}
+    block, once = (stored("kept", **_named(table[one], sizes, name)) for one in ("block", "once"))
     parts = (
-        Part(
-            f"{name}.block",
-            (stored("kept", **own_axes(table["block"])),),
-            Integer(depth),
-            place=Place.END,
-        ),
-        Part(name, (stored("kept", **once),)),
+        Part(f"{name}.block", (block,), Integer(depth), place=Place.END),
+        Part(name, (once,)),
     )
     return parts, {f"{axis}_{name}": Integer(size) for axis, size in sizes.items()}
 
