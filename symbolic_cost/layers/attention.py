@@ -250,7 +250,7 @@ class Attention:
         )
 
 
-def joined(
+def joined(  # noqa: PLR0917 - names of one thing
     result: str, tensor: str, heads: str, at: Positions, writes: Kept, width: str = "d"
 ) -> Op:
     """Declare the keys or values of a sequence at all of its positions."""
