@@ -6,10 +6,12 @@ meets the keys of its window and the compressed ones, of which an indexer may ch
 
 Axes: b sequences, r residual positions, l query positions, near and m_near as in attention, e
 embedding, k_s groups of heads, g_s heads of a group, d head width, d_n its part without rotation,
-d_r its rotated part, r_q query latent, r_o latent of a group's output, k_o groups and d_o their
-width where they are no whole heads, n_w features of a position that are pooled apart, n_p pooled
-positions, n_b those that wait for others, n_l the last pooled ones, n_n new compressed positions,
-n_f all of them, n_k keys together, h_x heads and d_x width of the indexer.
+d_r its rotated part, d_l and d_k the widths of a head and of that part where all heads share them,
+r_q query latent, r_o latent of a group's output, k_o groups and d_o their width where they are no
+whole heads, n_w features of a position that are pooled apart, n_p pooled positions, n_b those that
+wait for others, n_l the last pooled ones, n_n new compressed positions, n_f all of them, n_k keys
+together, n_win those that a query meets, n_j positions that make one, h_x heads and d_x width of
+the indexer.
 """
 
 from dataclasses import dataclass, field
@@ -28,13 +30,15 @@ from symbolic_cost.ops.view import view
 
 AXES = axes(
     "b batch, r token residual, l token query, near key-token sliding, m_near key-token kept, "
-    "e hidden, k_s head, g_s group, d width, d_n width, d_r latent, r_q latent, r_o latent, "
-    "k_o head, d_o width, n_w whole, n_p key-token, n_b key-token kept, n_l key-token kept, "
-    "n_n key-token, n_f key-token, n_k key-token, n_j whole, h_x latent, d_x latent, n_1 whole"
+    "e hidden, k_s head, g_s group, d width, d_n width, d_r latent, d_l latent, d_k latent, "
+    "r_q latent, r_o latent, k_o head, d_o width, n_w whole, n_win whole, n_p key-token, "
+    "n_b key-token kept, n_l key-token kept, n_n key-token, n_f key-token, n_k key-token, "
+    "n_j whole, h_x latent, d_x latent, n_1 whole"
 )
 
 _HEADS = Heads("k_s g_s", "")
-_KEYS = Positions(key="n_k")
+_KEYS = Positions(key="n_k", window="n_win")
+"""A query meets at most its window and the compressed positions, or those chosen of them."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,9 @@ class CompressedAttention:
             einsum("q_up", "q_latent[b l r_q], *w[r_q k_s g_s d] -> q_heads[b l k_s g_s d]"),
             Norm.RMS_BARE.op("norm_q", "q_heads[b l k_s g_s d]", "raw[b l k_s g_s d]", row="d"),
             *partial_rotation("rotate_q", "raw", "q", "b l k_s g_s"),
-            einsum("kv", "full[b l e], *w[e d] -> kv_plain[b l d]"),
-            Norm.RMS.op("norm_kv", "kv_plain[b l d]", "kv_normed[b l d]", row="d"),
-            *partial_rotation("rotate_kv", "kv_normed", "kv_own", "b l"),
+            einsum("kv", "full[b l e], *w[e d_l] -> kv_low[b l d_l]"),
+            Norm.RMS.op("norm_kv", "kv_low[b l d_l]", "kv_normed[b l d_l]", row="d_l"),
+            *_turned("rotate_kv", "kv_normed", "kv_own", "b l"),
             cache("cache", "kv_own[b l d] -> near_kv[b near d]", kept="b m_near d"),
             *self._far(),
             *self._attended(),
@@ -73,11 +77,12 @@ class CompressedAttention:
 
     def _far(self) -> tuple[Op, ...]:
         """Declare keys at compressed positions, and all keys."""
-        if not self.pooled:
-            return ()
-        pooled = compressed("far", "d")
+        if not self.pooled:  # such layers keep values apart
+            own = "kv_own[b l d] -> near_values[b near d]"
+            return (cache("cache_values", own, kept="b m_near d"),)
+        pooled = (*compressed("far", "d_l"), *_turned("rotate_far", "far.y", "far_own", "b n_f"))
         chosen = index() if self.indexed else ()
-        join = "near_kv[b near d], far.y[b n_f d] -> keys[b n_k d]"
+        join = "near_kv[b near d], far_own[b n_f d] -> keys[b n_k d]"
         return (
             *(pooled if self.pooled == "learned" else unread(pooled)),
             *unread(chosen),
@@ -87,9 +92,9 @@ class CompressedAttention:
     def _attended(self) -> tuple[Op, ...]:
         """Declare the core, whose keys are its values."""
         keys, at = ("keys", _KEYS) if self.pooled else ("near_kv", SLIDING)
+        values = keys if self.pooled else "near_values"
         core = self.core.ops(_HEADS, at)
-        outside = {"chosen": "chosen"} if self.indexed else {}
-        return scope("window", core, q="q", keys=keys, values=keys, context="turned", **outside)
+        return scope("window", core, q="q", keys=keys, values=values, context="turned")
 
     def _output(self) -> tuple[Op, ...]:
         """Declare the output projection, by groups."""
@@ -108,6 +113,23 @@ class CompressedAttention:
             einsum("out_up", f"low[b l {groups} r_o], *w[{groups} r_o e] -> summed[b l e]"),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )
+
+
+def _turned(path: str, tensor: str, result: str, rows: str) -> tuple[Op, ...]:
+    """Declare keys of all heads, whose last part is rotated by angles of their positions."""
+    plain, turned, rest = (f"{path}_{part}" for part in ("plain", "turned", "rest"))
+    angles = f"!{path}_cos[{rows} d_r], !{path}_sin[{rows} d_r]"
+    return (
+        view(f"{path}_part", f"{tensor}[{rows} d_l] -> {plain}[{rows} d_r]"),
+        view(f"{path}_rest", f"{tensor}[{rows} d_l] -> {rest}[{rows} d_k]"),
+        pointwise(path, f"{plain}[{rows} d_r], {angles} -> {turned}[{rows} d_r]", "rotary"),
+        pointwise(
+            f"{path}_join",
+            f"{rest}[{rows} d_k], {turned}[{rows} d_r] -> {result}[{rows} d]",
+            "copy",
+            laid="d_k d_r",
+        ),
+    )
 
 
 def compressed(path: str, width: str) -> tuple[Op, ...]:

@@ -26,7 +26,7 @@ _RATES: Mapping[str, int] = {SPARSE: 4, HEAVY: 128}
 _ENDS: Mapping[str, str] = {SLIDES: "w", SPARSE: "c", HEAVY: "v"}
 """Ends of the names of axes that differ between kinds of layers."""
 
-_OWN = ("n_w", "n_p", "n_b", "n_l", "n_n", "n_f", "n_k", "n_j")
+_OWN = ("n_w", "n_p", "n_b", "n_l", "n_n", "n_f", "n_k", "n_j", "n_win")
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,14 @@ class Compressing:
     Args:
         kind: of layers.
         rate: positions that make a compressed one.
+        chosen: compressed positions that a query meets; all if 0.
         numbers: sizes by axis that no length changes.
     """
 
     kind: str
     layer: CompressedAttention
     rate: int = 1
+    chosen: int = 0
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -79,6 +81,7 @@ class Compressing:
             "n_n": all_of - before,
             "n_f": all_of,
             "n_k": near + all_of,
+            "n_win": symbols.W + (Min(all_of, self.chosen) if self.chosen else all_of),
             "n_j": Integer(self.rate),
         }
         fixed = {axis: Integer(size) for axis, size in self.numbers.items()}
@@ -102,10 +105,12 @@ class Compressing:
             "d_o": max(heads * width // groups, 1),
             "r_o": fields.size("o_lora_rank", 1024),
             "n_1": 1,
+            "d_l": width,
+            "d_k": width - rotated,
         }
         layer = replace(self.layer, whole="heads" if whole else "")
-        if self.layer.pooled:
-            fields.ignore("index_topk")
+        chosen = fields.size("index_topk", 512) if self.kind == SPARSE else 0
+        fields.ignore("index_topk")
         own = {
             "h": heads,
             "q": width,
@@ -114,7 +119,7 @@ class Compressing:
             "h_x": fields.size("index_n_heads", 64),
             "d_x": fields.size("index_head_dim", 128),
         }
-        return replace(self, layer=layer, numbers=numbers), own
+        return replace(self, layer=layer, chosen=chosen, numbers=numbers), own
 
 
 def _rotated(fields: Fields) -> int:
@@ -132,12 +137,12 @@ def deepseek_v4(fields: Fields, shape: Shape) -> Model:
     rates = _rates(fields)
     copies = fields.size("hc_mult", 4)
     core = decoder.attention.core
-    core = replace(core, steps=core.steps & Step.DROP | Step.SINK | Step.COPY)
+    core = replace(core, steps=core.steps & Step.DROP | Step.MASK | Step.SINK | Step.COPY)
     mixers = {
         SLIDES: Compressing(SLIDES, CompressedAttention(core, pooled="")),
         SPARSE: Compressing(
             SPARSE,
-            CompressedAttention(replace(core, chosen="chosen"), indexed="chosen"),
+            CompressedAttention(core, indexed="chosen"),
             rates[SPARSE],
         ),
         HEAVY: Compressing(HEAVY, CompressedAttention(core), rates[HEAVY]),

@@ -185,7 +185,7 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
     """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
     decoder = decoder_of(fields)
     _followed(fields)
-    own = replace(decoder.stepping(Step.SINK, on=True).attention, at=SLIDING)
+    own = decoder.stepping(Step.SINK, on=True).attended(at=SLIDING).attention
 
     def sized(fields: Fields) -> tuple[int, int]:
         return 2 * fields.size("num_key_value_heads", 4), fields.size("head_dim", 192)
@@ -206,7 +206,7 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
 
     changed = replace(
         decoder,
-        mixers={SLIDES: OtherHeads(own, sized, GROUPS)},
+        mixers={SLIDES: OtherHeads(own, sized, GROUPS)},  # type: ignore[arg-type]
         reads=replace(decoder.reads, kinds=kinds),
     )
     return declared(fields, shape, changed)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from symbolic_cost.axes import Glossary, axes, glossary
-from symbolic_cost.layers import altup, attention, per_layer
+from symbolic_cost.layers import altup, core, per_layer
 from symbolic_cost.layers.core import SLIDING
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.moe import Trait
@@ -117,8 +117,9 @@ class Gemma(Decoder):
             if kind.mixer in TAKING.values():
                 takes |= dict.fromkeys(("keys", "values"), self._giver(kind, kinds))
             path = path_of(kind, kinds)
-            ops = (*self.block(kind), *self._given(kind, kinds))
-            parts.append(Part(path, ops, kind.count, takes, Place.BLOCK))
+            *ops, last = self.block(kind)  # what the next block takes comes last
+            ops = [*ops, *self._given(kind, kinds), last]
+            parts.append(Part(path, tuple(ops), kind.count, takes, Place.BLOCK))
             source = ""
         after = (Part("mean", altup.joined()),) if self.copied else ()
         return (*before, *parts, *after)
@@ -132,7 +133,7 @@ class Gemma(Decoder):
         """Declare keys and values that layers of a kind hand on, if others take them."""
         if TAKING.get(kind.mixer) not in {other.mixer for other in kinds}:
             return ()
-        key = SLIDING.key if kind.mixer == SLIDES else attention.FULL.key
+        key = SLIDING.key if kind.mixer == SLIDES else core.FULL.key
         own = WIDE if kind.mixer in self.mixers else {}
         axes_of = f"[b {key} {own.get('k', 'k')} {own.get('d', 'd')}]"
         return tuple(
