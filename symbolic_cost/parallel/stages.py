@@ -9,7 +9,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.algebra import add
-from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Conventions, ElementSizes, Role
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ledger import (
     Collective,
@@ -135,7 +135,7 @@ def stage_rows(
             row = _row(path, passed.tensor, move, rules)
             rows += [replace(row, phase=phase, count=times)] if times != 0 else []
     shared = [
-        *_copied(model, table, plan),
+        *_copied(model, table, plan, rules.sizes),
         *_tied(model, _Gradients(counter, placement), stage, plan),
     ]
     for tensor, move in shared:
@@ -160,14 +160,15 @@ def _sent(
 
 
 def _copied(
-    model: Model, table: Callable[[], CostTable], plan: Schedule
+    model: Model, table: Callable[[], CostTable], plan: Schedule, sizes: ElementSizes
 ) -> Iterator[tuple[str, Collective]]:
     """Yield the sum of the gradients of two stages that hold copies of the same blocks."""
     if plan.copies != 1:
         blocks = block_paths(model)
         gradients = table().select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
         if gradients.total() != 0:
-            yield "copies", _both(plan.copies * gradients.total())
+            share = sizes.moved(Role.WEIGHT_GRADIENT) / sizes.weight_gradient
+            yield "copies", _both(plan.copies * share * gradients.total())
 
 
 def _tied(
@@ -195,7 +196,7 @@ def _tied(
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of weights as ranks keep them [byte]."""
+    """Gradients of weights as ranks keep them, in bytes as they move [byte]."""
 
     counter: Counter
     placement: Placement
@@ -203,7 +204,8 @@ class _Gradients:
     def kept(self, weight: Operand) -> Expr:
         """Return the bytes of what a rank keeps: its shard where it keeps no more."""
         shards = self.placement.stored_over("weight_gradient", weight.axes)
-        return self.counter.bytes(weight) / self.placement.degree(shards)
+        size = self.counter.moved(weight) * self.counter.elements(weight.axes)
+        return size / self.placement.degree(shards)
 
     def turned(self, old: Operand, new: Operand) -> Iterator[Collective]:
         """Yield what brings a gradient from one cut to another."""
