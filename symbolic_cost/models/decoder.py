@@ -230,7 +230,7 @@ class Decoder:
         fitted = self._fitted(shape, shared=predicted != 0)
         kinds = tuple(kinds)
         blocks = [
-            Part(_path(kind, kinds), fitted.block(kind), kind.count, place=Place.BLOCK)
+            Part(_path(kind, kinds), fitted.block(kind), kind.count, place=kind.place)
             for kind in kinds
         ]
         rotated = fitted.rotated

@@ -37,6 +37,7 @@ class Place(Names):
 
     END = "before or after the blocks, or it follows the head"
     BLOCK = "one of the blocks that stages divide"
+    LEADING = "such a block, before all others"
 
 
 @checked
@@ -65,12 +66,12 @@ class Part:
     @property
     def stands(self) -> Place:
         """Where it stands, said or not."""
-        return Place.BLOCK if self.is_block else Place.END
+        return self.place or (Place.BLOCK if self.is_block else Place.END)
 
     @property
     def is_block(self) -> bool:
         """Whether the stages of a pipeline divide it."""
-        return self.repeat != 1 if self.place is None else self.place is Place.BLOCK
+        return self.repeat != 1 if self.place is None else self.place is not Place.END
 
     @cached_property
     def live(self) -> bool:
