@@ -31,6 +31,7 @@ def header(setup: Setup) -> tuple[str, ...]:
     stage += f"layout {setup.trained.layout}, " if stage and setup.trained.layout != "even" else ""
     return (
         f"model {setup.model.name}, strategy {strategy}, {stage}per rank",
+        *setup.model.notes,
         *trained(setup),
         *_attention(setup),
         f"conventions {chosen.name}: {chosen.meaning}",

@@ -147,6 +147,7 @@ class Model(Shown):
         trains: which of its weights are trained.
         stored: formats of weights in few bits, by part and tensor; held so where not trained.
         unread: why these are not known, where a configuration says more than was understood.
+        notes: what of the file that it was read from is not understood.
         origin: the model all of whose weights are trained, where this one is made of it.
 
     Raises:
@@ -166,6 +167,7 @@ class Model(Shown):
     origin: Model | None = field(default=None, repr=False, compare=False)
     stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
     unread: str = ""
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the name; print shows the parts."""
