@@ -70,8 +70,8 @@ def read(tmp_path, text, name):
         ("--attention-backend unfused", "run.attention", "eager"),
         ("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 2",
          "run.layout", "ends=0/0"),
-        ("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
-         "--decoder-last-pipeline-num-layers 1", "run.layout", "ends=2/2"),
+        (("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
+         "--decoder-last-pipeline-num-layers 1"), "run.layout", "ends=2/2"),
         ("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2",
          "run.chunks", 2),
     ],
@@ -153,8 +153,8 @@ def test_what_is_not_read_is_named(tmp_path):
         ('[activation_checkpoint]\nmode = "selective"\nselective_ac_option = "op"',
          "bf16-fsdp", "selective-op", 3),
         ("", "bf16-fsdp", "selective, option 2", 3),
-        ('pipeline_parallel_degree = 2', "bf16-fsdp", "selective, option 2", 2),
-        ('[float8]\nenable_fsdp_float8_all_gather = true', "fp8-linear", "selective, option 2", 3),
+        ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 2),
+        ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2", 3),
     ],
 )  # fmt: skip
 def test_torchtitan(more, policy, recompute, zero, tmp_path):
@@ -169,7 +169,7 @@ def test_torchtitan(more, policy, recompute, zero, tmp_path):
 def test_a_policy_that_is_not_known_is_the_users_to_say(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(TITAN, encoding="utf-8")
-    with pytest.raises(InputError, match="option 2.* has the last word"):
+    with pytest.raises(InputError, match=r"option 2.* has the last word"):
         sc.job(str(path))
     assert sc.job(str(path), recompute="full").training.precision == "bf16-fsdp"
 
@@ -177,19 +177,19 @@ def test_a_policy_that_is_not_known_is_the_users_to_say(tmp_path):
 @pytest.mark.parametrize(
     ("text", "policy", "offload"),
     [
-        ('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2, '
-         '"offload_optimizer": {"device": "cpu"}}}', "bf16-gradients", "master_weight,optimizer"),
+        (('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2, '
+         '"offload_optimizer": {"device": "cpu"}}}'), "bf16-gradients", "master_weight,optimizer"),
         ('{"train_batch_size": 8, "bf16": {"enabled": true}}', "bf16-deepspeed", None),
-        ('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, '
-         '"data_types": {"grad_accum_dtype": "fp32"}}', "bf16-deepspeed", None),
+        (('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, '
+         '"data_types": {"grad_accum_dtype": "fp32"}}'), "bf16-deepspeed", None),
         ('{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
          "auto", None),
-        (f"{ACCELERATE}FSDP\nfsdp_config: {{fsdp_sharding_strategy: 1, "
-         "fsdp_offload_params: true}", "bf16-fsdp", FSDP),
+        ((f"{ACCELERATE}FSDP\nfsdp_config: {{fsdp_sharding_strategy: 1, "
+         "fsdp_offload_params: true}"), "bf16-fsdp", FSDP),
         (f"{ACCELERATE}MULTI_GPU", "bf16-fsdp", None),
         (f"{ACCELERATE}MEGATRON_LM", None, None),
-        (f"{ACCELERATE}DEEPSPEED\ndeepspeed_config: {{zero_stage: 3, "
-         "offload_param_device: cpu}", "bf16-gradients", "weight"),
+        ((f"{ACCELERATE}DEEPSPEED\ndeepspeed_config: {{zero_stage: 3, "
+         "offload_param_device: cpu}"), "bf16-gradients", "weight"),
     ],
 )  # fmt: skip
 def test_bytes_and_hosts(text, policy, offload, tmp_path):

@@ -14,8 +14,9 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from sympy import Basic, Expr, Symbol
+from sympy import Basic, Dummy, Expr, Symbol, ceiling, floor
 
+from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.emit.formulas import plain
@@ -107,6 +108,8 @@ class Sheet:
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
         said = {part: name for name, part in self.names.items()}
         rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
+        for part, name in said.items():
+            rows = tuple(tuple(_solved(cell, part, name) for cell in row) for row in rows)
         names, shorter = _abbreviated(rows)
         rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
         sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
@@ -227,6 +230,21 @@ def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
     if isinstance(cell, tuple):
         return tuple(p.xreplace(parts) if isinstance(p, Basic) else p for p in cell)
     return cell.xreplace(parts)
+
+
+def _solved(cell: Cell, part: Expr, name: Symbol) -> Cell:
+    """Return a formula with a name for a difference of roundings, where it is multiplied out.
+
+    With n_first for ceiling(x) - floor(y), a ceiling(x) - a floor(y) becomes a n_first.
+    """
+    terms = {-one if one.could_extract_minus_sign() else one for one in part.args}
+    if not isinstance(cell, Expr) or not all(isinstance(one, floor | ceiling) for one in terms):
+        return cell
+    first, less = sorted(terms, key=lambda one: -one in part.args)
+    if not cell.has(first):
+        return cell
+    left = Dummy(integer=True)
+    return factored(cell.xreplace({first: name + left, less: left})).xreplace({left: less})
 
 
 def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:

@@ -253,7 +253,8 @@ class _Draft:
             self.problems.append(f"{said}{problem}")
 
         for name in self.formats if not self.problems else ():
-            COMPLETIONS.get(name, lambda *_: None)(self.values, refuse)
+            if name in COMPLETIONS:
+                COMPLETIONS[name](self.values, refuse)
         if "degrees.cp" in self.origins:
             for name in ("ring", "ulysses"):
                 self.origins.setdefault(f"degrees.{name}", self.origins["degrees.cp"])

@@ -1,7 +1,7 @@
 """What settings of a framework mean together: its defaults, and what several of them decide.
 
-A format says of each key what it sets. What depends on several is decided here: of "said.NAME", which
-a format collects for that alone, come strategies, policies and precisions of this library.
+A format says of each key what it sets. What depends on several is decided here: of "said.NAME",
+which a format collects for that alone, come strategies, policies and precisions of this library.
 """
 
 import re
@@ -107,7 +107,7 @@ def nanotron(values: Values, refuse: Refuse) -> None:
         values["run.policy"] = "bf16-gradients"
 
 
-def calculon(values: Values, refuse: Refuse) -> None:
+def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its neighbours
     """Complete a run of Calculon: chunks of its stages, and what it keeps on the host."""
     said = _said(values)
     if is_size(said.get("chunks")) and said["chunks"] > 1:
@@ -181,8 +181,8 @@ def _said(values: Values) -> Values:
 def _widths(values: Values) -> None:
     """Take the width of a gated perceptron for a missing one: 8/3 of the hidden, in 64s."""
     hidden, gated = values.get("config.hidden_size"), values.get("config.gated")
-    if gated and is_size(hidden):
-        values.setdefault("config.intermediate_size", int(hidden * 4 * 2 / 3) // 64 * 64)
+    if gated and isinstance(hidden, int):
+        values.setdefault("config.intermediate_size", hidden * 8 // 3 // 64 * 64)
 
 
 def _padded(values: Values) -> None:
@@ -191,7 +191,7 @@ def _padded(values: Values) -> None:
         values.setdefault("config.max_position_embeddings", values["run.sequence"])
     multiple = values.get("run.vocab_multiple", _MULTIPLE) * values.get("degrees.tp", 1)
     words = values.get("config.vocab_size")
-    if is_size(words) and is_size(multiple):
+    if isinstance(words, int) and is_size(multiple):
         values["config.vocab_size"] = -(-words // multiple) * multiple
 
 
@@ -210,11 +210,10 @@ def _context(values: Values, kind: object, refuse: Refuse) -> None:
 def _experts(values: Values, said: Values, refuse: Refuse) -> None:
     """Say which layers are mixtures, and how their weights lie on tensor-parallel ranks."""
     if "config.num_experts" not in values:
-        values.pop("degrees.ep", None)
         return
     values.setdefault("config.num_experts_per_tok", 2)
     layers, every = values.get("config.num_hidden_layers"), said.get("frequency", 1)
-    if is_size(layers) and every != 1:
+    if isinstance(layers, int) and every != 1:
         listed = _frequency(every, layers)
         if listed is None or len(listed) != layers:
             refuse("said.frequency", f"a number, or a list as ([0]*3+[1]*{layers - 3}), is read")
@@ -252,12 +251,12 @@ def _stages(values: Values, said: Values, refuse: Refuse) -> None:
     layers, stages = values.get("config.num_hidden_layers"), values.get("degrees.pp", 1)
     ends = [said.get("first_layers"), said.get("last_layers")]
     fewer = [int(said.get(name) is True) for name in ("embedding_counts", "loss_counts")]
-    if not is_size(layers) or not is_size(stages):
+    if not isinstance(layers, int) or not isinstance(stages, int):
         return
-    given = [end for end in ends if is_size(end)]
+    given = [end for end in ends if isinstance(end, int)]
     if given and stages > len(given):
         full, left = divmod(layers - sum(given), stages - len(given))
-        fewer = [full - end if is_size(end) else 0 for end in ends]
+        fewer = [full - end if isinstance(end, int) else 0 for end in ends]
         if left or min(fewer) < 0:
             refuse(
                 "said.first_layers" if is_size(ends[0]) else "said.last_layers",

@@ -14,6 +14,7 @@ from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
+from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
@@ -41,6 +42,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_chosen(setup),
         *_repeated(setup),
         *_assumed(setup),
+        *_alternating(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -91,6 +93,16 @@ def _assumed(setup: Setup) -> Iterator[str]:
     bounds = [f"{plain(a.size)} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
         yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+
+
+def _alternating(setup: Setup) -> Iterator[str]:
+    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
+    if setup.strategy.mesh.get("pp", 1) == 1:
+        return
+    parts = (part for part in setup.model.parts if part.is_block)
+    kinds = [part.path for part in parts if part.stands is not PartPlace.LEADING]
+    if len(kinds) > 1:
+        yield f"every stage holds the same share of {' and '.join(kinds)}"
 
 
 def _chosen(setup: Setup) -> Iterator[str]:
