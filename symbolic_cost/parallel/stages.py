@@ -9,7 +9,9 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.algebra import add
-from symbolic_cost.conventions.questions import Conventions, ElementSizes, Role
+from symbolic_cost.axes import Role, of_role
+from symbolic_cost.conventions.questions import Conventions, ElementSizes
+from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import (
@@ -23,7 +25,7 @@ from symbolic_cost.ledger import (
     Row,
 )
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
@@ -168,14 +170,16 @@ def stage_rows(
     rules, plan = conventions, pipeline.schedule
     counter = Counter(model.sizes, placement, rules, model.padded, model.means)
     _, between, _ = _ends(model)
-    path, passed = between[-1].path, _passed_on(between[-1])
-    rows = []
-    passes = _PASSES if passed.needs_gradient else _PASSES[:1]
-    for phase, count in zip(passes, plan.sends(stage), strict=False):
-        times = count.xreplace({symbols.v: pipeline.chunks})
-        for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
-            row = _row(path, passed.tensor, move, rules)
-            rows += [replace(row, phase=phase, count=times)] if times != 0 else []
+    path, rows = between[-1].path, []
+    for passed, again in _passed(model, between):
+        passes = _PASSES if passed.needs_gradient else _PASSES[:1]
+        for phase, count in zip(passes, plan.sends(stage), strict=False):
+            times = count.xreplace({symbols.v: pipeline.chunks})
+            returns = Stage.LAST if phase is Phase.FORWARD else Stage.FIRST
+            times += 1 if again and stage is returns else 0
+            for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
+                row = _row(path, passed.tensor, move, rules)
+                rows += [replace(row, phase=phase, count=times)] if times != 0 else []
     shared = [
         *_copied(model, table, plan, rules.sizes),
         *_tied(model, _Gradients(counter, placement), stage, plan),
@@ -209,7 +213,7 @@ def _copied(
         blocks = block_paths(model)
         gradients = table().select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
         if gradients.total() != 0:
-            share = sizes.moved(Role.WEIGHT_GRADIENT) / sizes.weight_gradient
+            share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
             yield "copies", _both(plan.copies * share * gradients.total())
 
 
@@ -286,6 +290,33 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others
+
+
+def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, bool]]:
+    """Yield what stages pass on, and whether the last one passes it to the first as well.
+
+    Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
+    microbatch passes all stages, its result goes round, and along with the decoder's.
+    """
+    chains: list[list[Part]] = [[]]
+    for part in model.parts:
+        if part.is_block:
+            chains[-1].append(part)
+        elif chains[-1] and part.inputs:
+            chains.append([])
+    chains = [chain for chain in chains if chain]
+    carried: dict[str, Operand] = {}
+    for chain in chains:
+        inside = {part.path for part in chain}
+        for part in chain:
+            for name, operand in tuple(part.inputs.items())[1:]:
+                source = model.sources[part.path][name]
+                samples = any(of_role(model.axes, operand.axes, Role.BATCH))
+                if samples and source != OUTSIDE and source not in inside:
+                    carried.setdefault(source, operand)
+    for chain in chains if carried else (between,):
+        yield _passed_on(chain[-1]), False
+    yield from ((operand, True) for operand in carried.values())
 
 
 def _passed_on(part: Part) -> Operand:

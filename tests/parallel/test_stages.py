@@ -90,3 +90,29 @@ def test_layers_that_lead_are_on_the_first_stages(strategy, schedule, layers, he
         rows = job.rows.select("parameter", where=lambda row: row.path.endswith("attention.norm"))
         own = {row.part: float(job.value(row.count)) for row in rows}
         assert (own["dense.block"], own["experts.block"]) == pytest.approx(counts), stage
+
+
+def test_stages_pass_on_what_later_blocks_take():
+    """T5: a microbatch passes all stages as source, then as target, and its memory with that."""
+    held = {"first": (3, 1), "middle": (3, 3), "last": (1, 3)}
+    for stage, counts in held.items():
+        job = sc.job("t5-small", "pp=3", stage=stage, microbatches=4)
+        rows = job.rows.select("communication", where=lambda row: row.kind == "pipeline")
+        own = [row for row in rows if row.collective.kind == "send-receive"]
+        phases = ("forward", "backward_input")
+        sent = tuple(sum(row.count for row in own if row.phase == phase) for phase in phases)
+        assert sent == counts, stage
+
+
+def test_the_first_trained_block_is_on_the_first_stage():
+    """Below the first block nothing needs a gradient, so that it alone keeps less."""
+    rows = {
+        stage: sc.job("gpt2", "pp=3", {"b": 1}, stage=stage, train="lora:r=16,qkv", microbatches=4)
+        for stage in ("first", "middle", "last")
+    }
+    counts = {
+        stage: {r.part: int(job.value(r.count)) for r in job.rows.select("parameter", path="block")}
+        for stage, job in rows.items()
+    }
+    assert counts["first"] == {"block.first": 1, "block": 3}
+    assert counts["middle"] == counts["last"] == {"block.first": 0, "block": 4}
