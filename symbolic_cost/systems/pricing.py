@@ -183,9 +183,11 @@ class Rates:
         reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
         if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
             return Integer(0)
-        share = self.stack.fusion.share or self.kernels.passes["activation"]
-        bandwidth = share * self.kernels.machine.bandwidth.value
-        return self.kernels.call + mul(self.stack.cast, add(*reads)) / bandwidth
+        moved = mul(self.stack.cast, add(*reads))
+        share = self.stack.fusion.share
+        if share is None:
+            return self.kernels.narrowed(moved)
+        return self.kernels.call + moved / (share * self.kernels.machine.bandwidth.value)
 
     def _attention(self, rows: Sequence[Row], forward: Sequence[Row]) -> Busy:
         """Price attention; what backward computes again belongs to its kernel."""
