@@ -70,12 +70,14 @@ class Busy:
         memory: of the memory.
         call: of the kernel.
         kind: of work.
+        kernels: that the host issues for it.
     """
 
     compute: Expr
     memory: Expr
     call: Expr
     kind: str
+    kernels: Expr = Integer(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +168,32 @@ class Rates:
         bandwidth = rate.memory * self.kernels.machine.bandwidth.value
         aligned = 1 + mul(misalignment(), around.odd.get(rows[0].path, Integer(0)))
         compute = mul(charged, aligned) / (rate.share * peak)
-        memory, call = work.traffic / bandwidth, mul(rate.call, Max(several / _STREAMS, 1))
+        call, kernels = mul(rate.call, Max(several / _STREAMS, 1)), several
+        traffic = work.traffic
+        if rows[0].phase is Phase.BACKWARD_WEIGHT:
+            traffic += written if self.stack.accumulation == "fused" else 0
+            call += self._accumulated(written / size)
         if own in _NARROW:
-            call = add(call, self._cast(rows, around))
-        return Busy(compute, memory, call, PRODUCTS)
+            cast = self._cast(rows, around, several)
+            call, kernels = add(call, cast), kernels if cast == 0 else 2 * several
+        return Busy(compute, traffic / bandwidth, call, PRODUCTS, kernels)
 
-    def _cast(self, rows: Sequence[Row], around: Around) -> Expr:
+    def _accumulated(self, elements: Expr) -> Expr:
+        """Return the time of a pass that adds a microbatch's gradients of weights to others [s].
+
+        It reads both and writes the sum: in 16 bits beside 32, 10 byte per weight.
+        """
+        if self.stack.accumulation != "apart":
+            return Integer(0)
+        moved = elements * (self.value + 2 * self.gradient)
+        share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
+        return self.kernels.call + moved / share
+
+    def _cast(self, rows: Sequence[Row], around: Around, several: Expr) -> Expr:
         """Return the time of casts to a narrow precision before a product [s].
 
-        Weights are cast once per step, which microbatches share, or wherever they are used.
+        Weights are cast once per step, which microbatches share, or wherever they are used. What
+        goes to several experts is cast for each apart.
         """
         path, none = rows[0].path, frozenset[str]()
         tensors = around.casts.get(path, none)
@@ -186,8 +205,8 @@ class Rates:
         moved = mul(self.stack.cast, add(*reads))
         share = self.stack.fusion.share
         if share is None:
-            return self.kernels.narrowed(moved)
-        return self.kernels.call + moved / (share * self.kernels.machine.bandwidth.value)
+            return self.kernels.narrowed(moved, several)
+        return several * self.kernels.call + moved / (share * self.kernels.machine.bandwidth.value)
 
     def _attention(self, rows: Sequence[Row], forward: Sequence[Row]) -> Busy:
         """Price attention; what backward computes again belongs to its kernel."""
