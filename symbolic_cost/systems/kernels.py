@@ -357,15 +357,10 @@ class Kernels:
             return self.call + took
         return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
 
-    def narrowed(self, size: Expr, kernels: Expr = Integer(1)) -> Expr:
-        """Return the time of casts to a narrow precision [s].
-
-        Args:
-            size: bytes that they read and write.
-            kernels: one after the other, that do.
-        """
+    def narrowed(self, size: Expr) -> Expr:
+        """Return the time of a cast to a narrow precision that reads and writes some bytes [s]."""
         share = self.passes["activation"] if self.cast is None else self.cast
-        return kernels * self.call + size / (share * self.machine.bandwidth.value)
+        return self.call + size / (share * self.machine.bandwidth.value)
 
     def carried(self, size: Expr) -> Expr:
         """Return the time in which a pass reads or writes a state [s], beside what else it does.

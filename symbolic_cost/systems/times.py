@@ -395,7 +395,9 @@ def _busy(
     memory = definitions.add(f"{name}.memory", own.memory)
     slowness = definitions[f"{SLOWNESS}.{own.kind}"]
     took = mul(slowness, own.call + Max(compute, memory))
-    return compute, memory, definitions.add(f"{name}.busy", took), own.kernels
+    within = timing.rates.stack.issues == "experts" and rows[0].path not in one.groups
+    kernels = Integer(0) if within else own.kernels
+    return compute, memory, definitions.add(f"{name}.busy", took), kernels
 
 
 def _op_time(
