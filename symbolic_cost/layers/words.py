@@ -143,7 +143,9 @@ class Mapped(Words):
             ids = f"!{name}_ids[{rows}]:index, *table[{number} {width}]"
             pieces += [
                 lookup(f"{name}.rows", f"{ids} -> {name}.rows[{rows} {width}]"),
-                einsum(f"{name}.map", f"{name}.rows[{rows} {width}], *w[{width} e] -> {name}{axes}"),
+                einsum(
+                    f"{name}.map", f"{name}.rows[{rows} {width}], *w[{width} e] -> {name}{axes}"
+                ),
             ]
         tokens = self._tokens(f"[{rows} {self.width}]")
         steps = [

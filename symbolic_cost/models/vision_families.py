@@ -11,6 +11,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import AttentionPool
 from symbolic_cost.layers.residual import Branch, Outcome
+from symbolic_cost.models.divided import Divided
 from symbolic_cost.models.encoder import CLASSES, Encoder, Habit
 from symbolic_cost.models.vision import VIT
 
@@ -71,6 +72,17 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             VIT,
             words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES),
             heads={"ForVideoClassification": Classes()},
+        ),
+        "timesformer": Divided(
+            **vars(
+                replace(
+                    _BARE,
+                    words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES, Places.SOME),
+                    heads={"ForVideoClassification": Classes()},
+                    kept={"times": "n_time e"},
+                    source="bertasius-2021",
+                )
+            )
         ),
         "videomae": replace(
             _BARE,
