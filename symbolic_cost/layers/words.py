@@ -73,9 +73,10 @@ class Words:
         axes = f"[b {self.at[0]} {self.width}]"
         steps = [*self._tokens(axes), *self._sums(axes), *self._projected(axes)]
         token, *rest = chain("ids", steps, "x")
-        return (token, *self._tables(), *rest)
+        return (token, *self.further(), *rest)
 
-    def _tables(self) -> tuple[Op, ...]:
+    def further(self) -> tuple[Op, ...]:
+        """Declare the rows of the tables that are added."""
         return tuple(self._rows(name, rows) for name, rows in self.tables.items())
 
     def _rows(self, name: str, rows: str) -> Op:
@@ -154,7 +155,7 @@ class Mapped(Words):
             *self._sums(axes),
         ]
         token, *rest = chain("ids", steps, "x")
-        return (token, *replace(self, width="e")._tables(), *pieces, *rest)
+        return (token, *replace(self, width="e").further(), *pieces, *rest)
 
 
 @dataclass(frozen=True)
@@ -191,4 +192,4 @@ class Paths(Words):
         )
         path = self._added("path", f"{rows} e", axes)
         token, *rest = chain("ids", [*self._tokens(axes), path, *self._sums(axes)], "x")
-        return (token, *self._tables(), *pieces, *rest)
+        return (token, *self.further(), *pieces, *rest)

@@ -93,6 +93,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
         **dict.fromkeys(
             ("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"), _CLIP
         ),
+        "blip_vision_model": _BARE,
         "siglip_vision_model": _SIGLIP,
         **dict.fromkeys(
             ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
