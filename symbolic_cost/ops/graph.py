@@ -54,6 +54,7 @@ class Part:
             Constants and tensors shared by the model ("@") need no port.
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
+        kept: of what comes from outside, what a part before keeps for backward already.
     """
 
     path: str
@@ -62,6 +63,7 @@ class Part:
     takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
     place: Place | None = None
     joins: str = ""
+    kept: tuple[str, ...] = ()
 
     @property
     def stands(self) -> Place:
