@@ -44,6 +44,7 @@ _OF_PROGRAMS = ("json", "csv")
 @click.option("--accepted", type=float, default=0.0, help="Share of drafted tokens, as 0.8.")
 @click.option("--draft-model", default="", help="That drafts; heads that take no time if none.")
 @click.option("--split", is_flag=True, help="Engines that prefill may stand apart.")
+@click.option("--prefill-strategy", default="", help="Of one of these; as --strategy if none.")
 @click.option(
     "--price", type=float, help="Of one GPU for an hour [USD]; that on record unless given."
 )

@@ -9,6 +9,7 @@ from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import has_states
 from symbolic_cost.serving.precisions import READINGS, WEIGHTS
 from symbolic_cost.serving.sized import USED
+from symbolic_cost.serving.strategies import named
 from symbolic_cost.systems.prices import Rates
 
 if TYPE_CHECKING:
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 
 def engine_name(plan: Plan) -> str:
-    """Return the strategy of an engine in words."""
-    return str(plan.sized.engine.strategy) or "one GPU"
+    """Return the strategy of an engine in words, after that of one that prefills apart."""
+    own = named(plan.sized.engine.strategy)
+    first = own if plan.apart is None else named(plan.apart[0].engine.strategy)
+    return own if first == own else f"{own} after {first}"
 
 
 def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
@@ -50,12 +53,15 @@ def _rates(best: Plan) -> str:
 
 def _ways(plans: Plans) -> Iterator[str]:
     """Say what the ways to run prompts are, and what the times are of."""
-    if any(plan.chunk is None and plan.split is None for plan in plans.best):
+    if any(plan.chunk is None and plan.apart is None for plan in plans.best):
         yield "chunk none: whole prompts run between decode steps, one by one"
     if any(plan.chunk for plan in plans.best):
         yield "chunk: prompt tokens that a step of the decoding sequences holds besides, at most"
-    if any(plan.split for plan in plans.best):
-        yield "apart: engines for prompts and for steps; caches move over the outermost link"
+    if any(plan.apart for plan in plans.best):
+        yield (
+            "apart: engines for prompts, one by one, and for steps; caches move over the innermost "
+            "link that joins all GPUs, and the first token comes with its cache"
+        )
     yield (
         "TTFT: requests arrive by chance, at the throughput shown; ITL: mean time between two "
         "tokens of a sequence"
