@@ -13,15 +13,18 @@ from math import ceil
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.serving.choice import Choice, Miss, MissedError, Plan, roomy
-from symbolic_cost.serving.pools import Pools, Prefilling, held
+from symbolic_cost.serving.pools import MOST_MOVING, Pools, Prefilling, held
 from symbolic_cost.serving.sized import Clock, Sized
-from symbolic_cost.serving.steady import MOST_BUSY, waited
+from symbolic_cost.serving.steady import MOST_BUSY
 from symbolic_cost.systems.network import Link
 
 _LEAST = 2
 """Prompts that a prefilling engine has room for: one that runs, and one whose cache leaves."""
 _TRIED = 3
 """Kinds of engines that prefill which are looked at beside one that decodes."""
+
+_MANY = 1024
+"""Engines of which each leaves but few caches for one."""
 
 Counts = tuple[int, int]
 """Engines that prefill, and engines that decode."""
@@ -71,9 +74,16 @@ class Pair:
     def pools(self, counts: Counts, sequences: float, share: float = MOST_BUSY) -> Pools:
         """Return one place that decodes, of so many engines of each kind."""
         first, then = self.first.sized, self.then.sized
-        places = counts[0] * first.copies / (counts[1] * then.copies)
-        prefilling = Prefilling(self.first, places, self.transfer, int(first.engine.stages), share)
-        return Pools(self.asked.load, sequences, self.then, prefilling, int(then.engine.stages))
+        stages, places = int(first.engine.stages), counts[0] * first.copies
+        prefilling = Prefilling(self.first, places, self.transfer, stages, share)
+        return Pools(
+            self.asked.load,
+            sequences,
+            self.then,
+            prefilling,
+            counts[1] * then.copies,
+            int(then.engine.stages),
+        )
 
     def plans(self) -> Iterator[Plan]:
         """Yield plans that meet the targets: at a rate, or on all GPUs by sequences of an engine.
@@ -86,8 +96,7 @@ class Pair:
             return
         for n in self.asked.meeting(lambda n: self._fullest(n)[1], self._most, self.then.sized):
             counts, steady = self._fullest(n)
-            slower = steady.decoded(steady.sequences) > steady.taken
-            yield self._plan(counts, steady, "prefill" if slower else "decode")
+            yield self._plan(counts, steady, steady.slower)
 
     def _plan(self, counts: Counts, steady: Pools, binds: str, rate: float | None = None) -> Plan:
         apart = (self.first.sized, counts[0])
@@ -101,22 +110,20 @@ class Pair:
 
     def _share(self, sequences: float) -> float:
         """Return the share of the time that prefilling engines may work and meet the TTFT."""
-        one, ttft = self.pools((1, 1), sequences), self.asked.targets.ttft
+        one, ttft = self.pools((_MANY, _MANY), sequences), self.asked.targets.ttft
         if ttft is None:
             return MOST_BUSY
-        moved = self.transfer
-        left = ttft - one.prompt - moved - waited(one.decoded(sequences), moved)
-        return min(MOST_BUSY, 2 * left / (one.service + 2 * left)) if left > 0 else MOST_BUSY
+        most = min(one.decoded(sequences), MOST_MOVING / self.transfer)
+        left = ttft - one.prompt - self.transfer - one.arriving(most)
+        return min(MOST_BUSY, 2 * left / (one.service(most) + 2 * left)) if left > 0 else MOST_BUSY
 
     def _counts(self, sequences: float, share: float) -> Iterator[Counts]:
         """Yield numbers of engines of both kinds near those that keep step with each other."""
-        one, (first, then) = self.pools((1, 1), sequences), self.ranks
-        each = one.decoded(sequences) * self.then.sized.copies
-        wanted = each * one.service / (share * self.first.sized.copies)
-        near, most = (
-            int(self.asked.gpus / (then + first * wanted)),
-            (self.asked.gpus - first) // then,
-        )
+        one, (first, then) = self.pools((1, 1), sequences, share), self.ranks
+        sized = self.first.sized, self.then.sized
+        wanted = one.decoded(sequences) * sized[1].copies / (one.let * sized[0].copies)
+        near = int(self.asked.gpus / (then + first * wanted))
+        most = (self.asked.gpus - first) // then
         for decoding in {min(most, max(1, near + more)) for more in (0, 1)}:
             room = (self.asked.gpus - decoding * then) // first
             yield min(room, ceil(decoding * wanted)), decoding
@@ -139,13 +146,13 @@ class Pair:
         def decodes(number: int) -> bool:
             each = rate / (number * self.then.sized.copies)
             own = pools((self.asked.gpus, number))
-            keeps = free.decoded(room) >= each and each * self.transfer <= MOST_BUSY
+            keeps = free.decoded(room) >= each and each * self.transfer <= MOST_MOVING
             return keeps and targets.excess(0, own.between_by_chance) <= 1
 
         def prefills(number: int) -> bool:
-            each = rate / (number * self.first.sized.copies)
             own = pools((number, decoding))
-            return each * own.service <= MOST_BUSY and targets.excess(own.first_token, 0) <= 1
+            each = rate / (decoding * self.then.sized.copies)
+            return own.taken >= each and targets.excess(own.first_token, 0) <= 1
 
         most = max(1, (self.asked.gpus - first) // then)
         decoding = _least(most, decodes)
@@ -195,8 +202,7 @@ def pairs(asked: Choice, firsts: Iterable[Sized], then: Sized) -> Iterator[Pair]
         pair = Pair(asked, Clock(sized), clock)
         fits = sum(pair.ranks) <= asked.gpus and sized.most(asked.load.input) >= _LEAST
         if fits:
-            prompt = pair.pools((1, 1), 1).service * pair.ranks[0] / sized.copies
-            listed.append((prompt, pair))
+            listed.append((pair.pools((1, 1), 1).prompt * pair.ranks[0] / sized.copies, pair))
     if not listed:
         raise InputError(f"{asked.gpus} GPUs do not hold two engines")
     yield from (pair for _, pair in sorted(listed, key=lambda one: one[0])[:_TRIED])

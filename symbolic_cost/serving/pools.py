@@ -3,19 +3,23 @@
 Requests arrive by chance, wait for one of the engines that prefill, leave it as a cache that
 crosses a link, and join the next step of an engine that decodes. What follows a stage that takes
 the same time for every request waits there only if it takes longer, and then as if the wait were
-all at the slower (Friedman 1965), so that one queue stands for a prefill and its cache's way out:
+all at the slower (Friedman 1965), so that one queue stands for a prefill and its cache's way out;
+at the other end caches of the other engines are before it:
 
-    TTFT     = wait(rate/prefilling, max(prefill/stages, transfer)) + prefill
-             + wait(rate/decoding, transfer) + transfer
+    arriving = (1 - 1/prefilling) wait(rate/decoding, transfer)
+    service  = max(prefill/stages, transfer + arriving)
+    TTFT     = wait(rate/prefilling, service) + prefill + arriving + transfer
     requests = n/((N - 1) decode(n))                       of a decoding place with n sequences
     ITL      = decode(n)
 
 Where requests arrive by chance each sees one sequence more than the mean, and waits half a step
-before its first: ITL = (N - 1/2)/(N - 1) decode(n + 1).
+before its first if one runs: ITL = (N - 1/2)/(N - 1) decode(n + 1) with many. An event simulation
+agrees (tests/serving) while links work for a quarter of the time; beyond it caches block each
+other, and no more is taken.
 
 For example prompts of 50 ms, caches of 10 ms, 20 requests per second at 2 places that prefill and
-4 that decode: 10 per second and place keep half of its time busy, 25 ms of wait; TTFT is 25 + 50 +
-0.26 + 10 ms.
+4 that decode: 10 per second and place keep half of its time busy, 25 ms of wait; arriving takes
+0.13 ms, TTFT is 25 + 50 + 0.13 + 10 ms.
 """
 
 from __future__ import annotations
@@ -23,9 +27,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp
 
 from symbolic_cost.serving.load import Load
 from symbolic_cost.serving.steady import MOST_BUSY, Times, waited
+
+MOST_MOVING = 0.25
+"""Share of the time in which a link moves caches at most."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +42,14 @@ class Prefilling:
 
     Args:
         times: of their passes.
-        places: that take prompts, one after the other, for every place that decodes.
+        places: that take prompts, one after the other.
         transfer: time in which the cache of one prompt moves [s].
         stages: of a pipeline; as many prompts are on their way.
         share: of the time that they work at most.
     """
 
     times: Times
-    places: float
+    places: int
     transfer: float
     stages: int = 1
     share: float = MOST_BUSY
@@ -49,13 +57,14 @@ class Prefilling:
 
 @dataclass(frozen=True)
 class Pools:
-    """One place that decodes, and its share of those that prefill.
+    """One of the places that decode, and all that prefill.
 
     Args:
         load: what requests ask for.
         sequences: in each microbatch of a decoding engine at most.
         times: of its passes.
         prefilling: engines for prompts.
+        places: that decode.
         stages: of a decoding engine's pipeline.
     """
 
@@ -63,6 +72,7 @@ class Pools:
     sequences: float
     times: Times
     prefilling: Prefilling
+    places: int = 1
     stages: int = 1
 
     @property
@@ -76,9 +86,19 @@ class Pools:
         return self.prefilling.times.prefill(1, self.load.own, self.load.shared)
 
     @property
-    def service(self) -> float:
-        """Time between two prompts of a prefilling place that is never idle [s]."""
-        return max(self.prompt / self.prefilling.stages, self.prefilling.transfer)
+    def share(self) -> float:
+        """Places that prefill for every place that decodes."""
+        return self.prefilling.places / self.places
+
+    def arriving(self, requests: float) -> float:
+        """Return the wait of a cache for those of other engines [s]."""
+        others = 1 - 1 / self.prefilling.places
+        return others * waited(requests, self.prefilling.transfer)
+
+    def service(self, requests: float) -> float:
+        """Return the time between two prompts of a prefilling place that is never idle [s]."""
+        leaving = self.prefilling.transfer + self.arriving(requests)
+        return max(self.prompt / self.prefilling.stages, leaving)
 
     def step(self, more: float = 0.0) -> float:
         """Return the time of a decode step with so many sequences besides [s]."""
@@ -90,11 +110,31 @@ class Pools:
         return self.stages * sequences / (self.load.steps * step)
 
     @property
+    def _worked(self) -> float:
+        """Requests per second that a prefilling place runs."""
+        return self.prefilling.share * self.prefilling.stages / self.prompt
+
+    @property
+    def _moved(self) -> float:
+        """Requests per second whose caches a link moves."""
+        return MOST_MOVING / self.prefilling.transfer
+
+    @property
+    def let(self) -> float:
+        """Requests per second that a prefilling place lets through."""
+        return min(self._worked, self._moved)
+
+    @property
     def taken(self) -> float:
-        """Requests per second that prefills and the links of this place let through."""
-        own = self.prefilling.share * self.prefilling.places / self.service
-        moved = self.prefilling.transfer
-        return own if moved == 0 else min(own, MOST_BUSY / moved)
+        """Requests per second that prefills and links let through to this place."""
+        return min(self.let * self.share, self._moved)
+
+    @property
+    def slower(self) -> str:
+        """What sets the pace: decode, prefill or transfer."""
+        if self.decoded(self.sequences) <= self.taken:
+            return "decode"
+        return "prefill" if self.taken == self._worked * self.share else "transfer"
 
     @cached_property
     def requests(self) -> float:
@@ -111,14 +151,13 @@ class Pools:
     @property
     def busy(self) -> float:
         """Share of the time in which the engines for prompts work."""
-        return self.requests * self.prompt / (self.prefilling.stages * self.prefilling.places)
+        return self.requests * self.prompt / (self.prefilling.stages * self.share)
 
     @property
     def first_token(self) -> float:
         """Time to the first token (TTFT), which comes with the cache [s]."""
-        moved = self.prefilling.transfer
-        leaving = waited(self.requests / self.prefilling.places, self.service)
-        return leaving + self.prompt + waited(self.requests, moved) + moved
+        behind = waited(self.requests / self.share, self.service(self.requests))
+        return behind + self.prompt + self.arriving(self.requests) + self.prefilling.transfer
 
     @property
     def between(self) -> float:
@@ -128,7 +167,8 @@ class Pools:
     @property
     def between_by_chance(self) -> float:
         """ITL where requests arrive by chance [s]."""
-        joined = 1 + 1 / (2 * self.stages * self.load.steps)
+        running = 1 - exp(-self.flying)
+        joined = 1 + running / (2 * self.stages * self.load.steps)
         return joined * self.step(1.0) / self.load.yielded
 
 

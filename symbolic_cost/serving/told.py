@@ -181,6 +181,7 @@ _BINDS = {
     "prompts": "steps take no more prompts",
     "rate": "no more is asked for",
     "prefill": "its prefill engines set the pace",
+    "transfer": "caches take long to move",
     "decode": "its decode engines set the pace",
     "batch": "a larger batch serves more",
 }

@@ -52,7 +52,7 @@ def test_every_wrong_option_is_told_at_once():
         ({"system": "symbolic"}, "machine with kernels on record"),
         ({"model": "llama"}, "have no number"),
         ({"strategy": "tp=2,dp=2,zero=1"}, "zero does not serve"),
-        ({"split": True, "rate": 1.0}, "leave out the rate"),
+        ({"prefill_strategy": "tp=2"}, "ask for split"),
     ],
 )
 def test_what_would_not_be_read_is_refused(changes, said):
@@ -62,7 +62,39 @@ def test_what_would_not_be_read_is_refused(changes, said):
 
 def test_split_without_room_for_two_engines_is_told():
     plans = sc.serve_plan(**LLAMA, gpus=8, strategy="tp=8", split=True)
-    assert "two engines" in plans.refused["split"]
+    assert "two engines" in plans.refused["tp=8, prompts apart"]
+
+
+APART = {"gpus": 48, "strategy": "tp=8", "prefill_strategy": "tp=4", "split": True}
+
+
+def apart(**changes):
+    plans = sc.serve_plan(**{**LLAMA, **APART, **changes})
+    return next(plan for plan in plans.best if plan.apart)
+
+
+def test_pools_are_no_larger_than_a_rate_asks_for():
+    """One engine less of either kind misses the rate or a target."""
+    best = apart(rate=20.0, ttft=0.5, itl=0.03)
+    counts = best.apart[1], best.engines
+    assert (best.ttft <= 0.5, best.itl <= 0.03, best.gpus) == (
+        True,
+        True,
+        4 * counts[0] + 8 * counts[1],
+    )
+    assert best.requests == pytest.approx(20, rel=1e-6)
+    with pytest.raises(InputError, match=r"tp=8, prompts apart: (takes|misses)"):
+        sc.serve_plan(**{**LLAMA, **APART, "gpus": best.gpus - 4}, rate=20.0, ttft=0.5, itl=0.03)
+
+
+def test_pools_keep_step_with_each_other():
+    best = apart()
+    sent = best.apart[1] * 0.95 / best.steady.prompt
+    decoded = best.engines * best.steady.decoded(best.steady.sequences)
+    assert best.requests == pytest.approx(min(sent, decoded))
+    assert best.gpus <= 48
+    one_prompt = best.sized.each(1000) / (50e9 * 0.8)  # of the link between nodes
+    assert best.steady.prefilling.transfer == pytest.approx(2 * one_prompt, rel=0.3)
 
 
 SMALL = {"model": "llama-3-8b", "system": "l40s", "gpus": 1, "prompt": 1500, "answer": 200}
