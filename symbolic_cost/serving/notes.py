@@ -74,12 +74,18 @@ def _of_engine(best: Plan) -> Iterator[str]:
     if load.shared:
         yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"
     if engine.drafted:
-        free = "" if best.sized.drafting else "; drafting itself takes no time"
-        yield f"{engine.drafted} drafted tokens a step yield {load.yielded:.3g} tokens{free}"
+        small = best.sized.drafting
+        way = "; drafting itself takes no time" if small is None else f", of {small.engine.name}"
+        if small is not None and small.engine.borrows:
+            way = "; one more block like the last and the head draft them, one by one"
+        yield f"{engine.drafted} drafted tokens a step yield {load.yielded:.3g} tokens{way}"
     if has_states(engine):
         yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
     if engine.strategy.degree("pp") != 1:
-        yield "stages take equally long; bubbles between unlike microbatches are left aside"
+        yield (
+            "as many microbatches as stages are in flight, the slowest stage sets the pace; "
+            "bubbles between unlike microbatches are left aside"
+        )
     if "ep" in engine.strategy:
         yield "experts are chosen by chance, each alike; dispatch is in 16 bits, not overlapped"
     rate = WEIGHTS[engine.weights][1]

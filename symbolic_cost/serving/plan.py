@@ -10,11 +10,12 @@ from typing import Any
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, shown
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
-from symbolic_cost.serving.declared import declaring
+from symbolic_cost.serving.declared import NEXT, declaring, predicting
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.load import MOST_TOKENS, Load, Targets, accepted
 from symbolic_cost.serving.precisions import Reading
@@ -131,7 +132,8 @@ def serve_plan(
         prefix_reading: "each" where every sequence reads them, "cascade" where one kernel does.
         draft: tokens that are drafted per step, and checked by the next.
         acceptance: share of drafted tokens that is accepted, each alike.
-        draft_model: that drafts them on the same ranks; free of time where none is given.
+        draft_model: that drafts them on the same ranks, "mtp" for one more block of the model;
+            free of time where none is given.
 
     Raises:
         InputError: every option that is refused, or nothing serves: what is nearest, and why.
@@ -158,13 +160,15 @@ def serve_plan(
         problems.texts.append("prefill_strategy: engines that prefill stand apart: ask for split")
     chosen = problems.attempt(_strategy, strategy) if strategy else None
     first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
-    problems.attempt(declaring, model)
-    if draft_model:
-        problems.attempt(declaring, draft_model)
+    declared = problems.attempt(declaring, model)
+    drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
     problems.refuse()
     shared = {"weights": weights, "cache": cache, "shared": shared_prefix}
-    engine = _engine(model, machine, drafted=draft, reading=reading, **shared)
-    small = _engine(draft_model, machine, **shared) if draft_model else None
+    engine = _engine(model, declared, machine, drafted=draft, reading=reading, **shared)
+    small = None
+    if drafting:
+        borrows = "@" if draft_model == NEXT else ""
+        small = _engine(draft_model, drafting, machine, borrows=borrows, **shared)
     candidates = [chosen] if chosen else [*strategies(engine.declare, machine, gpus)]
     asked = Choice(gpus, load, wanted, chunks)
     apart = ([first] if first else candidates) if split else []
@@ -202,10 +206,18 @@ def _strategy(text: str) -> Strategy:
     return strategy
 
 
-def _engine(model: str, machine: Machine, **options: Any) -> Engine:  # noqa: ANN401 - as of Engine
+Declared = tuple[Declare, Declare | None]
+"""What declares a model, and how it decodes if otherwise."""
+
+
+def _drafting(model: str, draft: str) -> Declared:
+    """Return what declares the model that drafts."""
+    return predicting(model) if draft == NEXT else declaring(draft)
+
+
+def _engine(name: str, declared: Declared, machine: Machine, **options: Any) -> Engine:  # noqa: ANN401 - as of Engine
     """Return an engine of one rank."""
-    declare, latent = declaring(model)
-    return Engine(model, declare, Strategy(), machine, latent=latent, **options)
+    return Engine(name, declared[0], Strategy(), machine, latent=declared[1], **options)
 
 
 def _best(
@@ -231,7 +243,12 @@ def _best(
 
     def sized(one: Strategy) -> Sized:
         placed = Setup(engine.declare(TRAINING), one).strategy
-        drafting = None if small is None else Sized(replace(small, strategy=placed))
+        drafting = None
+        if small is not None:
+            # A block of the model stands behind its last stage, on one stage's ranks.
+            degrees = {name: d for name, d in placed.degrees.items() if name != "pp"}
+            own = replace(placed, degrees=degrees) if small.borrows else placed
+            drafting = Sized(replace(small, strategy=own))
         return Sized(replace(engine, strategy=placed), drafting)
 
     known: dict[str, Sized] = {}

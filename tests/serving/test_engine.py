@@ -11,9 +11,10 @@ from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.inference import cached_bytes
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.parallel.strategy import parse_strategy
-from symbolic_cost.serving.declared import declaring
+from symbolic_cost.serving.declared import declaring, predicting
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import PASS, decode, expected, prefill
+from symbolic_cost.serving.sized import Sized
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.records import machine
 
@@ -132,3 +133,13 @@ def test_latents_of_a_configuration_are_never_expanded_in_a_decode_step(tmp_path
     ]
     expanded, absorbed = (seconds(step, b=32, c=2000) for step in steps)
     assert absorbed < expanded / 2
+
+
+def test_block_that_drafts_shares_the_head_and_table_of_its_model():
+    """DeepSeek-V3 has 11.5 billion parameters of its own for one further token, and one cache."""
+    declare, latent = predicting("deepseek-v3")
+    own = Engine(
+        "mtp", declare, parse_strategy(""), machine("h200"), "fp8", latent=latent, borrows="@"
+    )
+    assert float(decode(own).weight_bytes) == pytest.approx(11.5e9, rel=0.01)
+    assert Sized(own).cache(1000) == 1000 * 576 * 2

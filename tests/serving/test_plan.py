@@ -247,3 +247,21 @@ def test_command_line_names_what_is_nearest():
     assert done.returncode == 2
     assert "nearest, at" in done.stderr
     assert "with 1 sequence and whole prompts" in done.stderr
+
+
+MTP = {"draft": 1, "acceptance": 0.85, "draft_model": "mtp"}
+
+
+def test_block_that_drafts_costs_about_one_layer_more():
+    small = {**SMALL, "strategy": "tp=1", "chunk": "none", "itl": 0.06}
+    free, drafted = (
+        sc.serve_plan(**small, draft=1, acceptance=0.8, draft_model=name).best[0]
+        for name in ("", "mtp")
+    )
+    times = [sum(one.sized.stepped(16, 1600).values()) for one in (free, drafted)]
+    layers, head = 32 * 218.1e6, 525.3e6  # parameters of a layer, and of the head
+    extra = (218.1e6 + 2 * 4096**2 + head) / (layers + head)
+    assert times[1] / times[0] - 1 == pytest.approx(extra, rel=0.15)
+    assert drafted.sized.weights / free.sized.weights < 1 + 1.3 / 32
+    with pytest.raises(InputError, match="no block for further tokens"):
+        sc.serve_plan(**{**small, "model": "mamba-2.8b"}, **MTP)
