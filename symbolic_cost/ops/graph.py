@@ -146,6 +146,7 @@ class Model(Shown):
         trains: which of its weights are trained.
         stored: formats of weights in few bits, by part and tensor; held so where not trained.
         unread: why these are not known, where a configuration says more than was understood.
+        routed: groups of experts, and how many of them the experts of a token lie in.
         origin: the model all of whose weights are trained, where this one is made of it.
 
     Raises:
@@ -165,6 +166,7 @@ class Model(Shown):
     origin: Model | None = field(default=None, repr=False, compare=False)
     stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
     unread: str = ""
+    routed: tuple[int, int] = (1, 1)
 
     def __repr__(self) -> str:
         """Return the name; print shows the parts."""

@@ -9,12 +9,13 @@ from symbolic_cost.errors import InputError, looked_up, shown
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.decoder import Decoder
 from symbolic_cost.models.decoder_config import ABSORBED
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.sources import Document, document
+from symbolic_cost.models.sources import document
 from symbolic_cost.ops.graph import Model, Place
 
 NEXT = "mtp"
@@ -120,6 +121,8 @@ def _on_latents(preset: Preset, predicted: int = 0) -> Declare | None:
 def _predicting(preset: Preset, decoder: Decoder | None, predicted: int = 1) -> Declare:
     def declare(shape: Shape) -> Model:
         model = symbolic(preset.family, shape, decoder=decoder, predicted=predicted)
-        return replace(model, name=preset.name, bindings=dict(preset.bindings))
+        return replace(
+            model, name=preset.name, bindings=dict(preset.bindings), routed=preset.routed
+        )
 
     return declare

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import TYPE_CHECKING
 
+from sympy import Integer
+
+from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import has_states
+from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import READINGS, WEIGHTS
 from symbolic_cost.serving.sized import USED
 from symbolic_cost.serving.strategies import named
@@ -87,7 +93,27 @@ def _of_engine(best: Plan) -> Iterator[str]:
             "bubbles between unlike microbatches are left aside"
         )
     if "ep" in engine.strategy:
-        yield "experts are chosen by chance, each alike; dispatch is in 16 bits, not overlapped"
+        yield from _held_twice(engine)
+        groups, chosen = engine.declare(TRAINING).routed
+        limit = f", in {chosen} of {groups} groups" if groups > chosen else ""
+        yield (
+            f"experts are chosen by chance, each alike{limit}; dispatch is in 16 bits, not "
+            "overlapped; a token crosses once to a node that holds several of its experts"
+        )
     rate = WEIGHTS[engine.weights][1]
     if rate not in engine.machine.matrix:
         yield f"{engine.machine.name} has no {rate} units: products run in bf16"
+
+
+def _held_twice(engine: Engine) -> Iterator[str]:
+    """Say which experts there are more than once."""
+    model = engine.declare(TRAINING)
+    size = model.size(ROUTED)
+    count = int(size.xreplace({s: Integer(model.bindings[s.name]) for s in size.free_symbols}))
+    ranks = int(engine.strategy.degree("ep"))
+    each = ceil(count / ranks)
+    if each * ranks > count:
+        yield (
+            f"{count} experts on {ranks} ranks: {each} on each, so that {each * ranks - count} are "
+            "held a second time"
+        )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr, Integer, ceiling
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conditions import check
@@ -207,7 +207,9 @@ class Pass:
             model = (latent or engine.declare)(shape)
             stored = held_as_stored(model) if engine.weights == STORED else model
             own = running(stored, Attention.FLASH)
-            return replace(own, model=on_every_rank(own.model, self._strategy))
+            return replace(
+                own, model=on_every_rank(_twice(own.model, self._strategy), self._strategy)
+            )
 
         return self._once(f"model {shape}", declared)
 
@@ -273,6 +275,19 @@ def expected(model: Model, tokens: Expr | None = None) -> Model:
     per_expert = own * chosen_by_one / (model.size(At(Role.BATCH, ("routed",))) * chosen)
     queues = dict.fromkeys((axis.name for axis in queue), per_expert)
     return replace(model, sizes={**model.sizes, experts[0].name: chosen, **queues})
+
+
+def _twice(model: Model, strategy: Strategy) -> Model:
+    """Return a model of whose experts some are held twice where the ranks do not divide them.
+
+    For example 256 experts on 144 ranks: two on each, 32 of them a second time.
+    """
+    experts = model.placed(ROUTED)
+    if not experts or "ep" not in strategy:
+        return model
+    ranks = strategy.degree("ep")
+    held = ranks * ceiling(model.size(ROUTED) / ranks)
+    return replace(model, sizes={**model.sizes, experts[0].name: held})
 
 
 def _behind(model: Model) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
+from symbolic_cost.models.config import from_config
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
@@ -210,6 +212,13 @@ def test_ranks_that_share_heads_hold_the_same_sequences(engine):
     shared = Sized(replace(engine("gpt_oss"), strategy=four))
     assert shared.copies == 1
     assert shared.cache(1000) == Sized(engine("gpt_oss", strategy="tp=2")).cache(1000)
+
+
+def test_groups_of_experts_are_read_from_a_configuration():
+    assert from_config({**LATENT, "n_group": 4, "topk_group": 2}).routed == (4, 2)
+    assert from_config(LATENT).routed == (1, 1)
+    with pytest.raises(InputError, match="5 groups of a token are more than the 4"):
+        from_config({**LATENT, "n_group": 4, "topk_group": 5})
 
 
 def test_degrees_that_do_not_divide_are_refused(engine):
