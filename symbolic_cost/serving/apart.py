@@ -8,7 +8,7 @@ decode 24; for 10 requests per second 2 and 3 are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from symbolic_cost.errors import InputError
@@ -96,7 +96,8 @@ class Pair:
             return
         for n in self.asked.meeting(lambda n: self._fullest(n)[1], self._most, self.then.sized):
             counts, steady = self._fullest(n)
-            yield self._plan(counts, steady, steady.slower)
+            flying = replace(steady, sequences=steady.flying)
+            yield self._plan(counts, flying, steady.slower)
 
     def _plan(self, counts: Counts, steady: Pools, binds: str, rate: float | None = None) -> Plan:
         apart = (self.first.sized, counts[0])

@@ -10,6 +10,7 @@ from typing import Any
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, shown
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
@@ -243,12 +244,7 @@ def _best(
 
     def sized(one: Strategy) -> Sized:
         placed = Setup(engine.declare(TRAINING), one).strategy
-        drafting = None
-        if small is not None:
-            # A block of the model stands behind its last stage, on one stage's ranks.
-            degrees = {name: d for name, d in placed.degrees.items() if name != "pp"}
-            own = replace(placed, degrees=degrees) if small.borrows else placed
-            drafting = Sized(replace(small, strategy=own))
+        drafting = None if small is None else Sized(replace(small, strategy=_beside(placed, small)))
         return Sized(replace(engine, strategy=placed), drafting)
 
     known: dict[str, Sized] = {}
@@ -270,6 +266,18 @@ def _best(
     for plan in sorted(looked.plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
         best.setdefault((named(plan.sized.engine.strategy), plan.apart is None), plan)
     return Plans(tuple(best.values()), looked.refused, tuple(looked.plans))
+
+
+def _beside(strategy: Strategy, small: Engine) -> Strategy:
+    """Return how a small model runs on the ranks of another.
+
+    A block of that model stands behind its last stage, on the ranks of one; what has no experts
+    has copies on the ranks that divide these.
+    """
+    routed = small.declare(TRAINING).placed(ROUTED)
+    left = {"pp": not small.borrows, "ep": bool(routed)}
+    degrees = {name: d for name, d in strategy.degrees.items() if left.get(name, True)}
+    return replace(strategy, degrees=degrees)
 
 
 def _look_apart(looked: _Looked, asked: Choice, firsts: Sequence[Sized], then: Sized) -> None:

@@ -54,7 +54,7 @@ def plan_sheet(
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
-        f"Serving {engine.name} on {best.gpus} GPUs of {engine.machine.name}: {load.input} tokens "
+        f"Serving {engine.name} on {_gpus(best.gpus)} of {engine.machine.name}: {load.input} tokens "
         f"in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
@@ -129,10 +129,13 @@ def _built(plan: Plan) -> str:
     own = [] if plan.apart is None else [(plan.apart[1], plan.apart[0], " that prefill")]
     own.append((plan.engines, plan.sized, " that decode" if own else ""))
     return " and ".join(
-        f"{count} engine{'s' * (count > 1)} of {ranks} GPU{'s' * (ranks > 1)}{what}"
+        f"{count} engine{'s' * (count > 1)} of {_gpus(int(sized.engine.ranks))}{what}"
         for count, sized, what in own
-        for ranks in (int(sized.engine.ranks),)
     )
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' * (count > 1)}"
 
 
 def _told(best: Plan, known: Rates) -> Iterator[str]:

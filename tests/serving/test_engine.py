@@ -153,9 +153,9 @@ H800 = machine("h800")
 def test_wide_expert_parallelism_serves_what_is_published():
     """A node takes 73,700 tokens per second, or answers 14,800, at 20 to 22 to each user.
 
-    56.3 % of those taken are cached. Of 4 nodes that prefill and 18 that decode contexts of 4,989 tokens in the mean
-    (deepseek-serving-2025). Two microbatches hide messages there, here none do; whether further
-    tokens are predicted is not said.
+    56.3 % of those taken are cached. Four nodes prefill, 18 decode contexts of 4,989 tokens in the
+    mean (deepseek-serving-2025). Two microbatches hide messages there, here none do; whether
+    further tokens are predicted is not said.
     """
     declare, latent = declaring("deepseek-v3")
     own = Engine("v3", declare, parse_strategy("dp=32,ep=32"), H800, "fp8", latent=latent)

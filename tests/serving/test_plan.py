@@ -265,3 +265,12 @@ def test_block_that_drafts_costs_about_one_layer_more():
     assert drafted.sized.weights / free.sized.weights < 1 + 1.3 / 32
     with pytest.raises(InputError, match="no block for further tokens"):
         sc.serve_plan(**{**small, "model": "mamba-2.8b"}, **MTP)
+
+
+@pytest.mark.slow
+def test_small_model_without_experts_has_copies_on_ranks_that_divide_experts():
+    small = {**SMALL, "model": "qwen3-30b-a3b", "gpus": 4, "chunk": "none", "system": "h100"}
+    drafts = {"draft": 2, "acceptance": 0.7, "draft_model": "qwen3-8b"}
+    plan = sc.serve_plan(**small, **drafts, strategy="dp=4,ep=4").best[0]
+    assert str(plan.sized.drafting.engine.strategy) == "dp=4"
+    assert plan.sized.weights > plan.sized.drafting.weights > 16e9
