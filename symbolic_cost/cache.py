@@ -71,6 +71,18 @@ def _make_room(place: Path) -> None:
                 Path(entry.path).unlink()
 
 
+def key(about: object) -> str:
+    """Return a name for what is described, by its repr; it changes with the library."""
+    return blake2b(f"{fingerprint()}\n{about!r}".encode(), digest_size=16).hexdigest()
+
+
+def names_a_file(word: str) -> bool:
+    """Tell whether a word, or what stands behind an equals sign in it, is a file or elsewhere."""
+    if word.startswith("hub:"):
+        return True
+    return any(map(os.path.lexists, {word, word.partition("=")[2], word.rpartition("=")[2]} - {""}))
+
+
 @cache
 def fingerprint() -> str:
     """Return what changes with the library: names, sizes and times of all its files."""
