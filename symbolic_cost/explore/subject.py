@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.cache import key, names_a_file, read_bytes, write_bytes
+from symbolic_cost.cache import keep_bytes, kept_bytes, names_a_file
 
 if TYPE_CHECKING:
     from symbolic_cost.jobs.setup import Setup
@@ -86,14 +86,13 @@ def subject_of_words(words: Mapping[str, str], make: Callable[[], Subject]) -> S
         InputError: the job is refused.
     """
     elsewhere = any(map(names_a_file, words.values())) or _REGISTRY in sys.modules
-    name = f"{key(('facts', words))}.facts.json"
-    data = None if elsewhere else read_bytes(name)
+    data = None if elsewhere else kept_bytes(words, ".facts")
     if data is not None:
         with suppress(ValueError, TypeError):
             return Subject(Facts(**_tuples(json.loads(data))), lambda: make().setup)
     of_job = make()
     if not elsewhere:
-        write_bytes(name, json.dumps(asdict(of_job.facts)).encode())
+        keep_bytes(words, ".facts", json.dumps(asdict(of_job.facts)).encode())
     return of_job
 
 

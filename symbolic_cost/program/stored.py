@@ -9,7 +9,7 @@ from fractions import Fraction
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.cache import key, read_bytes, write_bytes
+from symbolic_cost.cache import keep_bytes, kept_bytes
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.arithmetic import KINDS, Node, arguments
 from symbolic_cost.program.exact import UNDEFINED, Number, undefined
@@ -126,13 +126,12 @@ def kept(about: object, make: Callable[[], Tape]) -> Tape:
             library's own version is added.
         make: the tape.
     """
-    name = f"{key((FORMAT, about))}.tape.json"
-    data = read_bytes(name)
+    data = kept_bytes((FORMAT, about), ".tape")
     if data is not None:
         with suppress(ValueError, KeyError):
             return _tape(json.loads(data))
     tape = make()
-    write_bytes(name, written_tape(tape).encode())
+    keep_bytes((FORMAT, about), ".tape", written_tape(tape).encode())
     return tape
 
 
@@ -145,13 +144,12 @@ def kept_layers(about: object, make: Callable[[], Tape]) -> Layered:
     """
     from symbolic_cost.program.layered import layered, read, written
 
-    name = f"{key((FORMAT, about))}.layers"
-    data = read_bytes(name)
+    data = kept_bytes((FORMAT, about), ".layers")
     if data is not None:
         with suppress(ValueError, KeyError, TypeError):
             return read(data)
     own = layered(make())
-    write_bytes(name, written(own))
+    keep_bytes((FORMAT, about), ".layers", written(own))
     return own
 
 
