@@ -9,10 +9,10 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.explore.best import capacity_of
 from symbolic_cost.explore.candidates import candidates
+from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.priced import LEGAL, MEMORY
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
 from symbolic_cost.explore.told import search_sheet
@@ -65,11 +65,11 @@ def test_many_candidates_are_the_jobs_of_their_numbers(name):
 def compared(name, structures, each):
     """Compare random candidates with jobs of their own; return how many were legal."""
     base, space, draw = small(name), SPACES[name], random.Random(name)  # noqa: S311 - draws candidates
-    found = candidates(space, base)
+    found = candidates(space, subject(base).facts)
     chosen = [(shape, s) for shape, listed in found.structures.items() for s in listed]
     equal = 0
     for shape, structure in draw.sample(chosen, min(structures, len(chosen))):
-        ((_, together),) = all_priced(base, {shape: [structure]}, ("b",))
+        ((_, together),) = all_priced(subject(base), {shape: [structure]})
         rows = found.rows(shape)
         results = dict(together.evaluated(columns_of(found, shape), rows))
         if structure not in results:
@@ -93,8 +93,8 @@ def test_the_best_is_that_of_all_candidates():
     found = sc.search(
         base, 2, 4, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
     )
-    listed = candidates(space, base)
-    room = capacity_of(base)
+    listed = candidates(space, subject(base).facts)
+    room = subject(base).facts.capacity
     scores = []
     for shape, structures in listed.structures.items():
         for structure in structures:
