@@ -139,18 +139,24 @@ class Sheet:
 
 
 def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
-    """Return sheets of the same columns one below another; a first column says which is which.
+    """Return sheets one below another; a first column says which is which.
+
+    A column that some lack is empty there: of fronts, what does not vary within one.
 
     Raises:
-        InputError: no sheet, or other columns than those of the first.
+        InputError: no sheet.
     """
     first = next(iter(sheets.values()), None)
-    if first is None or any(sheet.columns != first.columns for sheet in sheets.values()):
-        raise InputError("sheets with the same columns are needed")
-    rows = tuple((name, *row) for name, sheet in sheets.items() for row in sheet.rows)
+    if first is None:
+        raise InputError("one or more sheets are needed")
+    columns = tuple(dict.fromkeys(column for sheet in sheets.values() for column in sheet.columns))
+    rows: list[tuple[Cell, ...]] = []
+    for name, sheet in sheets.items():
+        cells = (dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows)
+        rows += [(name, *map(own.get, columns)) for own in cells]
     notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
     names = {name: part for sheet in sheets.values() for name, part in sheet.names.items()}
-    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes), names)
+    return Sheet(first.title, (Column(heading), *columns), tuple(rows), tuple(notes), names)
 
 
 _LONG = 24

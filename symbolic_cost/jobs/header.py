@@ -40,6 +40,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_chosen(setup),
         *_repeated(setup),
         *_assumed(setup),
+        *_beyond(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -90,6 +91,14 @@ def _assumed(setup: Setup) -> Iterator[str]:
     bounds = [f"{plain(a.size)} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
         yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+
+
+def _beyond(setup: Setup) -> Iterator[str]:
+    """Say that sequences are longer than the model's table of positions."""
+    for one in setup.learned_positions:
+        rows, length = setup.value(one.size), setup.value(one.least)
+        if rows.is_number and length.is_number and length > rows:
+            yield f"the model has {rows} {one.what}: of {length}, those beyond have no row"
 
 
 def _chosen(setup: Setup) -> Iterator[str]:

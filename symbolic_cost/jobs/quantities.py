@@ -70,7 +70,8 @@ class Quantity:
 def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
     """Tell whether numbers meet every condition of a job."""
     try:
-        check((*run.rows.conditions, *run.structure.assumptions), check_values(values))
+        conditions = (*run.rows.conditions, *run.structure.assumptions, *run.learned_positions)
+        check(conditions, check_values(values))
     except InputError:
         return False
     return True
