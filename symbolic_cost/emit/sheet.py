@@ -18,7 +18,7 @@ from sympy import Basic, Expr, Symbol
 
 from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.formulas import plain
+from symbolic_cost.emit.formulas import code, plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.symbols import GLOSSARY
@@ -34,10 +34,18 @@ class Nested:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number of its own unit: with a prefix for people; number and unit apart for programs."""
+
+    number: int | Fraction | float
+    unit: Unit
+
+
 Phrase: TypeAlias = tuple[str | Basic, ...]
 """A text with formulas in it."""
 
-Cell: TypeAlias = str | Nested | Phrase | int | Fraction | float | Expr | None
+Cell: TypeAlias = str | Nested | Measured | Phrase | int | Fraction | float | Expr | None
 """What a table holds; None is an empty cell. A phrase alone in its row heads the rows below it."""
 
 Formula: TypeAlias = Callable[[Basic], str]
@@ -119,6 +127,21 @@ class Sheet:
         ]
         return replace(sheet, notes=(*sheet.notes, *meant))
 
+    @property
+    def split(self) -> Sheet:
+        """The same for programs: units of single numbers have columns of their own."""
+        columns: list[Column] = []
+        cells: list[list[Cell]] = []
+        for place, column in enumerate(self.columns):
+            own = [row[place] for row in self.rows]
+            columns.append(column)
+            cells.append([one.number if isinstance(one, Measured) else one for one in own])
+            if any(isinstance(one, Measured) for one in own):
+                columns.append(Column(f"{column.heading} unit"))
+                cells.append([one.unit if isinstance(one, Measured) else None for one in own])
+        rows = tuple(zip(*cells, strict=True)) if self.rows else ()
+        return replace(self, columns=tuple(columns), rows=rows)
+
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
         """Return the rows as texts for people."""
 
@@ -129,6 +152,8 @@ class Sheet:
                 return text(cell)
             if isinstance(cell, Nested):
                 return text(cell.level * _INDENT + cell.label)
+            if isinstance(cell, Measured):
+                return number(human(cell.number, cell.unit))
             if isinstance(cell, tuple):
                 return "".join(text(p) if isinstance(p, str) else formula(p) for p in cell)
             if isinstance(cell, Expr):
@@ -184,15 +209,17 @@ def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
 
 
 def exact(cell: Cell) -> str | int | float | None:
-    """Return a cell for programs: formulas as text, fractions as decimals or as "p/q".
+    """Return a cell for programs: formulas as code, fractions as decimals or as "p/q".
 
     >>> exact(Fraction(1, 10)), exact(Fraction(1, 3)), exact(Fraction(8, 4))
     (0.1, '1/3', 2)
     """
     if isinstance(cell, Expr):
-        return plain(cell)
+        return code(cell)
     if isinstance(cell, Nested | tuple):
         return cell.path if isinstance(cell, Nested) else worded(cell)
+    if isinstance(cell, Measured):
+        return exact(cell.number)
     if not isinstance(cell, Fraction):
         return cell
     if cell.denominator == 1:
@@ -218,7 +245,7 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
     """
     if format not in FORMATS:
         raise UnknownNameError(unknown("format", format, FORMATS))
-    shown = sheet if format in _FOR_PROGRAMS else sheet.visible
+    shown = sheet.split if format in _FOR_PROGRAMS else sheet.visible
     written: str = import_module(f"symbolic_cost.emit.{format}").write(shown)
     return written
 

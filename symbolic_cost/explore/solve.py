@@ -15,7 +15,7 @@ from symbolic_cost.analysis.inverse import How, first_change, last_within
 from symbolic_cost.analysis.laurent import cleared
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.costs import COSTS
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name, Number, parsed
 from symbolic_cost.jobs.header import header
@@ -108,8 +108,8 @@ class Solved:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
         if self.slope is not None:
-            shown_slope = human(self.slope, unit)
-            rows.append((f"derivative there, per {by}", None, shown_slope, "what jumps is flat"))
+            slope = Measured(self.slope, unit)
+            rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
         if self.binds:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))

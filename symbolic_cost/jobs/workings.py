@@ -432,4 +432,5 @@ def _unit(name: str) -> str:
         return "1"
     if name.endswith("per second"):
         return "1/s"
-    return Unit.FLOP_PER_SECOND.value if name == "achieved" else Unit.SECOND.value
+    rate = name in ("achieved", "peak rate")
+    return Unit.FLOP_PER_SECOND.value if rate else Unit.SECOND.value

@@ -97,7 +97,7 @@ def test_scale_says_how_attention_meets_the_mlp():
     }
     assert rows["attention core = MLP at"]["formula"] == "f"
     assert rows["attention core = MLP at"]["value"] == 49152
-    assert rows["leading term in l"]["formula"] == "12 n_layers b l^2 e"
+    assert rows["leading term in l"]["formula"] == "12*n_layers*b*l**2*e"
     assert rows["total"]["value"] == 2048 * 6 * 12288 * (50257 + 96 * (12 * 12288 + 2 * 2048))
 
 
@@ -180,7 +180,7 @@ def test_the_difference_of_conventions_is_a_formula():
     line = "compare-conventions gpt2 torch-flop-counter fvcore --of flops_fwd --format json"
     rows = {row["kind"]: row for row in json.loads(run(line))["records"]}
     l, e, f, V, n_layers = 1024, 768, 3072, 50257, 12
-    assert rows["einsum"]["formula"] == ("b l e (2 n_layers l + 4 n_layers e + 2 n_layers f + V)")
+    assert rows["einsum"]["formula"] == "b*l*e*(2*n_layers*l + 4*n_layers*e + 2*n_layers*f + V)"
     products = l * e * (n_layers * (2 * l + 4 * e + 2 * f) + V)
     norms = -5 * l * e * (2 * n_layers + 1)
     assert rows["einsum"]["value"] == products
@@ -193,7 +193,8 @@ def test_time_has_parts_figures_and_ops():
         "--global-batch 64 --recompute selective"
     )
     rows = {row["part"]: row for row in json.loads(run(f"{line} --format json"))["records"]}
-    assert rows["step"]["value"].endswith(" s")
+    assert rows["step"]["value"] > 1
+    assert rows["step"]["value unit"] == "s"
     assert 0.3 < float(rows["mfu"]["value"]) < float(rows["hfu"]["value"]) < 1
     ops = json.loads(run(f"{line} --ops --format json"))["records"]
     assert {op["bound by"] for op in ops} == {"compute", "memory", "communication"}
