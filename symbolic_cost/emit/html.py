@@ -16,9 +16,10 @@ _LONG = 48
 """Letters of the longest formula that stands in one piece."""
 
 _LONGEST = 400
+"""Letters of the longest formula that is MathML; a longer one is read as text if at all."""
+
 _MANY = 300
 """Rows of a table beyond which long formulas are text."""
-"""Letters of the longest formula that is MathML; a longer one is read as text if at all."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 

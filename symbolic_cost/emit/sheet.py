@@ -146,10 +146,8 @@ class Sheet:
         """Return the rows as texts for people."""
 
         def cell_text(cell: Cell, column: Column) -> str:
-            if cell is None:
-                return ""
-            if isinstance(cell, str):
-                return text(cell)
+            if cell is None or isinstance(cell, str):
+                return text(cell or "")
             if isinstance(cell, Nested):
                 return text(cell.level * _INDENT + cell.label)
             if isinstance(cell, Measured):
@@ -218,10 +216,14 @@ def exact(cell: Cell) -> str | int | float | None:
         return code(cell)
     if isinstance(cell, Nested | tuple):
         return cell.path if isinstance(cell, Nested) else worded(cell)
-    if isinstance(cell, Measured):
-        return exact(cell.number)
-    if not isinstance(cell, Fraction):
-        return cell
+    number = cell.number if isinstance(cell, Measured) else cell
+    if not isinstance(number, Fraction):
+        return number
+    return _decimal(number)
+
+
+def _decimal(cell: Fraction) -> str | int | float:
+    """Return a fraction as a whole number, a decimal or "p/q"."""
     if cell.denominator == 1:
         return cell.numerator
     try:

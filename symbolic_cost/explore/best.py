@@ -94,7 +94,7 @@ def checked_base(base: Setup) -> None:
     Raises:
         InputError: no machine, or a strategy.
     """
-    problems = [] if base.machine is not None else ["a search needs a machine: give system"]
+    problems = [] if base.machine is not None else ["a search needs a machine: --system h100"]
     if base.strategy.degrees:
         problems.append(f"strategy {base.strategy} is not read: choose degrees, as in tp=(8,)")
     if problems:

@@ -131,7 +131,7 @@ def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
 def _room(base: Setup) -> float:
     room = capacity_of(base)
     if room is None:
-        raise InputError("what fits needs a machine with a bounded memory: give system")
+        raise InputError("what fits needs a machine with a bounded memory: --system h100")
     return room
 
 

@@ -99,7 +99,8 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
         return Quantity(name, Unit.SECOND, None, it, values, run)
     if name == "memory":
-        expr = peak(replace(run, precise=True).memory_rows)
+        precise = run if run.precise else replace(run, precise=True)
+        expr = peak(precise.memory_rows)
         return Quantity(name, Unit.BYTE, expr, lowered({"it": expr}), values, run)
     if name in COSTS:
         chosen, rows = named_cost(name), run.rows

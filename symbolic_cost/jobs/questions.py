@@ -30,7 +30,6 @@ from symbolic_cost.jobs.quantities import (
 )
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
-from symbolic_cost.units import human
 
 MOST_SYMBOLS = 80
 """Symbols and numbers of the longest formula that is shown in a table."""

@@ -8,7 +8,7 @@ import pytest
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.sheet import Column, Nested, Sheet, exact, render, rounded
+from symbolic_cost.emit.sheet import Column, Measured, Nested, Sheet, exact, render, rounded
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, b, cp, e, l, m1
