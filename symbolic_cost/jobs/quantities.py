@@ -67,6 +67,11 @@ class Quantity:
         return is_legal(self.run, {**self.values, by: size})
 
 
+def unit_of(name: str) -> Unit:
+    """Return the unit of a quantity; a part without another cost is asked for its FLOP."""
+    return _OWN.get(name) or (COSTS[name].unit if name in COSTS else Unit.FLOP)
+
+
 def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
     """Tell whether numbers meet every condition of a job."""
     try:

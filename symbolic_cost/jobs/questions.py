@@ -27,6 +27,7 @@ from symbolic_cost.jobs.quantities import (
     moves_microbatches,
     quantity,
     refuse_moved,
+    unit_of,
 )
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
@@ -301,7 +302,10 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
         *(Column(name, "right") for name in matrix.symbols),
     )
     rows = tuple(
-        (name, total, *(round(matrix.elasticities[name][one], 4) for one in matrix.symbols))
+        (
+            *(name, Measured(total, unit_of(name))),
+            *(round(matrix.elasticities[name][one], 4) for one in matrix.symbols),
+        )
         for name, total in matrix.totals.items()
     )
     jumps = {name: ", ".join(by) for name, by in matrix.jumping.items() if by}
