@@ -11,7 +11,7 @@ from symbolic_cost.serving.doubt import Span, span
 from symbolic_cost.serving.notes import assumptions, engine_name
 from symbolic_cost.serving.plan import Plans
 from symbolic_cost.systems.prices import Rates, rates
-from symbolic_cost.units import Unit, human
+from symbolic_cost.units import Unit, gpu_count, human
 
 _BRIEF = (
     Column("engine"),
@@ -53,8 +53,8 @@ def plan_sheet(
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
-        f"Serving {engine.name} on {best.gpus} GPUs of {engine.machine.name}: {load.input} tokens "
-        f"in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"Serving {engine.name} on {gpu_count(best.gpus)} of {engine.machine.name}: "
+        f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
