@@ -54,7 +54,8 @@ def plan_sheet(
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
         f"Serving {engine.name} on {gpu_count(best.gpus)} of {engine.machine.name}: "
-        f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, "
+        f"{engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
