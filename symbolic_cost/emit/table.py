@@ -32,8 +32,8 @@ _INSIDE = 4
 _LONG = 16
 """Characters up to which formulas stay in their column."""
 
-_FEW = 3
-"""Columns beside which sentences have room."""
+_FEW, _SENTENCE = 3, 20
+"""Columns beside which sentences have room, and how long these are at least in the mean."""
 
 
 def write(sheet: Sheet) -> str:
@@ -89,7 +89,7 @@ def _below(sheet: Sheet, cells: list[list[str]], shown: list[int], width: int) -
     ]
     for place in reversed(shown[1:]):
         beside = [one for one in shown if one not in below]
-        if len(beside) <= _FEW or place in below or wide[place] <= _KEPT:
+        if len(beside) <= _FEW or place in below or not _holds_sentences(told[place][1:]):
             continue
         widths = _widths(sheet, {one: told[one] for one in beside}, width)
         narrow = widths[beside.index(place)] < _NAME or _sum(widths) > width
@@ -102,6 +102,12 @@ def _holds_formulas(cells: list[Cell]) -> bool:
     """Tell whether a column is of formulas, though some of them may be said in words."""
     texts = sum(isinstance(cell, str) and bool(cell) for cell in cells)
     return sum(isinstance(cell, Expr) for cell in cells) > texts
+
+
+def _holds_sentences(texts: list[str]) -> bool:
+    """Tell whether texts are long, and not one of them alone."""
+    lengths = [len(text) for text in texts if text]
+    return bool(lengths) and max(lengths) > _KEPT and sum(lengths) / len(lengths) > _SENTENCE
 
 
 def _natural(text: str) -> int:

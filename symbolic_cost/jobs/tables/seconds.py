@@ -102,13 +102,17 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
     numbers = rate.evaluate({symbol.name: timed.known[symbol.name] for symbol in rate.symbols})
     name = derivative_name("step", by)
     slope, step, here = numbers[name], numbers["step"], timed.known[by]
+    own = round(float(slope * here / step), 6)
     rows = (
-        ("step", f"{float(step):.6g}", rate.chain.definitions["step"]),
-        (name, f"{float(slope):.6g}", None),
-        ("elasticity", f"{float(slope * here / step):.6g}", None),
+        ("step", Measured(float(step), Unit.SECOND), rate.chain.definitions["step"]),
+        (name, Measured(float(slope), Unit.SECOND), None),
+        ("elasticity", own, None),
     )
     columns = (Column("part"), Column("value", "right"), Column("definition"))
-    return Sheet(f"{timed.title}: derivative by {by}", columns, rows, (*flat, *_notes(timed)))
+    about = f"{name}: for one more of {by}; elasticity: per cent of the step per per cent of {by}"
+    return Sheet(
+        f"{timed.title}: derivative by {by}", columns, rows, (about, *flat, *_notes(timed))
+    )
 
 
 def _notes(timed: Timed) -> tuple[str, ...]:
