@@ -23,6 +23,7 @@ from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
+_ONE = Integer(1)
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
 
