@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sympy import Expr, Integer
 
@@ -36,7 +37,15 @@ from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.units import Unit
 
-__all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_rows"]
+__all__ = [
+    "Blocks",
+    "Stage",
+    "block_conditions",
+    "block_paths",
+    "stage_blocks",
+    "stage_model",
+    "stage_rows",
+]
 
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
@@ -62,8 +71,18 @@ def stage_model(
     return cut_stage(model, stage_parts(model, stages, stage, pipeline or Pipeline()))
 
 
-def stage_parts(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Mapping[str, Expr]:
-    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`."""
+def stage_parts(
+    model: Model, stages: Expr, stage: Stage, pipeline: Pipeline, blocks: Blocks | None = None
+) -> Mapping[str, Expr]:
+    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`.
+
+    Args:
+        model: the whole one.
+        stages: of the pipeline.
+        stage: which of them.
+        pipeline: which says where microbatches enter and end, and how blocks are laid out.
+        blocks: of the stage, where letters stand for them.
+    """
     if stages == 1:
         return {part.path: part.repeat for part in model.parts}
     before, between, after = _ends(model)
@@ -71,14 +90,30 @@ def stage_parts(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) ->
     last = after if stage in pipeline.schedule.exit else ()
     ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
     others = tuple(part for part in between if part not in ahead)
-    total, leading = _number(between), _number(ahead)
-    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
-    leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
+    held = blocks or stage_blocks(model, stages, stage, pipeline)
     return {
         **{part.path: part.repeat for part in (*first, *last)},
-        **_spread(ahead, leads),
-        **_spread(others, held - leads),
+        **_spread(ahead, held.leading),
+        **_spread(others, held.others),
     }
+
+
+class Blocks(NamedTuple):
+    """How many blocks a stage holds: of those that lead, and of the others."""
+
+    leading: Expr
+    others: Expr
+
+
+def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Blocks:
+    """Return how many blocks of a model a stage of a pipeline of several holds."""
+    between = tuple(part for part in model.parts if part.is_block)
+    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
+    total = _number(between)
+    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
+    leading = _number(ahead)
+    leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
+    return Blocks(leads, held - leads)
 
 
 def _number(parts: Iterable[Part]) -> Expr:
