@@ -324,7 +324,8 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         )
     blocks = {part.path for part in repeated}
     for part in repeated:
-        elsewhere = (blocks - {part.path}) & set(part.takes.values())
+        beside = [part.takes.get(name, "") for name in tuple(part.inputs)[1:]]  # the first goes on
+        elsewhere = (blocks - {part.path}).intersection(beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
