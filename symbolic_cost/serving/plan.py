@@ -12,13 +12,13 @@ from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
-from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
+from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import NEXT, declaring, predicting
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.load import MOST_TOKENS, Load, Targets, accepted
+from symbolic_cost.serving.load import MOST_TOKENS, Draft, Load, Targets
 from symbolic_cost.serving.precisions import Reading
 from symbolic_cost.serving.sized import Sized
 from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
@@ -40,48 +40,6 @@ class Plans:
     best: tuple[Plan, ...]
     refused: Mapping[str, str]
     every: tuple[Plan, ...] = ()
-
-
-@dataclass(frozen=True)
-class Draft:
-    """Tokens that are drafted, and checked by the next step.
-
-    Args:
-        tokens: per step; none without a draft.
-        acceptance: share of them that is accepted, each alike.
-        model: that drafts them one by one; empty where heads of the model or a lookup do, whose
-            time is neglected.
-
-    Raises:
-        InputError: every number that is refused.
-    """
-
-    tokens: int = 0
-    acceptance: float = 0.0
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        """Check all."""
-        problems = Problems()
-        if not 0 <= self.tokens < LONGEST_STEP:
-            accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
-        if not 0 <= self.acceptance <= 1:
-            problems.texts.append(
-                f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
-            )
-        if bool(self.tokens) is not bool(self.acceptance):
-            problems.texts.append("draft and acceptance go together: give both, or neither")
-        if self.model and not self.tokens:
-            problems.texts.append(
-                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
-            )
-        problems.refuse()
-
-    @property
-    def yielded(self) -> float:
-        """Tokens that a step yields."""
-        return accepted(self.acceptance, self.tokens)
 
 
 @checked
@@ -282,7 +240,10 @@ def _beside(strategy: Strategy, small: Engine) -> Strategy:
 
 def _look_apart(looked: _Looked, asked: Choice, firsts: Sequence[Sized], then: Sized) -> None:
     """Add the plans of an engine that decodes beside others that prefill."""
-    name = f"{named(then.engine.strategy)}, prompts apart"
+    own = named(then.engine.strategy)
+    if own in looked.refused and own not in looked.misses:  # it does not fit
+        return
+    name = f"{own}, prompts apart"
     with looked.at(name):
         listed = [*pairs(asked, firsts, then)]
         before = len(looked.plans)

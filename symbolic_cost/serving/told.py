@@ -54,8 +54,8 @@ def plan_sheet(
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
-        f"Serving {engine.name} on {_gpus(best.gpus)} of {engine.machine.name}: {load.input} tokens "
-        f"in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"Serving {engine.name} on {_gpus(best.gpus)} of {engine.machine.name}: {load.input} "
+        f"tokens in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
