@@ -13,6 +13,8 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
@@ -22,6 +24,7 @@ from symbolic_cost.serving.load import MOST_TOKENS, Draft, Load, Targets
 from symbolic_cost.serving.precisions import Reading
 from symbolic_cost.serving.sized import Sized
 from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import find_machine
@@ -121,6 +124,8 @@ def serve_plan(
     first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
     declared = problems.attempt(declaring, model)
     drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
+    if declared and load:
+        problems.attempt(_refuse_too_long, declared[0](TRAINING), load)
     problems.refuse()
     shared = {"weights": weights, "cache": cache, "shared": shared_prefix}
     engine = _engine(model, declared, machine, drafted=draft, reading=reading, **shared)
@@ -152,6 +157,29 @@ def _chunks(chunk: int | str) -> Sequence[int | None]:
         return (chunk,)
     accepts = f"an integer from 1 to {MOST_TOKENS}, 'best' or 'none' is accepted"
     raise InputError(f"chunk = {shown(chunk)}: {accepts}")
+
+
+def _refuse_too_long(model: Model, load: Load) -> None:
+    """Refuse sequences that are longer than a model's table of positions.
+
+    Raises:
+        InputError: they are.
+    """
+    learned = [
+        model.bindings.get(str(size), size)
+        for part in model.parts
+        for op in part.ops
+        if op.path.endswith("position") and isinstance(op, Lookup)
+        for operand in op.inputs
+        if operand.tensor.endswith("table")
+        for size in (model.sizes[operand.axes[0]],)
+    ]
+    short = [n for n in learned if exact(n).is_Integer and int(n) < load.longest]
+    if short:
+        raise InputError(
+            f"input + output = {load.longest}: {model.name} learned {short[0]} positions, and has "
+            "none for later tokens"
+        )
 
 
 def _strategy(text: str) -> Strategy:

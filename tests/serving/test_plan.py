@@ -51,6 +51,7 @@ def test_every_wrong_option_is_told_at_once():
         ({"model": "llama"}, "have no number"),
         ({"strategy": "tp=2,dp=2,zero=1"}, "zero does not serve"),
         ({"prefill_strategy": "tp=2"}, "ask for split"),
+        ({"model": "opt-13b", "prompt": 2000}, "opt-13b learned 2050 positions"),
     ],
 )
 def test_what_would_not_be_read_is_refused(changes, said):
