@@ -170,9 +170,7 @@ def _refuse_too_long(model: Model, load: Load) -> None:
         for part in model.parts
         for op in part.ops
         if op.path.endswith("position") and isinstance(op, Lookup)
-        for operand in op.inputs
-        if operand.tensor.endswith("table")
-        for size in (model.sizes[operand.axes[0]],)
+        for size in (model.sizes[op.weights[0].axes[0]],)
     ]
     short = [n for n in learned if exact(n).is_Integer and int(n) < load.longest]
     if short:
