@@ -124,7 +124,7 @@ def serve_plan(
     first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
     declared = problems.attempt(declaring, model)
     drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
-    if declared and load:
+    if not problems.texts:
         problems.attempt(_refuse_too_long, declared[0](TRAINING), load)
     problems.refuse()
     shared = {"weights": weights, "cache": cache, "shared": shared_prefix}

@@ -142,7 +142,8 @@ class Priced:
                 yield PASSES, self._passed(listed, rows, names)
             for work in listed:
                 if kind == "product":
-                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE)
+                    weights = work.share.weights
+                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE, weights)
                 elif kind == "core":
                     yield self._attended(work)
                 yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)

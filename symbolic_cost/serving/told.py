@@ -12,7 +12,7 @@ from symbolic_cost.serving.notes import assumptions, engine_name
 from symbolic_cost.serving.plan import Plans
 from symbolic_cost.serving.pools import Pools
 from symbolic_cost.systems.prices import Rates, rates
-from symbolic_cost.units import Unit, human
+from symbolic_cost.units import Unit, gpu_count, human
 
 _BRIEF = (
     Column("engine"),
@@ -54,8 +54,9 @@ def plan_sheet(
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
-        f"Serving {engine.name} on {_gpus(best.gpus)} of {engine.machine.name}: {load.input} "
-        f"tokens in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"Serving {engine.name} on {gpu_count(best.gpus)} of {engine.machine.name}: "
+        f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, "
+        f"{engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
@@ -129,13 +130,9 @@ def _built(plan: Plan) -> str:
     own = [] if plan.apart is None else [(plan.apart[1], plan.apart[0], " that prefill")]
     own.append((plan.engines, plan.sized, " that decode" if own else ""))
     return " and ".join(
-        f"{count} engine{'s' * (count > 1)} of {_gpus(int(sized.engine.ranks))}{what}"
+        f"{count} engine{'s' * (count > 1)} of {gpu_count(int(sized.engine.ranks))}{what}"
         for count, sized, what in own
     )
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU{'s' * (count > 1)}"
 
 
 def _told(best: Plan, known: Rates) -> Iterator[str]:

@@ -20,13 +20,13 @@ many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.errors import InputError, unknown
@@ -216,6 +216,8 @@ class Kernels:
         attention: over prompts and of decode steps.
         passes: share of the bandwidth by kind of pass.
         call: of one pass [s].
+        cast: share of the bandwidth that casts to a narrow precision reach; None where the times of
+            narrow products have these inside.
         calls: collectives inside one domain; None where the record's own links are all there is.
         origin: machine whose kernels were measured; another one where these were not.
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
@@ -227,6 +229,7 @@ class Kernels:
     attention: AttentionKernels
     passes: Mapping[str, Expr]
     call: Expr
+    cast: Expr | None
     calls: Calls | None
     origin: str
     errors: Mapping[str, tuple[Expr, int]]
@@ -265,18 +268,24 @@ class Kernels:
             "the nearest by peak, memory and link"
         )
 
-    def product(self, rows: Iterable[Row], precision: str, value: Expr) -> Expr:
-        """Return the time of a product from its rows [s].
+    def product(
+        self, rows: Iterable[Row], precision: str, value: Expr, weights: Container[str] = ()
+    ) -> Expr:
+        """Return the time of a product from its rows [s], with the cast of its input in 8 bits.
 
         Args:
             rows: of the product.
             precision: of its operands; in 16 bits where the machine has no rate for it.
             value: bytes of an element of its result.
+            weights: tensors that are narrow already; others are read in 16 bits, written in 8.
         """
         listed = tuple(rows)
         known = precision in self.products and precision in self.machine.matrix
         own = precision if known else "bf16"
-        return self.products[own].time(
+        wide = (r for r in listed if r.quantity is Quantity.READ and r.tensor not in weights)
+        apart = own in _NARROW and self.cast is not None
+        cast = self.narrowed(mul(_CAST, _sum(wide, Quantity.READ))) if apart else Integer(0)
+        return cast + self.products[own].time(
             _sum(listed, Quantity.FLOP),
             _sum(listed, Quantity.WRITE) / value,
             _sum(listed, Quantity.READ, Quantity.WRITE),
@@ -360,6 +369,11 @@ class Kernels:
             return self.call + took
         return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
 
+    def narrowed(self, size: Expr) -> Expr:
+        """Return the time of a cast to a narrow precision that reads and writes some bytes [s]."""
+        share = self.passes["activation"] if self.cast is None else self.cast
+        return self.call + size / (share * self.machine.bandwidth.value)
+
     def carried(self, size: Expr) -> Expr:
         """Return the time in which a pass reads or writes a state [s], beside what else it does.
 
@@ -398,6 +412,7 @@ def _kernels(machine: Machine) -> Kernels:
     faster = exact(1) if machine.kernels else _powered(machine, origin)
     origin = machine.name if machine.kernels else origin
     attention, second = _of(AttentionKernels, record["attention"]), _data()["second"]
+    cast = record["products"].get("fp8", {}).get("cast")
     return Kernels(
         machine,
         {
@@ -408,6 +423,7 @@ def _kernels(machine: Machine) -> Kernels:
         replace(attention, share=mul(attention.share, faster)),
         {name: exact(value) for name, value in record["passes"].items() if name != "call"},
         exact(record["passes"]["call"]),
+        exact(cast) if cast is not None else None,
         _of(Calls, record["collectives"]),
         origin,
         {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
@@ -456,6 +472,7 @@ def _recorded(machine: Machine) -> Kernels:
         replace(attention, share=share, call=exact(0)),
         {name: own.memory.value for name in origin["passes"] if name != "call"},
         exact(0),
+        None,
         None,
         machine.name,
         {},
@@ -526,6 +543,9 @@ def head_width(rows: Iterable[Row], value: Expr) -> Expr:
     results = add(*(row.expr for row in written if not row.tensor.endswith(".logsumexp")))
     return NORMAL_WIDTH if sums == 0 else (results / value) / (sums / _STATISTIC)
 
+
+_CAST = Rational(3, 2)
+"""Bytes that a cast from 16 to 8 bits moves, per byte of what is cast."""
 
 _STATISTIC = 4
 """Bytes of a sum per row, in single precision."""

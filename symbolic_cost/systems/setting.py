@@ -7,6 +7,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.graph import Model
@@ -82,7 +83,7 @@ class Setting:
         runs = self.methods.stack
         if runs is None or phase is not Phase.BACKWARD_WEIGHT:
             return Integer(1)
-        return runs.gradients / self.conventions.sizes.weight_gradient
+        return runs.gradients / self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
 
     @cached_property
     def timing(self) -> Timing:

@@ -23,6 +23,7 @@ from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
+_ONE = Integer(1)
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
 
@@ -198,6 +199,7 @@ class OpTime:
     communication: Expr
     exposed: Expr
     moves: tuple[Collective, ...]
+    kernels: Expr = _ONE
 
     @property
     def collectives(self) -> tuple[CollectiveKind, ...]:
@@ -211,12 +213,12 @@ class OpTime:
 
     @property
     def issued(self) -> Expr:
-        """What the host issues: the op's work, and one call per kind of collective.
+        """What the host issues: the op's kernels, and one call per kind of collective.
 
         One rank calls none: [p > 1] for a group of p ranks.
         """
         calls = (self._called(kind) for kind in self.collectives)
-        return add(Integer(int(self.busy != 0)), *calls)
+        return add(self.kernels if self.busy != 0 else Integer(0), *calls)
 
     def _called(self, kind: CollectiveKind) -> Expr:
         """Return one if any group of a kind has more than one rank, else zero."""
@@ -378,22 +380,24 @@ def sent_time(
 
 def _busy(
     rows: list[Row], forward: list[Row], one: Around, timing: Timing, definitions: Definitions
-) -> tuple[Expr, Expr, Expr]:
-    """Define computing, memory traffic and both together [s]."""
+) -> tuple[Expr, Expr, Expr, Expr]:
+    """Define computing, memory traffic and both together [s]; and how many kernels do it."""
     name, device = f"{rows[0].path}.{rows[0].phase}", timing.device
     if timing.rates is None:
         compute, memory = work_time(Work.of(rows), timing, name, definitions)
         took = timing.roofline.time(compute, memory, latency=device.latency, launch=device.launch)
         busy = definitions.add(f"{name}.busy", took) if compute != 0 or memory != 0 else Integer(0)
-        return compute, memory, busy
+        return compute, memory, busy, _ONE
     own = timing.rates.op(rows, forward, one)
     if own is None:
-        return Integer(0), Integer(0), Integer(0)
+        return Integer(0), Integer(0), Integer(0), _ONE
     compute = definitions.add(f"{name}.compute", own.compute)
     memory = definitions.add(f"{name}.memory", own.memory)
     slowness = definitions[f"{SLOWNESS}.{own.kind}"]
     took = mul(slowness, own.call + Max(compute, memory))
-    return compute, memory, definitions.add(f"{name}.busy", took)
+    within = timing.rates.stack.issues == "experts" and rows[0].path not in one.groups
+    kernels = Integer(0) if within else own.kernels
+    return compute, memory, definitions.add(f"{name}.busy", took), kernels
 
 
 def _op_time(
@@ -401,7 +405,7 @@ def _op_time(
 ) -> OpTime:
     path, kind, phase = rows[0].path, rows[0].kind, rows[0].phase
     name = f"{path}.{phase}"
-    compute, memory, busy = _busy(rows, forward, one, timing, definitions)
+    compute, memory, busy, kernels = _busy(rows, forward, one, timing, definitions)
     moves = tuple(
         r.collective
         for r in rows
@@ -426,7 +430,7 @@ def _op_time(
     waits = (exposed(parts, busy),) if timing.rates is None else (*map(_alone, parts), *stolen)
     waited = add(*waits)
     left = definitions.add(f"{name}.exposed", waited)
-    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves)
+    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves, kernels)
 
 
 def _alone(part: tuple[Overlap, Expr]) -> Expr:
