@@ -137,7 +137,7 @@ def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
         COSTS,
         engines=engines,
         transfer=transfer,
-        requests=4000 if load.output > 50 else 30000,
+        requests={60: 3000, 20: 8000, 6: 30000}[load.output],
         rate=rate * engines[1],
         seed=3,
     )
