@@ -183,3 +183,16 @@ def test_experts_that_ranks_do_not_divide_are_held_twice():
     one = 3 * 2048 * 768 * 2 * 48  # bytes of an expert of all 48 layers
     assert sizes[32] - sizes[64] == 2 * one
     assert sizes[48] - sizes[64] == one  # 128 on 48: three each, 16 a second time
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "heads", "width", "window"),
+    [("gemma-2-9b", 21, 8, 256, 4096), ("gpt-oss-120b", 18, 8, 64, 128)],
+)
+def test_layers_with_a_window_keep_no_more_than_it(model, layers, heads, width, window):
+    """As many layers with a window as without: 2 x heads x width x 2 byte a token of each."""
+    declare, _ = declaring(model)
+    own = Sized(Engine(model, declare, parse_strategy(""), machine("h100")))
+    each = layers * 2 * heads * width * 2
+    assert own.cache(20_000) == pytest.approx(each * (20_000 + window), rel=1e-3)
+    assert own.cache(50) == each * 2 * 50

@@ -19,6 +19,7 @@ from symbolic_cost.systems.kernels import clock, kernels
 from symbolic_cost.systems.links import _sent
 from symbolic_cost.systems.network import Hop, Link
 from symbolic_cost.systems.records import machine
+from symbolic_cost.systems.routing import Routing
 
 NUMBERS = {"b": 1, "l": 4096}
 
@@ -26,7 +27,8 @@ NUMBERS = {"b": 1, "l": 4096}
 def sent(copies, *ranks):
     hops = tuple(Hop(Link(str(n), Integer(1)), Integer(one)) for n, one in enumerate(ranks))
     size = Integer(800)
-    return [float(s) for s in _sent(CollectiveKind.ALL_TO_ALL, size, hops, Integer(copies))]
+    routing = Routing(Integer(copies))
+    return [float(s) for s in _sent(CollectiveKind.ALL_TO_ALL, size, hops, routing)]
 
 
 def test_copies_for_one_rank_go_once():
