@@ -104,13 +104,27 @@ value = 9.4e12
 source = "assumed: as many bytes per clock as A100, at 1.83 GHz"
 """
 
+EXPONENTIALS = """\
+# Part of the time of attention in forward that units for exponentials of twice the rate save, beside
+# the chip whose kernels were measured.
+
+[exponentials.b300]
+value = 0.26
+source = "NVIDIA, Making Softmax More Efficient with NVIDIA Blackwell Ultra, 2026: about 35 % more in forward"
+
+[exponentials.gb300-nvl72]
+value = 0.26
+source = "the same"
+
+"""
+
 
 def main(folder: Path) -> None:
     """Write the record of every machine."""
     files = {name: read(folder, name) for name in FILES}
     groups = [named("alike", ALIKE), f"# {CHIPS_ARE}\n{named('chips', CHIPS)}"]
     records = [record(name, files) for name in MEASURED]
-    print("\n".join([HEAD, *groups, SECOND, *records]), end="")
+    print("\n".join([HEAD, *groups, SECOND, EXPONENTIALS.strip() + "\n", *records]), end="")
 
 
 CHIPS_ARE = "The same chip under another limit of power, or with other memory."
