@@ -176,7 +176,9 @@ class Rates:
             traffic += written if self.stack.accumulation == "fused" else 0
             call += self._accumulated(written / size)
         if own in _NARROW:
-            cast = self._cast(rows, around, self.stack.cast_fp4 if own == "fp4" else self.stack.cast)
+            cast = self._cast(
+                rows, around, self.stack.cast_fp4 if own == "fp4" else self.stack.cast
+            )
             call, kernels = add(call, cast), kernels + int(cast != 0)
         kernels = mul(kernels, _part_of_kernel(forward, around))
         return Busy(compute, traffic / bandwidth, call, PRODUCTS, kernels)
