@@ -40,7 +40,8 @@ _MOVED: Mapping[str, tuple[str, Callable[[Columns], Column]]] = {
 CASTING = "torch_flow"
 """Layers of TensorRT-LLM without a scale on record, which find that of their input each time.
 
-Source: github.com/ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py: no input_scale.
+Source: github.com/ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py
+(quantize_e4m3_per_tensor).
 """
 
 _CAST = 5
@@ -126,9 +127,8 @@ def products(machine: Machine, precision: str) -> Form:
         product = call + np.maximum(compute, traffic)
         if not casting:
             return product
-        return product + (c["kernel"] == CASTING) * (
-            2 * call + _CAST * m * k / (casting[0] * bandwidth)
-        )
+        cast = 2 * call + _CAST * m * k / (casting[0] * bandwidth)
+        return product + (c["kernel"] == CASTING) * cast
 
     start = {
         "share": (0.7, 0.2, 1.0),

@@ -39,6 +39,7 @@ from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.records import machine as named_machine
+from symbolic_cost.systems.routing import EACH, Routing
 
 _NARROW = ("fp8", "fp4")
 RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
@@ -329,21 +330,32 @@ class Kernels:
             busy = Max(busy, again / (self.attention.memory * self.second))
         return self.attention.decode(cache, own, busy, self.machine.bandwidth.value)
 
-    def moved(self, move: Collective, hops: Hops) -> Expr:
+    def moved(self, move: Collective, hops: Hops, routing: Routing = EACH) -> Expr:
         """Return the time of a collective [s].
 
         The innermost link as measured, outer ones by their record, on what inner ones left; an
-        all-to-all sends to all partners at once, and waits for one latency of each link.
+        all-to-all sends to all partners at once over all links, and waits for the slowest. Copies
+        of a token for one domain cross to it as one where they go as one at all. Machines for
+        which XLA compiles have rings on their links.
         """
+        if self.calls is None:
+            ring = COLLECTIVES["hierarchical ring"].time(move.kind, move.message, hops)
+            return mul(move.calls, ring)
         inner, *outer = hops
         bandwidth = self.machine.links[0].bandwidth.value
-        terms = [_called(self, move, inner.ranks, bandwidth)]
-        left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
+        own = self.calls.time(move.kind, move.message, inner.ranks, bandwidth)
         if move.kind is CollectiveKind.ALL_TO_ALL:
-            terms += [_scattered(left, hop) for hop in outer]
-        elif outer:
-            terms.append(COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer)))
-        return mul(move.calls, add(*terms))
+            units = [mul(*(hop.ranks for hop in outer[place:])) for place in range(len(outer))]
+            sent = [routing.sent(each) if routing is not EACH else Integer(1) for each in units]
+            away = (
+                _scattered(mul(move.message, part), hop)
+                for part, hop in zip(sent, outer, strict=True)
+            )
+            return mul(move.calls, Max(own, *away) if outer else own)
+        left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
+        if outer:
+            own += COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer))
+        return mul(move.calls, own)
 
     def passed(self, moved: Iterable[tuple[str, Expr]], inside: Iterable[Row] = ()) -> Expr:
         """Return the time of a pass over memory [s].
@@ -511,12 +523,6 @@ def clock(power: float) -> Expr:
 
 def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:
     return record(**{each.name: exact(data[each.name]) for each in fields(record)})
-
-
-def _called(own: Kernels, move: Collective, ranks: Expr, bandwidth: Expr) -> Expr:
-    if own.calls is None:
-        raise InputError(f"no collectives of {own.machine.name} on record")
-    return own.calls.time(move.kind, move.message, ranks, bandwidth)
 
 
 def _scattered(size: Expr, hop: Hop) -> Expr:

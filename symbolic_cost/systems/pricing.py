@@ -26,6 +26,7 @@ from symbolic_cost.systems.kernels import PASSES, Kernels, head_width
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hops, Network, Tier
 from symbolic_cost.systems.rooflines import Device
+from symbolic_cost.systems.routing import Routing
 from symbolic_cost.systems.stacks import Stack, generation, misalignment
 from symbolic_cost.systems.together import Around
 
@@ -247,12 +248,16 @@ class Rates:
         compute = self.device.compute_time(Units.VECTOR, work.flop[Units.VECTOR])
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
-    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr) -> Expr:
+    def moved(
+        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, routing: Routing
+    ) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]
         if self.kernels.calls is None:
             return slowness[0] * COLLECTIVES["hierarchical ring"].time(kind, size, hops)
-        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness, copies)
+        return Measured(self.kernels.calls, *outer_links()).time(
+            kind, size, hops, slowness, routing
+        )
 
     def update(self, work: Work) -> Expr:
         """Return the time of work on all weights together [s]: passes as additions are."""

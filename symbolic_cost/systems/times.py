@@ -19,11 +19,11 @@ from symbolic_cost.systems.network import Hop, Hops, Link, Network
 from symbolic_cost.systems.overlap import NONE, Overlap, exposed, partial
 from symbolic_cost.systems.pricing import SLOWNESS, Rates
 from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
+from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
 _ONE = Integer(1)
-
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
 
@@ -44,7 +44,7 @@ class Timing:
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
         rates: by kind of kernel, in place of the roofline.
-        copies: of a token to its experts that go as one to those of one rank.
+        routing: of tokens to their experts, whose copies may go as one.
     """
 
     device: Device
@@ -56,7 +56,7 @@ class Timing:
     host: Link | None = None
     strides: Mapping[str, Expr] = field(default_factory=dict)
     rates: Rates | None = None
-    copies: Expr = Integer(1)
+    routing: Routing = EACH
 
     @cached_property
     def key(self) -> int:
@@ -67,7 +67,7 @@ class Timing:
             self.network,
             self.host,
             self.rates,
-            self.copies,
+            self.routing,
             *self.mesh.items(),
             *self.strides.items(),
             answers,
@@ -324,7 +324,7 @@ def communication(
     timing: Timing,
     definitions: Definitions,
     *,
-    copies: Expr = _ONE,
+    routing: Routing = EACH,
 ) -> Expr:
     """Return the time of one call of a collective [s].
 
@@ -334,17 +334,17 @@ def communication(
         hops: where its group lies.
         timing: how work takes time.
         definitions: that it may name.
-        copies: of a token that go as one, see `Timing`.
+        routing: of tokens to experts, see `Timing`.
     """
     if timing.rates is not None:
-        return timing.rates.moved(kind, size, hops, definitions, copies)
+        return timing.rates.moved(kind, size, hops, definitions, routing)
     return timing.collectives.time(kind, size, hops)
 
 
 def collective_time(move: Collective, timing: Timing, definitions: Definitions) -> Expr:
     """Define one call of a collective [s]."""
-    copies = timing.copies if "ep" in move.meshes else _ONE
-    return sent_time(move.kind, move.meshes, move.message, timing, definitions, copies=copies)
+    routing = timing.routing if "ep" in move.meshes else EACH
+    return sent_time(move.kind, move.meshes, move.message, timing, definitions, routing=routing)
 
 
 def sent_time(
@@ -355,7 +355,7 @@ def sent_time(
     definitions: Definitions,
     *,
     pair: str = "",
-    copies: Expr = _ONE,
+    routing: Routing = EACH,
 ) -> Expr:
     """Define one call of a collective [s]; many ops, stages and structures make the same.
 
@@ -366,15 +366,15 @@ def sent_time(
         timing: how work takes time.
         definitions: to add to.
         pair: name of two members of the pipeline between whom it runs, in place of the group.
-        copies: of a token that go as one, see `Timing`.
+        routing: of tokens to experts, see `Timing`.
     """
 
     def made() -> Expr:
         places = timing.pair("pp") if pair else timing.hops(meshes)
         hops = definitions.hops(pair or "+".join(meshes), places)
-        return communication(kind, size, hops, timing, definitions, copies=copies)
+        return communication(kind, size, hops, timing, definitions, routing=routing)
 
-    what = ("collective", timing.key, kind, meshes, size, pair, copies)
+    what = ("collective", timing.key, kind, meshes, size, pair, routing)
     return definitions.once(what, None, made)
 
 
