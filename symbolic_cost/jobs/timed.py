@@ -73,7 +73,7 @@ class Timed:
             setting.model, setting.strategy, setting.machine, setting.training, setting.methods
         )
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """What the step rests on."""
         setup, machine = self.setup, self.setup.machine
@@ -141,7 +141,7 @@ class Timed:
         """Microbatches of one step and pipeline."""
         return self.setup.value(self.setup.training.microbatches)
 
-    @property
+    @cached_property
     def fit(self) -> Fit:
         """Whether the job fits into the memory of the machine."""
         return fit(self.setup, self.memory)

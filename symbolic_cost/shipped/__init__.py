@@ -8,7 +8,6 @@ asked for.
 from __future__ import annotations
 
 import json
-import lzma
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -37,6 +36,8 @@ def ship(archives: Iterable[Mapping[str, bytes]], place: Path) -> int:
         archives: files by name, of each.
         place: folder, which is made.
     """
+    import lzma
+
     place.mkdir(parents=True, exist_ok=True)
     files: dict[str, tuple[str, int, int]] = {}
     taken = 0
@@ -77,6 +78,8 @@ def _index(place: Path) -> Mapping[str, tuple[str, int, int]]:
 
 @cache
 def _archive(place: Path) -> bytes:
+    import lzma
+
     try:
         return lzma.decompress(place.read_bytes())
     except (OSError, lzma.LZMAError):
