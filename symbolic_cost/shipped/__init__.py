@@ -7,7 +7,6 @@ asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -36,6 +35,7 @@ def ship(archives: Iterable[Mapping[str, bytes]], place: Path) -> int:
         archives: files by name, of each.
         place: folder, which is made.
     """
+    import json
     import lzma
 
     place.mkdir(parents=True, exist_ok=True)
@@ -69,6 +69,10 @@ def sources() -> str:
 @cache
 def _index(place: Path) -> Mapping[str, tuple[str, int, int]]:
     """Return where files are, by name; none where they were made from other sources."""
+    if not (place / INDEX).exists():
+        return {}
+    import json
+
     with suppress(OSError, ValueError, KeyError):
         held = json.loads((place / INDEX).read_bytes())
         if held["sources"] == sources():
