@@ -34,7 +34,7 @@ def subject(setup: Setup) -> Subject:
 
 def _subject(setup: Setup) -> Subject:
     machine = setup.machine
-    problems = [] if machine is not None else ["a search needs a machine: give system"]
+    problems = [] if machine is not None else ["a search needs a machine: --system h100"]
     if setup.strategy.degrees:
         problems.append(f"strategy {setup.strategy} is not read: choose degrees, as in tp=(8,)")
     if machine is None or problems:

@@ -101,6 +101,7 @@ def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest
         InputError: no machine with a bounded memory, or a symbol that the model does not have.
     """
     room, model = _room(base), base.setup.model
+    most = base.setup.most(symbol) or LARGEST
     names = {s.name for size in model.sizes.values() for s in size.free_symbols}
     names |= {s.name for part in model.parts for s in part.repeat.free_symbols}
     if symbol != "b" and symbol not in names:
@@ -113,7 +114,7 @@ def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest
         columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
-            asked = _Asked(tape, columns, walked.rows(shape), symbol)
+            asked = _Asked(tape, columns, walked.rows(shape), symbol, most)
             sizes = asked.largest(room + spare)
             place = int(np.argmax(sizes))
             if sizes[place] > (best[0] if best else 0):
@@ -131,7 +132,7 @@ def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest
 def _room(base: Subject) -> float:
     room = base.facts.capacity
     if room is None:
-        raise InputError("what fits needs a machine with a bounded memory: give system")
+        raise InputError("what fits needs a machine with a bounded memory: --system h100")
     return room
 
 
@@ -149,14 +150,16 @@ class _Asked:
         columns: numbers of the candidates by symbol.
         count: how many there are.
         symbol: what is to be large.
+        most: the largest size that is looked for.
     """
 
-    def __init__(self, tape: Tape, columns: Columns, count: int, symbol: str) -> None:
+    def __init__(self, tape: Tape, columns: Columns, count: int, symbol: str, most: int) -> None:
         self._tape, self._columns, self._count, self._symbol = tape, columns, count, symbol
+        self._most = most
 
     def largest(self, room: float) -> NDArray[np.float64]:
         """Return the largest legal size that fits, by candidate; zero where none does."""
-        low, high = np.zeros(self._count), np.full(self._count, float(LARGEST))
+        low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
             fits = self._at(middle)[MEMORY] <= room

@@ -13,7 +13,7 @@ from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.systems.results import STEP_PARTS
-from symbolic_cost.units import Unit, human
+from symbolic_cost.units import Unit, gpu_count, human
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.fits import Fits
@@ -53,7 +53,7 @@ def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]
         options_text(one),
         one.numbers.b,
         one.numbers.M,
-        one.numbers.v,
+        one.numbers.v if one.numbers.v > 1 else None,
         at["step"],
         100 * at["mfu"],
         at[MEMORY],
@@ -210,7 +210,7 @@ def fits_sheet(fits: Fits) -> Sheet:
         strategy = "" if one.candidate is None else one.candidate.strategy
         options = "" if one.candidate is None else options_text(one.candidate)
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
-        label = f"largest {name} on {gpus} GPUs"
+        label = f"largest {name} on {gpu_count(gpus)}"
         rows.append((label, one.size, strategy, options, one.each, one.more, binds))
     if fits.fewest is None:
         rows.append(("fewest GPUs", None, "", "", None, None, "no number that was tried"))
@@ -240,7 +240,7 @@ def fits_sheet(fits: Fits) -> Sheet:
 
 def _of_the_job(fits: Fits) -> tuple[Cell, ...]:
     search = fits.search
-    label = f"fits on {search.space.gpus} GPUs"
+    label = f"fits on {gpu_count(search.space.gpus)}"
     if search.best:
         one = search.best[0]
         return (label, "yes", one.strategy, options_text(one), None, None, str(search.fit(one)))

@@ -81,7 +81,9 @@ class DeviceMemory:
         """Refuse a job that says no device."""
         machine = self.setup.machine
         if machine is None:
-            raise InputError("the memory of a device needs a machine: give system, as in h100")
+            raise InputError(
+                "the memory of a device needs a machine: --system h100, or system='h100' in Python"
+            )
         if kind_of(machine) != "gpu":
             raise InputError(f"{machine.name} is no GPU: its allocator is not on record")
         if not self.fit.peaks:

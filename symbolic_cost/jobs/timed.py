@@ -44,7 +44,7 @@ class Timed:
     def __post_init__(self) -> None:
         """Refuse a job without a machine."""
         if self.setup.machine is None:
-            raise InputError("a time needs a machine: give system, as in system='h100'")
+            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
 
     @property
     def title(self) -> str:
@@ -78,7 +78,7 @@ class Timed:
         """What the step rests on."""
         setup, machine = self.setup, self.setup.machine
         if machine is None:
-            raise InputError("a time needs a machine: give system, as in system='h100'")
+            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
         methods = replace(
             setup.methods,
             conventions=setup.running.executed(setup.trained.kept(STANDARD)),

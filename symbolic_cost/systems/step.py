@@ -161,7 +161,7 @@ def _results(setting: Setting, to: Definitions) -> None:
     )  # the model lives as long as these
     unit, amount, needed, done = to.once(what, setting.methods.counted, lambda: _worked(setting))
     to.keep(f"{unit} per second", amount * setting.training.microbatches / step)
-    peak = setting.ranks.ranks * setting.machine.peak(setting.units)
+    peak = to.keep("peak rate", setting.ranks.ranks * setting.machine.peak(setting.units))
     needed, done = to.keep("model FLOP", needed), to.keep("hardware FLOP", done)
     microbatches = setting.training.microbatches
     to.keep("achieved", microbatches * needed / (setting.ranks.ranks * step))

@@ -51,9 +51,8 @@ SPACES = {
 }
 
 
-@pytest.mark.parametrize("name", ["mixtral-8x7b"])
-def test_a_candidate_is_the_job_of_its_numbers(name):
-    assert compared(name, structures=2, each=2) > 1
+def test_a_candidate_is_the_job_of_its_numbers():
+    assert compared("gpt2", structures=2, each=2) > 1
 
 
 @pytest.mark.slow
@@ -89,10 +88,8 @@ def compared(name, structures, each):
 
 
 def test_the_best_is_that_of_all_candidates():
-    base, space = small(), Space(2, 4, cp=(1,), zero=(0, 1), recompute=("none",), sp=(False,))
-    found = sc.search(
-        base, 2, 4, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
-    )
+    base, space = small(), Space(2, 4, cp=(1,), zero=(1,), recompute=("none",), sp=(False,))
+    found = sc.search(base, 2, 4, choose={"cp": 1, "zero": 1, "recompute": "none", "sp": (False,)})
     listed = candidates(space, subject(base).facts)
     room = subject(base).facts.capacity
     scores = []
@@ -109,7 +106,7 @@ def test_the_best_is_that_of_all_candidates():
 
 
 def test_the_answer_is_a_command_that_runs():
-    found = sc.search(small(), 8, 16, top=3, choose={"zero": 1, "cp": 1, "recompute": "full"})
+    found = sc.search(small(), 8, 16, top=2, choose={"zero": 1, "cp": 1, "recompute": "full"})
     for one in found.best:
         line = shlex.split(time_command(found, one))[1:]
         told = CliRunner().invoke(main, [*line, "--format", "json"])
