@@ -21,9 +21,8 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.layered import Layered, Places, layered
+from symbolic_cost.program.layered import Layered, Places, kept, layered
 from symbolic_cost.program.spread import Spread
-from symbolic_cost.program.stored import kept_layers
 from symbolic_cost.program.tape import Tape, recorded
 
 if TYPE_CHECKING:
@@ -306,7 +305,7 @@ def together(
     if about is None:
         return Together(structures, layered(_seldom(make)))
     key = (about, tuple(structures))
-    read = partial(kept_layers, about, make)
+    read = partial(kept, about, make)
     return _TOGETHER.of(key, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
 
 
