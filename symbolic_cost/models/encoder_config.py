@@ -83,7 +83,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         _check_blocks(fields, shape)
     whole, near = shape, isinstance(family.attention, Neighbours)
     if near:
-        shape, tables = _chunks(fields, shape, tables)
+        shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
+        tables |= own
     fields.refuse()
     alike = numbers["k"] == numbers["h"]
     sizes = Sizes(
@@ -98,12 +99,11 @@ def build(fields: Fields, shape: Shape) -> Model:
     return replace(model, bindings=numbers)
 
 
-def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables]:
+def chunks(fields: Fields, shape: Shape, layers: int) -> tuple[Shape, Tables]:
     """Return the shape padded to whole windows, and the sizes of chunks.
 
     100 tokens in windows of 16 run as 112: 13 chunks of 16, 14 pieces of 8 that see 24 keys.
     """
-    layers = fields.size("num_hidden_layers")
     stated = fields.source.values.get("attention_window", 512)
     listed = isinstance(stated, list | tuple)
     windows = stated if listed else [stated]
@@ -119,7 +119,7 @@ def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables
     own: Tables = {"c_n": padded / reach - 1, "s_n": padded / reach, "n_b": size + 1}
     own |= {**dict.fromkeys(("i_n", "j_n"), size), "x_n": reach, "y_n": 3 * reach}
     own |= dict.fromkeys(("r_u", "l_u"), shape.l)
-    return replace(shape, l=padded), tables | own
+    return replace(shape, l=padded), own
 
 
 def _unpadded(model: Model) -> Model:
