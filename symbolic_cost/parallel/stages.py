@@ -34,6 +34,7 @@ from symbolic_cost.ops.weights import cuts
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
+from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.units import Unit
 
 __all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_rows"]
@@ -198,11 +199,12 @@ def _sent(
     For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
     """
     alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
-    ranks = placement.degrees.get("tp", Integer(1))
+    meshes = tuple(mesh for mesh in (KEY_COPIES, "tp") if mesh in placement.degrees)
+    ranks = placement.degree(meshes)
     parts = ranks if pipeline.scattered and alike else Integer(1)
     yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
     if parts != 1:
-        yield Collective(CollectiveKind.ALL_GATHER, ("tp",), parts, size, "flat")
+        yield Collective(CollectiveKind.ALL_GATHER, meshes, parts, size, "flat")
 
 
 def _copied(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sympy import Integer
+from sympy import Integer, Mul
 
+from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import Pass, chunk, decode, mixed
@@ -124,7 +125,8 @@ class Sized:
     def copies(self) -> int:
         """Groups of ranks that hold sequences of their own: data-parallel, experts' included."""
         strategy = self.engine.strategy
-        return int(strategy.ranks / (strategy.degree("tp") * strategy.degree("pp")))
+        alike = Mul(*(strategy.degree(mesh) for mesh in (KEY_COPIES, "tp", "pp")))
+        return int(strategy.ranks / alike)
 
 
 @dataclass(frozen=True)

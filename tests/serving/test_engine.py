@@ -6,14 +6,16 @@ import pytest
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.inference import cached_bytes
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import PASS, decode, expected, prefill
+from symbolic_cost.serving.sized import Sized
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.records import machine
 
@@ -132,3 +134,13 @@ def test_latents_of_a_configuration_are_never_expanded_in_a_decode_step(tmp_path
     ]
     expanded, absorbed = (seconds(step, b=32, c=2000) for step in steps)
     assert absorbed < expanded / 2
+
+
+def test_ranks_that_share_key_heads_hold_the_same_sequences():
+    """llama-3-8b has 8 key/value heads: 16 ranks are one engine, not two."""
+    declare, _ = declaring("llama-3-8b")
+    for written, copies in (("tp=8", 1), ("tp=16", 1), ("tp=16,dp=2", 2)):
+        placed = Setup(declare(TRAINING), parse_strategy(written)).strategy
+        assert placed.copies == (2 if "16" in written else 1)
+        engine = Engine("llama-3-8b", declare, placed, machine("h100"))
+        assert Sized(engine).copies == copies
