@@ -279,7 +279,8 @@ class Active(OnTerms, Function):
         return rf"{left}{printer._print(self.args[0])} > 1{right}"  # noqa: SLF001 - SymPy's protocol
 
     def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
-        return f"[{printer._print(self.args[0])} > 1]"  # noqa: SLF001 - SymPy's protocol
+        left, right = getattr(printer, "brackets", ("[", "]"))
+        return f"{left}{printer._print(self.args[0])} > 1{right}"  # noqa: SLF001 - SymPy's protocol
 
     def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         # Times one, since NumPy's truth values neither subtract nor add up.

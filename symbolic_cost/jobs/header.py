@@ -43,6 +43,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_repeated(setup),
         *_assumed(setup),
         *_alternating(setup),
+        *_beyond(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -103,6 +104,14 @@ def _alternating(setup: Setup) -> Iterator[str]:
     kinds = [part.path for part in parts if part.stands is not PartPlace.LEADING]
     if len(kinds) > 1:
         yield f"every stage holds the same share of {' and '.join(kinds)}"
+
+
+def _beyond(setup: Setup) -> Iterator[str]:
+    """Say that sequences are longer than the model's table of positions."""
+    for one in setup.learned_positions:
+        rows, length = setup.value(one.size), setup.value(one.least)
+        if rows.is_number and length.is_number and length > rows:
+            yield f"the model has {rows} {one.what}: of {length}, those beyond have no row"
 
 
 def _chosen(setup: Setup) -> Iterator[str]:

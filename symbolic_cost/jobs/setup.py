@@ -21,10 +21,11 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import Shown
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
-from symbolic_cost.ledger import CostTable
+from symbolic_cost.ledger import CostTable, Least
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.lookup import is_of_positions
 from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
 from symbolic_cost.parallel.coverage import Repeated
 from symbolic_cost.parallel.layout import AUTO
@@ -104,6 +105,22 @@ class Setup(Shown):
     def values(self) -> Mapping[str, int | Fraction]:
         """Every known number by symbol name: of the model, of the strategy, and as given."""
         return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
+
+    @cached_property
+    def learned_positions(self) -> tuple[Least, ...]:
+        """Rows that tables of learned positions need, one for each position."""
+        looked_up = (op for part in self.model.parts for op in part.ops if is_of_positions(op))
+        pairs = ((op.weights[0].axes[0], op.inputs[0].axes[-1]) for op in looked_up)
+        sizes = self.model.sizes
+        return tuple(
+            Least("learned positions", sizes[rows], sizes[length], "positions beyond have no row")
+            for rows, length in dict.fromkeys(pairs)
+        )
+
+    def most(self, by: str) -> int | None:
+        """Return the largest size of a symbol that tables of learned positions have rows for."""
+        rows = [self.value(p.size) for p in self.learned_positions if p.least == symbols.symbol(by)]
+        return min((int(count) for count in rows if count.is_Integer), default=None)
 
     @cached_property
     def running(self) -> Running:

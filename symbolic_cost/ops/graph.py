@@ -54,6 +54,7 @@ class Part:
             Constants and tensors shared by the model ("@") need no port.
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
+        kept: of what comes from outside, what a part before keeps for backward already.
     """
 
     path: str
@@ -62,6 +63,7 @@ class Part:
     takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
     place: Place | None = None
     joins: str = ""
+    kept: tuple[str, ...] = ()
 
     @property
     def stands(self) -> Place:
@@ -148,6 +150,7 @@ class Model(Shown):
         stored: formats of weights in few bits, by part and tensor; held so where not trained.
         unread: why these are not known, where a configuration says more than was understood.
         notes: what of the file that it was read from is not understood.
+        routed: groups of experts, and how many of them the experts of a token lie in.
         origin: the model all of whose weights are trained, where this one is made of it.
 
     Raises:
@@ -168,6 +171,7 @@ class Model(Shown):
     stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
     unread: str = ""
     notes: tuple[str, ...] = ()
+    routed: tuple[int, int] = (1, 1)
 
     def __repr__(self) -> str:
         """Return the name; print shows the parts."""

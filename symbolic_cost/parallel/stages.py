@@ -289,6 +289,14 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
+    blocks = {part.path for part in repeated}
+    for part in repeated:
+        elsewhere = (blocks - {part.path}) & set(part.takes.values())
+        if elsewhere:
+            raise PlacementError(
+                f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
+                "may stand on another stage"
+            )
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sympy import Integer, Mul
+from sympy import Integer
 
-from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import Pass, chunk, decode, mixed
@@ -123,10 +122,12 @@ class Sized:
 
     @property
     def copies(self) -> int:
-        """Groups of ranks that hold sequences of their own: data-parallel, experts' included."""
+        """Groups of ranks that hold sequences of their own: data-parallel, experts' included.
+
+        Ranks that share key/value heads hold the same sequences.
+        """
         strategy = self.engine.strategy
-        alike = Mul(*(strategy.degree(mesh) for mesh in (KEY_COPIES, "tp", "pp")))
-        return int(strategy.ranks / alike)
+        return int(strategy.degree("dp") * strategy.degree("ep"))
 
 
 @dataclass(frozen=True)

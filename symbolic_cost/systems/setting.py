@@ -25,6 +25,7 @@ from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.overlap import overlaps
 from symbolic_cost.systems.pricing import Rates
+from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.times import Timing
 
 
@@ -105,15 +106,15 @@ class Setting:
             self.machine.host_link() if self.training.offload else None,
             self.methods.strides,
             rates,
-            self._copies,
+            self._routing,
         )
 
     @property
-    def _copies(self) -> Expr:
-        """Copies of a token to its experts that the stack sends as one."""
+    def _routing(self) -> Routing:
+        """How the stack sends the copies of a token to its experts."""
         runs, slots = self.methods.stack, At(Role.SLOT)
         once = runs is not None and runs.dispatch == "once" and self.model.placed(slots)
-        return self.model.size(slots) if once else Integer(1)
+        return Routing(self.model.size(slots), *self.model.routed) if once else EACH
 
     @property
     def _rates(self) -> Rates | None:

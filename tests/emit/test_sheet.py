@@ -8,7 +8,7 @@ import pytest
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.sheet import Column, Nested, Sheet, exact, render, rounded
+from symbolic_cost.emit.sheet import Column, Measured, Nested, Sheet, exact, render, rounded
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, b, cp, e, l, m1
@@ -30,6 +30,7 @@ AWKWARD = Sheet(
     ("note_1 & *more* <i>",),
 )
 FORMULA = "24 b l [m1 > 1]/m1 - b"
+CODE = "24*b*l*(m1 > 1)/m1 - b"
 
 
 def test_shape_is_checked():
@@ -71,7 +72,7 @@ def test_every_format_writes_a_sheet_without_rows(name):
         (0.1, 0.1),
         (None, None),
         ("x", "x"),
-        (b * e, "b e"),
+        (b * e, "b*e"),
     ],
 )
 def test_exact(value, text):
@@ -188,8 +189,8 @@ def test_csv():
     rows = list(csv.reader(io.StringIO(render(AWKWARD, "csv"))))
     assert rows == [
         ["name", "formula", "value [FLOP]", "share [%]"],
-        ['a|b, "c"\nd [x]', FORMULA, "3000000000000001", "1/3"],
-        ["_x_ <b>$5 50% → é", "max(b, ceiling(e/cp))", "", "-2.5"],
+        ['a|b, "c"\nd [x]', CODE, "3000000000000001", "1/3"],
+        ["_x_ <b>$5 50% → é", "max(b, ceil(e/cp))", "", "-2.5"],
         ["", "7", "-12", "0.125"],
     ]
 
@@ -207,13 +208,13 @@ def test_json():
         "records": [
             {
                 "name": 'a|b, "c"\nd [x]',
-                "formula": FORMULA,
+                "formula": CODE,
                 "value": 3 * 10**15 + 1,
                 "share": "1/3",
             },
             {
                 "name": "_x_ <b>$5 50% → é",
-                "formula": "max(b, ceiling(e/cp))",
+                "formula": "max(b, ceil(e/cp))",
                 "value": None,
                 "share": -2.5,
             },
@@ -221,6 +222,14 @@ def test_json():
         ],
         "notes": ["note_1 & *more* <i>"],
     }
+
+
+def test_programs_read_numbers_of_their_own_units_apart():
+    sheet = Sheet("t", (Column("part"), Column("value")), (("step", Measured(0.5, Unit.SECOND)),))
+    assert json.loads(render(sheet, "json"))["records"] == [
+        {"part": "step", "value": 0.5, "value unit": "s"}
+    ]
+    assert "500 ms" in render(sheet, "table")
 
 
 def test_json_writes_what_json_lacks_as_text():

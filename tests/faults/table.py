@@ -278,12 +278,6 @@ FAULTS = (
         ("tests/parallel/test_stages.py::test_layers_that_lead_are_on_the_first_stages",),
     ),
     Fault(
-        "serving/sized.py",
-        '(KEY_COPIES, "tp", "pp")',
-        '("tp", "pp")',
-        ("tests/serving/test_engine.py",),
-    ),
-    Fault(
         "jobs/setup.py",
         "chunks=chunks, saved=self.counting.saved",
         "chunks=chunks",

@@ -29,12 +29,13 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
-    width = len(rows[0]) if rows else len(_columns(per_op=per_op))
+    width = len(_columns(per_op=per_op))
     for label, sent in totals.items():
         for mesh, total in {**sent, "all": Add(*sent.values())}.items():
             known = number(work.value(total))
             shown = factored(total) if per_op or known is None else None
-            rows.append((f"{label}: {mesh}", *[None] * (width - 3), shown, known))
+            named = ("all", None, label, mesh) if per_op else (mesh, "all", label)
+            rows.append((*named, *[None] * (width - len(named) - 2), shown, known))
     title = f"Communication of {work.share.name} in one step"
     return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work), work.names)
 
@@ -89,7 +90,9 @@ def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
     for entry in communication_rows(work.rows, work.training.microbatches):
         place = (entry.path, entry.message) if per_op else ()
         alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
-    return list(alike.values())
+    met = [*dict.fromkeys(meshes for meshes, *_ in alike)]
+    order = alike if per_op else sorted(alike, key=lambda what: met.index(what[0]))
+    return [alike[what] for what in order]
 
 
 def _row(work: Setup, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ...]:
