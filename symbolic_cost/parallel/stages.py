@@ -291,7 +291,9 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         )
     blocks = {part.path for part in repeated}
     for part in repeated:
-        elsewhere = (blocks - {part.path}) & set(part.takes.values())
+        state = next(iter(part.inputs), "")  # which one block hands to the next
+        beside = {source for port, source in part.takes.items() if port != state}
+        elsewhere = sorted((blocks - {part.path}) & beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
@@ -324,8 +326,8 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
                 samples = any(of_role(model.axes, operand.axes, Role.BATCH))
                 if samples and source != OUTSIDE and source not in inside:
                     carried.setdefault(source, operand)
-    for chain in chains if carried else (between,):
-        yield _passed_on(chain[-1]), False
+    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    yield from ((_passed_on(part), False) for part in ends)
     yield from ((operand, True) for operand in carried.values())
 
 
