@@ -35,6 +35,7 @@ from symbolic_cost.ops.weights import cuts
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
+from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.units import Unit
 
 __all__ = [
@@ -233,11 +234,12 @@ def _sent(
     For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
     """
     alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
-    ranks = placement.degrees.get("tp", Integer(1))
+    meshes = tuple(mesh for mesh in (KEY_COPIES, "tp") if mesh in placement.degrees)
+    ranks = placement.degree(meshes)
     parts = ranks if pipeline.scattered and alike else Integer(1)
     yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
     if parts != 1:
-        yield Collective(CollectiveKind.ALL_GATHER, ("tp",), parts, size, "flat")
+        yield Collective(CollectiveKind.ALL_GATHER, meshes, parts, size, "flat")
 
 
 def _copied(
@@ -324,8 +326,9 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         )
     blocks = {part.path for part in repeated}
     for part in repeated:
-        beside = [part.takes.get(name, "") for name in tuple(part.inputs)[1:]]  # the first goes on
-        elsewhere = (blocks - {part.path}).intersection(beside)
+        state = next(iter(part.inputs), "")  # which one block hands to the next
+        beside = {source for port, source in part.takes.items() if port != state}
+        elsewhere = sorted((blocks - {part.path}) & beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
@@ -358,8 +361,8 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
                 samples = any(of_role(model.axes, operand.axes, Role.BATCH))
                 if samples and source != OUTSIDE and source not in inside:
                     carried.setdefault(source, operand)
-    for chain in chains if carried else (between,):
-        yield _passed_on(chain[-1]), False
+    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    yield from ((_passed_on(part), False) for part in ends)
     yield from ((operand, True) for operand in carried.values())
 
 
