@@ -269,6 +269,7 @@ VALID = {
     "Job.bind": {"l": 128},
     "Job.device_memory": {"view": "smi"},
     "Job.replace": {"model": "gpt", "strategy": "tp=2", "numbers": {}, **OPTIONS},
+    "Job.most": {"by": "l"},
     "Job.rows_under": {"strategy": STRATEGY},
     "Job.total": {"cost": "flops"},
     "Model.cut": {"parts": GPT.parts[:1]},
