@@ -6,23 +6,44 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sympy import Basic, Expr, Symbol
-
-from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.formulas import code, plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
-from symbolic_cost.numeric.binding import value
-from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.units import Unit, human
+
+if TYPE_CHECKING:
+    from sympy import Basic, Expr, Symbol
+
+
+def formulas() -> tuple[type[Expr], ...]:
+    """Return the type of formulas; none while nothing has loaded SymPy, and no cell can be one."""
+    if "sympy" not in sys.modules:
+        return ()
+    from sympy import Expr
+
+    return (Expr,)
+
+
+def plain(formula: Basic) -> str:
+    """Return a formula as text."""
+    from symbolic_cost.emit.formulas import plain as written
+
+    return written(formula)
+
+
+def code(formula: Expr) -> str:
+    """Return a formula in the operators of Python."""
+    from symbolic_cost.emit.formulas import code as written
+
+    return written(formula)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +63,13 @@ class Measured:
     unit: Unit
 
 
-Phrase: TypeAlias = tuple[str | Basic, ...]
+Phrase: TypeAlias = "tuple[str | Basic, ...]"
 """A text with formulas in it."""
 
-Cell: TypeAlias = str | Nested | Measured | Phrase | int | Fraction | float | Expr | None
+Cell: TypeAlias = "str | Nested | Measured | Phrase | int | Fraction | float | Expr | None"
 """What a table holds; None is an empty cell. A phrase alone in its row heads the rows below it."""
 
-Formula: TypeAlias = Callable[[Basic], str]
+Formula: TypeAlias = "Callable[[Basic], str]"
 Text: TypeAlias = Callable[[str], str]
 
 
@@ -115,9 +136,15 @@ class Sheet:
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
         said = {part: name for name, part in self.names.items()}
         rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
+        for part, name in said.items():
+            rows = tuple(tuple(_solved(cell, part, name) for cell in row) for row in rows)
         names, shorter = _abbreviated(rows)
         rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
         sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        if not names and not self.names:
+            return sheet
+        from symbolic_cost.symbols import GLOSSARY
+
         used = set().union(*(one.free_symbols for one in (*formulas_of(sheet), *names.values())))
         meant = [f"{name} = {plain(part)}" for name, part in names.items()]
         meant += [
@@ -154,7 +181,7 @@ class Sheet:
                 return number(human(cell.number, cell.unit))
             if isinstance(cell, tuple):
                 return "".join(text(p) if isinstance(p, str) else formula(p) for p in cell)
-            if isinstance(cell, Expr):
+            if isinstance(cell, formulas()):
                 return formula(cell)
             return number(rounded(cell, column.unit))
 
@@ -188,7 +215,11 @@ _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary 
 
 
 def _native(cell: Cell) -> Cell:
-    return value(cell) if isinstance(cell, Expr) and cell.is_Rational else cell
+    if not isinstance(cell, formulas()) or not cell.is_Rational:
+        return cell
+    from symbolic_cost.numeric.binding import value
+
+    return value(cell)
 
 
 def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
@@ -212,7 +243,7 @@ def exact(cell: Cell) -> str | int | float | None:
     >>> exact(Fraction(1, 10)), exact(Fraction(1, 3)), exact(Fraction(8, 4))
     (0.1, '1/3', 2)
     """
-    if isinstance(cell, Expr):
+    if isinstance(cell, formulas()):
         return code(cell)
     if isinstance(cell, Nested | tuple):
         return cell.path if isinstance(cell, Nested) else worded(cell)
@@ -257,20 +288,41 @@ _FOR_PROGRAMS = ("csv", "json")
 
 def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
     """Return a cell with other formulas in place of some, or of parts of them."""
-    if not parts or not isinstance(cell, Expr | tuple):
+    if not parts:
         return cell
     if isinstance(cell, tuple):
-        return tuple(p.xreplace(parts) if isinstance(p, Basic) else p for p in cell)
-    return cell.xreplace(parts)
+        return tuple(p if isinstance(p, str) else p.xreplace(parts) for p in cell)
+    return cell.xreplace(parts) if isinstance(cell, formulas()) else cell
+
+
+def _solved(cell: Cell, part: Expr, name: Symbol) -> Cell:
+    """Return a formula with a name for a difference of roundings, where it is multiplied out.
+
+    With n_first for ceiling(x) - floor(y), a ceiling(x) - a floor(y) becomes a n_first.
+    """
+    from sympy import Dummy, Expr, ceiling, floor
+
+    from symbolic_cost.analysis.forms import factored
+
+    terms = {-one if one.could_extract_minus_sign() else one for one in part.args}
+    if not isinstance(cell, Expr) or not all(isinstance(one, floor | ceiling) for one in terms):
+        return cell
+    first, less = sorted(terms, key=lambda one: -one in part.args)
+    if not cell.has(first):
+        return cell
+    left = Dummy(integer=True)
+    return factored(cell.xreplace({first: name + left, less: left})).xreplace({left: less})
 
 
 def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:
     """Return names of long parts that the formulas of rows repeat, and the formulas in these."""
-    formulas = [cell for row in rows for cell in row if isinstance(cell, Expr)]
-    if not any(one.count_ops() > _LONG for one in formulas):
+    listed = [cell for row in rows for cell in row if isinstance(cell, formulas())]
+    if not any(one.count_ops() > _LONG for one in listed):
         return {}, {}
-    names, written = abbreviated(formulas, _LONG)
-    return names, dict(zip(formulas, written, strict=True))
+    from symbolic_cost.analysis.views import abbreviated
+
+    names, written = abbreviated(listed, _LONG)
+    return names, dict(zip(listed, written, strict=True))
 
 
 def _visible(cell: Cell) -> Cell:
@@ -285,4 +337,4 @@ def formulas_of(sheet: Sheet) -> Iterator[Expr]:
     """Give every formula of a sheet."""
     for cell in (cell for row in sheet.rows for cell in row):
         parts = cell if isinstance(cell, tuple) else (cell,)
-        yield from (part for part in parts if isinstance(part, Expr))
+        yield from (part for part in parts if isinstance(part, formulas()))

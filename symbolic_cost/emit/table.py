@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
+from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from sympy import Expr
-
-from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, formulas, plain
 
 _NARROWEST = 80
 _LEAST = 12  # cells of a column with very long words that stay in one piece
@@ -101,7 +99,7 @@ def _below(sheet: Sheet, cells: list[list[str]], shown: list[int], width: int) -
 def _holds_formulas(cells: list[Cell]) -> bool:
     """Tell whether a column is of formulas, though some of them may be said in words."""
     texts = sum(isinstance(cell, str) and bool(cell) for cell in cells)
-    return sum(isinstance(cell, Expr) for cell in cells) > texts
+    return sum(isinstance(cell, formulas()) for cell in cells) > texts
 
 
 def _holds_sentences(texts: list[str]) -> bool:
@@ -231,6 +229,48 @@ def folded(text: str, width: int = _NARROWEST, indent: int = 0) -> list[str]:
 
 def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[str]:
     """Return the lines of one row, as a terminal shows them."""
+    texts = [_in_words(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+    told = [_wrapped(text, wide) for text, wide in zip(texts, widths, strict=True)]
+    plain = [lines for lines in told if lines is not None]
+    if len(plain) < len(told):
+        return _shown_by_rich(columns, texts, widths)
+    sides = [str.rjust if column.align == "right" else str.ljust for column in columns]
+    between = _BETWEEN * " "
+    return [
+        f" {between.join(map(_placed, sides, line, widths))}"
+        for line in zip_longest(*plain, fillvalue="")
+    ]
+
+
+def _placed(side: Callable[[str, int], str], text: str, wide: int) -> str:
+    return side(text, wide)
+
+
+_NARROW = re.compile(r"[!-~\xa1-\xac\xae-\u02ff]+( [!-~\xa1-\xac\xae-\u02ff]+)*|")
+"""Words of characters that are one cell wide, with one blank between them."""
+
+
+def _wrapped(text: str, wide: int) -> list[str] | None:
+    """Return the lines of a cell; none where it takes more than words and blanks to break it."""
+    lines: list[str] = []
+    for piece in text.split("\n"):
+        if not _NARROW.fullmatch(piece):
+            return None
+        line = ""
+        for word in piece.split(" "):
+            if len(word) > wide:
+                return None
+            longer = f"{line} {word}" if line else word
+            if len(longer) > wide:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
+
+
+def _shown_by_rich(columns: list[Column], texts: list[str], widths: list[int]) -> list[str]:
+    """Return the lines of a row with characters of any width, and words of any length."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -240,7 +280,7 @@ def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[st
     for column, wide in zip(columns, widths, strict=True):
         table.add_column(justify=column.align, overflow="fold", width=wide)
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
-    table.add_row(*(Text(_in_words(cell, wide)) for cell, wide in zip(cells, widths, strict=True)))
+    table.add_row(*map(Text, texts))
     file = StringIO()
     room = sum(widths) + _BETWEEN * len(widths)
     console = Console(file=file, width=room, color_system=None, force_terminal=False)

@@ -24,9 +24,9 @@ from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.changes import Change, more_memory, other_strategies, rates_sheet
 from symbolic_cost.jobs.answers import TimeAnswer
 from symbolic_cost.jobs.device_memory import DeviceMemory
-from symbolic_cost.jobs.fit import Fit
 from symbolic_cost.jobs.header import header, stack_note
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.provenance import chain_sheet
 from symbolic_cost.jobs.tables.explained import Spent, spent, spent_sheet
 from symbolic_cost.jobs.tables.memory import memory_sheet

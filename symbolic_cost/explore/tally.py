@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import Any, NamedTuple
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
 from symbolic_cost.explore.objectives import Objective
-from symbolic_cost.explore.priced import LEGAL, MEMORY
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.together import Columns, Floats, Together
-from symbolic_cost.program.scalars import float_results
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,22 @@ class _Kept(NamedTuple):
     structure: Structured
     place: int
 
-    def whole(self) -> Candidate:
-        """Return the candidate with every output."""
-        tape = self.part.together.alone(self.structure, lambda name: not name.startswith(LEGAL))
-        at = [float(self.part.columns[name][self.place]) for name in tape.inputs]
-        return replace(self.candidate, outputs=float_results(tape, at))
+    @property
+    def point(self) -> dict[str, float]:
+        """Its numbers by symbol."""
+        return {name: float(column[self.place]) for name, column in self.part.columns.items()}
+
+
+def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
+    """Return candidates with every output; those of one structure are evaluated together."""
+    alike: dict[tuple[int, Structured], list[_Kept]] = {}
+    for one in kept:
+        alike.setdefault((id(one.part.together), one.structure), []).append(one)
+    outputs: dict[int, dict[str, float]] = {}
+    for (_, structure), listed in alike.items():
+        at = listed[0].part.together.at(structure, [one.point for one in listed])
+        outputs |= dict(zip(map(id, listed), at, strict=True))
+    return tuple(replace(one.candidate, outputs=outputs[id(one)]) for one in kept)
 
 
 @dataclass
@@ -107,12 +117,12 @@ class Tally:
     @property
     def best(self) -> tuple[Candidate, ...]:
         """The candidates that fit, the best first."""
-        return tuple(one.whole() for one in self._best)
+        return _whole(self._best)
 
     @property
     def smallest(self) -> Candidate | None:
         """Of what is legal, the one that takes least memory."""
-        return None if self._smallest is None else self._smallest.whole()
+        return None if self._smallest is None else _whole([self._smallest])[0]
 
     def add(self, part: Part) -> None:
         """Keep the best candidates of some rows."""

@@ -79,6 +79,14 @@ class Rotated(StrEnum):
     PART = "d_r"
 
 
+class Sources(StrEnum):
+    """Where keys and values come from."""
+
+    BOTH = "a product each"
+    ONE = "one product, which is normalised apart for values"
+    OTHERS = "another layer"
+
+
 class Kept(StrEnum):
     """What generation keeps of keys and values."""
 
@@ -101,6 +109,9 @@ class Attention:
         call: how products and biases are called.
         gate: of the result of the core.
         inner_norm: of the result over all heads, before the output projection.
+        value_norm: of values, over each head.
+        sources: of keys and values.
+        value: axis of the width of values.
     """
 
     heads: Heads = PLAIN
@@ -115,20 +126,30 @@ class Attention:
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
     inner_norm: Norm | None = None
+    value_norm: Norm | None = None
+    sources: Sources = Sources.BOTH
+    value: str = "d"
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         at, heads = self.at, self.heads
         at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
+        taken = self.sources is Sources.OTHERS
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
             *self._projections(),
-            *self._joined("k", "keys"),
-            *self._joined("v", "values"),
-            *self.core.ops(at_hand, at),
+            *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
+            *self.core.ops(at_hand, at, value=self.value),
             *self._opened(),
             *self._normed(),
-            *output(at, heads.query, bias=self.bias, call=self.call, context=self.result),
+            *output(
+                at,
+                heads.query,
+                bias=self.bias,
+                call=self.call,
+                width=self.value,
+                context=self.result,
+            ),
         )
 
     @property
@@ -142,9 +163,9 @@ class Attention:
         if self.gate is Gate.NONE:
             return ()
         rows, heads = f"b {self.at.query}", self.heads.query
-        axes = heads if self.gate is Gate.HEADS else f"{heads} d"
+        axes = heads if self.gate is Gate.HEADS else f"{heads} {self.value}"
         bias = self._bias(Bias.QUERY, axes) if self.gate is Gate.QUERY else ""
-        context = f"[{rows} {heads} d]"
+        context = f"[{rows} {heads} {self.value}]"
         return (
             einsum("gate", f"full[{rows} e], *w[e {axes}]{bias} -> gate[{rows} {axes}]"),
             pointwise("open", f"gate[{rows} {axes}] -> opened[{rows} {axes}]", "sigmoid"),
@@ -155,16 +176,17 @@ class Attention:
         if self.inner_norm is None:
             return ()
         heads = self.heads.query
-        axes, source = f"[b {self.at.query} {heads} d]", replace(self, inner_norm=None).result
-        return (
-            self.inner_norm.op("inner_norm", f"{source}{axes}", f"normed{axes}", row=f"{heads} d"),
-        )
+        row = f"{heads} {self.value}"
+        axes, source = f"[b {self.at.query} {row}]", replace(self, inner_norm=None).result
+        return (self.inner_norm.op("inner_norm", f"{source}{axes}", f"normed{axes}", row=row),)
 
     def _projections(self) -> tuple[Op, ...]:
         query, key = self.heads.query, self.heads.key
         if self.projection is Projection.SEPARATE:
-            plain = (*self._projection("q", query), *self._projection("k", key))
-            return (*plain, *self._projection("v", key, plain=True))
+            queries = self._projection("q", query)
+            if self.sources is Sources.OTHERS:
+                return queries
+            return (*queries, *self._projection("k", key), *self._values(key))
         axes, bias = f"{query} d", self._bias(Bias.INNER, f"c {query} d")
         rows = f"b {self.at.query}"
         parts = ", ".join(f"{name}[{rows} {axes}]" for name in "qkv")
@@ -182,15 +204,18 @@ class Attention:
 
     def _projection(self, name: str, heads: str, *, plain: bool = False) -> tuple[Op, ...]:
         """Declare q, k or v: projected, and unless `plain` normalised and rotated."""
-        rows = f"b {self.at.query}"
-        axes, bias = f"[{rows} {heads} d]", self._bias(_BIAS_OF[name], f"{heads} d")
+        rows, d = f"b {self.at.query}", self.value if plain else "d"
+        axes, bias = f"[{rows} {heads} {d}]", self._bias(_BIAS_OF[name], f"{heads} {d}")
         links: list[Link] = [
             lambda x, y: einsum(
-                name, f"{x}[{rows} e], *w[e {heads} d]{bias} -> {y}{axes}", call=self.call
+                name, f"{x}[{rows} e], *w[e {heads} {d}]{bias} -> {y}{axes}", call=self.call
             )
         ]
         if self.head_norm is not HeadNorm.NONE and not plain:
             links.append(lambda x, y: self._head_norm(name, heads, f"{x}{axes}", f"{y}{axes}"))
+        own = self.value_norm
+        if plain and own is not None:
+            links.append(lambda x, y: own.op("norm_v", f"{x}{axes}", f"{y}{axes}", row=d))
         if plain or self.rotated is Rotated.NOTHING:
             return chain("full", links, name)
         if self.rotated is Rotated.PART:
@@ -198,6 +223,13 @@ class Attention:
             return (*chain("full", links, f"{name}_whole"), *turned)
         links.append(lambda x, y: rotation(f"rotate_{name}", f"{x}{axes}", f"{y}{axes}", "d"))
         return chain("full", links, name)
+
+    def _values(self, heads: str) -> tuple[Op, ...]:
+        """Declare values: projected, or the keys as they are before their norm."""
+        if self.sources is Sources.BOTH or self.value_norm is None:
+            return self._projection("v", heads, plain=True)
+        axes = f"[b {self.at.query} {heads} d]"
+        return (self.value_norm.op("norm_v", f"k_1{axes}", f"v{axes}", row="d"),)
 
     def _head_norm(self, name: str, heads: str, tensor: str, result: str) -> Op:
         row = f"{heads} d" if self.head_norm is HeadNorm.WIDTH else "d"
@@ -207,22 +239,26 @@ class Attention:
     def _joined(self, name: str, result: str) -> tuple[Op, ...]:
         """Declare keys or values at all positions, with those in the cache if there is one."""
         at, heads = self.at, self.heads
+        width = self.value if name == "v" else "d"
         if self.kept is not Kept.COPIES:
-            return (joined(result, name, heads.key, at, self.kept),)
+            return (joined(result, name, heads.key, at, self.kept, width),)
         rows = f"b {at.query}"
-        copied = f"{name}[{rows} {heads.key} d] -> many_{name}[{rows} {heads.query} d]"
+        copied = f"{name}[{rows} {heads.key} {width}] -> many_{name}[{rows} {heads.query} {width}]"
         return (
             pointwise(f"copy_{name}", copied, "copy"),
-            joined(result, f"many_{name}", heads.query, at, self.kept),
+            joined(result, f"many_{name}", heads.query, at, self.kept, width),
         )
 
 
-def joined(result: str, tensor: str, heads: str, at: Positions, writes: Kept) -> Op:
+def joined(  # noqa: PLR0917 - names of one thing
+    result: str, tensor: str, heads: str, at: Positions, writes: Kept, width: str = "d"
+) -> Op:
     """Declare the keys or values of a sequence at all of its positions."""
-    pattern = f"{tensor}[b {at.query} {heads} d] -> {result}[b {at.key} {heads} d]"
+    own = f"{heads} {width}"
+    pattern = f"{tensor}[b {at.query} {own}] -> {result}[b {at.key} {own}]"
     if writes is Kept.NOTHING:
         return view(result, pattern)
-    return cache(result, pattern, kept=f"b {at.kept} {heads} d")
+    return cache(result, pattern, kept=f"b {at.kept} {own}")
 
 
 def output(

@@ -22,12 +22,14 @@ class GatedMLP:
 
     Args:
         inner_norm: of the product, before the last projection.
+        thinned: statistics of the gate below which its features are cut to zero.
     """
 
     function: str = "silu"
     bias: Bias = Bias.NONE
     width: str = "f"
     inner_norm: Norm | None = None
+    thinned: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -41,6 +43,7 @@ class GatedMLP:
                 self.function,
                 bias=self.bias,
                 inner_norm=self.inner_norm,
+                thinned=self.thinned,
             ),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )
@@ -55,6 +58,7 @@ def gated_products(
     *,
     bias: Bias,
     inner_norm: Norm | None = None,
+    thinned: Norm | None = None,
 ) -> tuple[Op, ...]:
     """Declare the three products and what lies between them.
 
@@ -66,18 +70,21 @@ def gated_products(
         function: the activation function.
         bias: which products have one.
         inner_norm: of the product, before the last projection.
+        thinned: statistics of the gate below which its features are cut to zero.
     """
     rows, _, e = tensor[tensor.index("[") + 1 : -1].rpartition(" ")
     wide = f"[{rows} {width}]"
     added = f" + *bias[{experts} {width}]" if Bias.INNER in bias else ""
     narrow = f" + *bias[{experts} {e}]" if Bias.OUTPUT in bias else ""
     last = "normed" if inner_norm else "product"
+    opened = "thin" if thinned else "gated"
     return (
         *(
             einsum(name, f"{tensor}, *w[{experts} {e} {width}]{added} -> {output}{wide}")
             for name, output in (("gate", "gated"), ("up", "u"))
         ),
-        pointwise("act", f"gated{wide} -> a{wide}", function),
+        *(_thinned(thinned, wide, width) if thinned else ()),
+        pointwise("act", f"{opened}{wide} -> a{wide}", function),
         pointwise("mul", f"a{wide}, u{wide} -> product{wide}", "mul"),
         *(
             (inner_norm.op("inner_norm", f"product{wide}", f"normed{wide}", row=width),)
@@ -88,4 +95,12 @@ def gated_products(
             "down",
             f"{last}{wide}, *w[{experts} {width} {e}]{narrow} -> {result}",
         ),
+    )
+
+
+def _thinned(norm: Norm, wide: str, width: str) -> tuple[Op, ...]:
+    """Declare a gate whose features below a quantile of a normal distribution are zero."""
+    return (
+        norm.op("statistics", f"gated{wide}", f"centred{wide}", row=width),
+        pointwise("thin", f"centred{wide} -> thin{wide}", "relu"),
     )

@@ -22,6 +22,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
@@ -56,6 +57,8 @@ class Trait(Flag):
     """A learned value of every expert is added before the choice alone."""
     PLAIN = auto()
     """Perceptrons are two products, without a gate."""
+    WEIGHED = auto()
+    """A learned value of every expert multiplies its share."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class MixtureOfExperts:
         after: norm of what all experts give together.
         latent: axis of the latent that routed experts work on; empty if they see tokens as they
             are.
+        scored: tensor that the router scores, where it is another than experts see.
     """
 
     function: str = "silu"
@@ -80,6 +84,7 @@ class MixtureOfExperts:
     traits: Trait = Trait.NONE
     after: Norm | None = None
     latent: str = ""
+    scored: str = "x"
 
     @property
     def _width(self) -> str:
@@ -95,7 +100,7 @@ class MixtureOfExperts:
         weights = f"weights[u z_r x]{self.shares.precision}"
         return (
             # Positions are routed where they rest, before what follows gathers them.
-            einsum("router", f"x[b r e], *w[e o]{bias} -> logits[b r o]"),
+            einsum("router", f"{self.scored}[b r e], *w[e o]{bias} -> logits[b r o]"),
             softmax("probabilities", f"logits[b r o] -> {_SCORED}", row="o"),
             *self._choice(),
             *self._share(),
@@ -124,10 +129,22 @@ class MixtureOfExperts:
 
     def _share(self) -> tuple[Op, ...]:
         """Declare the weights of the chosen experts."""
-        pattern = f"{_CHOSEN} -> shares[b r a]{self.shares.precision}"
-        if self.shares is Shares.PLAIN:
-            return (pointwise("share", pattern, "copy"),)
-        return (norm("share", pattern, "ratio", row="a"),)
+        held, weighed = self.shares.precision, Trait.WEIGHED in self.traits
+        pattern = f"{_CHOSEN} -> {'plain_shares' if weighed else 'shares'}[b r a]{held}"
+        plain = self.shares is Shares.PLAIN
+        share = (
+            pointwise("share", pattern, "copy") if plain else norm("share", pattern, "ratio", "a")
+        )
+        if not weighed:
+            return (share,)
+        factors = f"factors[b r a]{held}"
+        return (
+            share,
+            lookup("factors", f"!places[b r a]:index, *table[o] -> {factors}"),
+            pointwise(
+                "share_mul", f"plain_shares[b r a]{held}, {factors} -> shares[b r a]{held}", "mul"
+            ),
+        )
 
     def _narrowed(self) -> tuple[Op, ...]:
         """Declare the projection of a token to what experts see, where it rests."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import axes, glossary
+from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import attention, core, gated, latent, mlp, moe, rotary, tokens
 from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection, Rotated
 from symbolic_cost.layers.core import GROUPED, SLIDING, AttentionCore, Step
@@ -153,6 +153,8 @@ class Habit(Flag):
     """A norm follows the blocks."""
     HALVE = auto()
     """A window is half as wide as a configuration says, and one more."""
+    SCALE = auto()
+    """Of copies of the residual stream, the one that a layer computes is scaled."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ class Decoder:
         renamed: how this family calls kinds of layers that others call otherwise.
         variants: fields of the attention that differ in layers of a kind.
         branches: of the mixer and of the perceptron, where they differ in layers of a kind.
+        lengths: sizes of axes that this family alone has.
     """
 
     attention: Attention | LatentAttention = ATTENTION
@@ -193,6 +196,7 @@ class Decoder:
     branches: Mapping[str, tuple[Branch, Branch]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    lengths: Mapping[str, Expr] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def rotated(self) -> Rotated:
@@ -229,13 +233,7 @@ class Decoder:
         """
         fitted = self._fitted(shape, shared=predicted != 0)
         kinds = tuple(kinds)
-        blocks = [
-            Part(_path(kind, kinds), fitted.block(kind), kind.count, place=Place.BLOCK)
-            for kind in kinds
-        ]
-        rotated = fitted.rotated
-        turns = rotated.value and any(self.attends(kind) for kind in kinds)
-        turning = Part("rotation", (angles(rotated.value, self.reads.angles),)) if turns else None
+        turning = fitted.turning(kinds)
         own = fitted.attention
         expansion = own.expansion if isinstance(own, LatentAttention) else None
         mixers = [self.mixers[k.mixer] for k in kinds if k.mixer in self.mixers]
@@ -244,17 +242,34 @@ class Decoder:
             name,
             (
                 Part("embedding", fitted.tokens.ops()),
-                *((turning,) if turning else ()),
-                *blocks,
+                *((Part("rotation", turning),) if turning else ()),
+                *fitted.blocks(kinds),
                 *fitted.output(),
                 *(fitted.predictions(kinds, predicted) if predicted != 0 else ()),
             ),
-            {**self.sizes.axes(shape, expansion), **others},
+            {**self.sizes.axes(shape, expansion), **others, **self.lengths},
             padded=("v",),
             means=("z", "z_r"),
             source=source,
-            axes=glossary(AXES, *(mixer.axes for mixer in mixers)),
+            axes=glossary(AXES, self.own_axes, *(mixer.axes for mixer in mixers)),
         )
+
+    @property
+    def own_axes(self) -> Glossary:
+        """Roles of axes that this family alone has."""
+        return {}
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks, and what this family has beside them."""
+        return tuple(
+            Part(path_of(kind, kinds), self.block(kind), kind.count, place=kind.place)
+            for kind in kinds
+        )
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        """Declare the angles that layers rotate by."""
+        turns = self.rotated.value and any(self.attends(kind) for kind in kinds)
+        return (angles(self.rotated.value, self.reads.angles),) if turns else ()
 
     def _fitted(self, shape: Shape, *, shared: bool) -> Decoder:
         """Return the family as it runs on a shape."""
@@ -343,7 +358,7 @@ class Decoder:
         )
         kind = kinds[-1]
         parts = (Part("block", self.block(kind)), *self.output())
-        last = {"state": _path(kind, kinds)}
+        last = {"state": path_of(kind, kinds)}
         entry = Part("join", (*self.tokens.ops("token"), *join), takes=last)
         return tuple(
             replace(part, path=f"prediction.{part.path}", repeat=number, place=Place.END)
@@ -355,7 +370,7 @@ Switch = Callable[[Decoder, bool], Decoder]
 """What a truth value of a configuration changes."""
 
 
-def _path(kind: Kind, kinds: tuple[Kind, ...]) -> str:
+def path_of(kind: Kind, kinds: tuple[Kind, ...]) -> str:
     """Name a kind of block by what tells it from the others; recomputation goes by the end."""
     parts = []
     if len({other.mixer for other in kinds}) > 1:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
-from symbolic_cost.layers.core import Core, Step
+from symbolic_cost.layers.core import SLIDING, Core, Step
 from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import Trait
@@ -14,11 +14,12 @@ from symbolic_cost.layers.residual import Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Judged, Logits, Scores
 from symbolic_cost.models.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoder_families import DECODERS
-from symbolic_cost.models.decoder_fields import decoder_sizes
+from symbolic_cost.models.decoder_fields import decoder_sizes, routed_groups
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.kinds import DENSE, FULL, SLIDES, Windows
+from symbolic_cost.models.kinds import DENSE, EXPERTS, FULL, SLIDES, Windows
 from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.plan import layer_plan, listed_kinds, unrotated
+from symbolic_cost.models.other_heads import GROUPS, OtherHeads
+from symbolic_cost.models.plan import layer_plan, listed_kinds, perceptrons, unrotated
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model, Part
@@ -59,12 +60,12 @@ ABSORBED = "absorbed"
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a decoder of a family without peculiarities."""
-    return declared(fields, shape, _decoder(fields))
+    return declared(fields, shape, decoder_of(fields))
 
 
 def opt(fields: Fields, shape: Shape) -> Model:
     """Declare an OPT: its smallest but one has norms after the sums and a narrow token table."""
-    decoder = _decoder(fields)
+    decoder = decoder_of(fields)
     first = fields.flag("do_layer_norm_before", default=True)
     bare = fields.flag("_remove_final_layer_norm", default=False)
     affine = fields.flag("layer_norm_elementwise_affine", default=True)
@@ -86,14 +87,14 @@ def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
     order = Order.OWN_NORMS if parallel else Order.IN_TURN
-    return declared(fields, shape, replace(_decoder(fields), order=order))
+    return declared(fields, shape, replace(decoder_of(fields), order=order))
 
 
 def stablelm(fields: Fields, shape: Shape) -> Model:
     """Declare a StableLM: branches side by side share their norm."""
     parallel = fields.flag("use_parallel_residual", default=False)
     order = Order.SHARED_NORM if parallel else Order.IN_TURN
-    return declared(fields, shape, replace(_decoder(fields), order=order))
+    return declared(fields, shape, replace(decoder_of(fields), order=order))
 
 
 _SEPARATE = 2
@@ -111,7 +112,7 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     heads = fields.size("num_attention_heads")
     groups = fields.optional_size("num_key_value_heads", heads) if new or not single else heads
     fields.ignore("num_kv_heads", "n_head_kv")
-    decoder = replace(_decoder(fields), order=order if parallel or new else Order.IN_TURN)
+    decoder = replace(decoder_of(fields), order=order if parallel or new else Order.IN_TURN)
     decoder = decoder.attended(
         rotated=Rotated.NOTHING if alibi else Rotated.WHOLE, kept=Kept.COPIES if new else Kept.HEADS
     )
@@ -123,7 +124,7 @@ def cohere(fields: Fields, shape: Shape) -> Model:
     """Declare a Command R: the larger one normalises every head of queries and keys."""
     normed = fields.flag("use_qk_norm", default=False)
     kind = HeadNorm.HEADS if normed else HeadNorm.NONE
-    return declared(fields, shape, _decoder(fields).attended(head_norm=kind))
+    return declared(fields, shape, decoder_of(fields).attended(head_norm=kind))
 
 
 def deepseek(fields: Fields, shape: Shape) -> Model:
@@ -142,7 +143,7 @@ def deepseek(fields: Fields, shape: Shape) -> Model:
         name="indexer_types",
     )
     rank = fields.optional_size("q_lora_rank")
-    return declared(fields, shape, _decoder(fields).attended(query="r_q" if rank else ""))
+    return declared(fields, shape, decoder_of(fields).attended(query="r_q" if rank else ""))
 
 
 def gpt_bigcode(fields: Fields, shape: Shape) -> Model:
@@ -150,12 +151,12 @@ def gpt_bigcode(fields: Fields, shape: Shape) -> Model:
     single = fields.flag("multi_query", default=True)
     heads = 1 if single else fields.size("num_attention_heads")
     fields.ignore("num_key_value_heads")
-    return declared(fields, shape, _decoder(fields), heads=heads)
+    return declared(fields, shape, decoder_of(fields), heads=heads)
 
 
 def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
     """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
-    decoder = _decoder(fields)
+    decoder = decoder_of(fields)
     widening = fields.size("intermediate_multiple_size", 4)
     fields.require(
         holds=not fields.given("intermediate_size"),
@@ -180,9 +181,50 @@ def mimo(fields: Fields, shape: Shape) -> Model:
     return replace(model, parts=(*model.parts, part)) if further else model
 
 
+def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
+    """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
+    decoder = decoder_of(fields)
+    _followed(fields)
+    own = decoder.stepping(Step.SINK, on=True).attended(at=SLIDING).attention
+
+    def sized(fields: Fields) -> tuple[int, int]:
+        return 2 * fields.size("num_key_value_heads", 4), fields.size("head_dim", 192)
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        rule = [SLIDES if n and (n + 1) % 6 else FULL for n in range(layers)]
+        listed = listed_kinds(fields, decoder, layers) or rule
+        pattern = fields.items("hybrid_layer_pattern")
+        fields.require(
+            holds=not pattern or [SLIDES if one else FULL for one in pattern] == listed,
+            problem="it contradicts the layers that Transformers declares",
+            name="hybrid_layer_pattern",
+        )
+        dense = [DENSE, *[EXPERTS] * (layers - 1)]
+        return listed, perceptrons(fields, decoder, layers) if fields.given(
+            "mlp_layer_types"
+        ) else dense
+
+    changed = replace(
+        decoder,
+        mixers={SLIDES: OtherHeads(own, sized, GROUPS)},  # type: ignore[arg-type]
+        reads=replace(decoder.reads, kinds=kinds),
+    )
+    return declared(fields, shape, changed)
+
+
+def _followed(fields: Fields) -> None:
+    """Take a window that is given without the query's own position."""
+    before = fields.optional_size("sliding_window_size")
+    fields.ignore("sliding_window_size")
+    if before is not None:
+        values = {**fields.source.values, "sliding_window": before + 1}
+        values.pop("sliding_window_size")
+        fields.source = replace(fields.source, values=values)
+
+
 def modernbert(fields: Fields, shape: Shape) -> Model:
     """Declare a ModernBERT that generates: its first layer attends without a norm before."""
-    decoder = _decoder(fields)
+    decoder = decoder_of(fields)
     near = fields.optional_size("local_attention", 128) or 2
     decoder = replace(decoder, windows=Windows(0, near // 2))
     every = fields.size("global_attn_every_n_layers", 3)
@@ -219,7 +261,7 @@ def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
 
 def smollm3(fields: Fields, shape: Shape) -> Model:
     """Declare a SmolLM3: every fourth layer is not rotated."""
-    decoder = _decoder(fields)
+    decoder = decoder_of(fields)
 
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         listed_kinds(fields, decoder, layers)
@@ -237,10 +279,10 @@ def laguna(fields: Fields, shape: Shape) -> Model:
         problem=f"only {heads} in every layer is declared",
         name="num_attention_heads_per_layer",
     )
-    return declared(fields, shape, _decoder(fields))
+    return declared(fields, shape, decoder_of(fields))
 
 
-def _decoder(fields: Fields) -> Decoder:
+def decoder_of(fields: Fields) -> Decoder:
     """Return the family, with what the configuration switches."""
     decoder = DECODERS[fields.family]
     for key, switch in decoder.reads.switches.items():
@@ -321,7 +363,7 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     used = {kind.mixer for kind in plan.kinds} & decoder.mixers.keys()
     mixers = {name: decoder.mixers[name].read(fields)[0] for name in sorted(used)}
     numbers = decoder_sizes(fields, decoder, plan, heads)
-    head = _headed(fields, decoder)
+    head, routed = _headed(fields, decoder), routed_groups(fields)
     if isinstance(head, Scores):
         numbers["n_classes"] = 2 if fields.head.endswith(SPAN) else classes_of(fields)
     fields.refuse()
@@ -335,7 +377,7 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
     decoder = _masked(decoder, numbers.get("W"), shape)
     model = decoder.declare(fields.family, plan.kinds, shape, predicted)
-    return replace(model, bindings=numbers)
+    return replace(model, bindings=numbers, routed=routed)
 
 
 def _headed(fields: Fields, decoder: Decoder) -> Logits | Scores | None:

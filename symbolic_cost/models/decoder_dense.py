@@ -135,6 +135,9 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
                 branch=Branch(Norm.RMS, Placing.SANDWICH), reads=Reads(INPUT_BIAS, share=_HALF)
             ),
         ),
+        "glm_ocr_text": Decoder(
+            branch=Branch(Norm.RMS, Placing.SANDWICH), reads=Reads(share=_HALF)
+        ),
         "gpt_bigcode": Decoder(
             STILL,
             MLP("gelu_tanh"),

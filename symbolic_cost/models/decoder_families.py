@@ -20,8 +20,8 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.layers.attention import Bias, HeadNorm
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention import Bias, HeadNorm, Sources
+from symbolic_cost.layers.core import SLIDING, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP
@@ -50,8 +50,9 @@ from symbolic_cost.models.decoder_switches import (
     every_bias,
     unmasked,
 )
+from symbolic_cost.models.gemma import TAKING, Gemma
 from symbolic_cost.models.gpt import GPT2
-from symbolic_cost.models.kinds import Sparse, Windows, symbolic_kinds
+from symbolic_cost.models.kinds import FULL, SLIDES, Sparse, Windows, symbolic_kinds
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.einsum import Call
@@ -78,6 +79,23 @@ _GEMMA_3 = replace(
     windows=Windows(6, 4096),
     reads=Reads({**BIAS, "use_bidirectional_attention": centred}, head_width=256),
 ).attended(head_norm=HeadNorm.HEAD)
+_LATE = replace(
+    Gemma(),
+    attention=replace(
+        ATTENTION, norm=Norm.RMS_WIDE, head_norm=HeadNorm.HEAD, value_norm=Norm.RMS_BARE
+    ),
+    perceptron=GatedMLP("gelu_tanh"),
+    tokens=_SCALED,
+    head=TIED,
+    branch=Branch(Norm.RMS_WIDE, Placing.SANDWICH),
+    experts=MixtureOfExperts(shared="f_s"),
+    windows=Windows(6, 512),
+    reads=Reads(BIAS, shared_width="intermediate_size", head_width=256),
+    variants={
+        TAKING[SLIDES]: {"at": SLIDING, "sources": Sources.OTHERS},
+        TAKING[FULL]: {"sources": Sources.OTHERS},
+    },
+)
 _LATENT = Decoder(
     LatentAttention("", core=replace(CORE, steps=Step.MASK | Step.CAST)),
     experts=MixtureOfExperts(shared="f_s"),
@@ -158,6 +176,8 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ).stepping(Step.CAP, on=True),
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
+        "gemma3n_text": replace(_LATE, head=Logits(steps=Exit.CAP | Exit.LOSS)),
+        "gemma4_text": _LATE,
         "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(PART, 1))).stepping(
             Step.WHOLE | Step.ARRANGE, on=True
         ),
@@ -225,7 +245,11 @@ def declared(name: str, shape: Shape) -> Model:
 
 
 def symbolic(
-    name: str, shape: Shape = TRAINING, sizes: Sizes | None = None, decoder: Decoder | None = None
+    name: str,
+    shape: Shape = TRAINING,
+    sizes: Sizes | None = None,
+    decoder: Decoder | None = None,
+    predicted: int = 0,
 ) -> Model:
     """Declare a decoder family, every size a symbol unless given.
 
@@ -234,6 +258,7 @@ def symbolic(
         shape: what it runs on.
         sizes: of the model.
         decoder: a family that is not registered.
+        predicted: further tokens predicted, each by one more block and the same head.
 
     Raises:
         UnknownNameError: no such family; the closest are offered.
@@ -244,4 +269,5 @@ def symbolic(
         raise InputError(f"{name}: only a configuration says which layer is of which kind")
     family = replace(family, sizes=sizes or family.sizes)
     layers = family.sizes.n_layers
-    return family.declare(name, symbolic_kinds(family.windows, family.sparse, layers), shape)
+    kinds = symbolic_kinds(family.windows, family.sparse, layers)
+    return family.declare(name, kinds, shape, predicted)

@@ -1,10 +1,11 @@
 """Sizes of decoders, from the fields of a configuration."""
 
+from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoder import Decoder
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.kinds import DENSE, EXPERTS, Sparse
+from symbolic_cost.models.kinds import EXPERTS, NONE, Sparse
 from symbolic_cost.models.plan import Plan
 
 _EXPERT_KEYS = ("num_experts", "num_experts_per_tok", "mlp_layer_types")
@@ -31,7 +32,7 @@ def decoder_sizes(fields: Fields, decoder: Decoder, plan: Plan, heads: int | Non
     e = fields.size("hidden_size")
     reads, layers = decoder.reads, {kind.layer for kind in plan.kinds}
     numbers = {**plan.numbers, "e": e, "V": fields.size("vocab_size")}
-    if DENSE in layers or not layers:
+    if layers - {EXPERTS, NONE} or not layers:
         wide = () if reads.widening is None else (reads.widening * e,)
         f = fields.size(reads.dense_width, *wide)
         numbers["f"] = reads.inner(fields, f) if reads.inner else f
@@ -84,7 +85,10 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
         )
         width = fields.derived("head_dim", e // h)
     fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
-    return {"k": k, "q": width, **_rotated(fields, decoder, width)}
+    own = decoder.attention
+    apart = isinstance(own, Attention) and own.value == "d_v"
+    values = {"d_v": fields.size("v_head_dim", width)} if apart else {}
+    return {"k": k, "q": width, **values, **_rotated(fields, decoder, width)}
 
 
 def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
@@ -153,3 +157,17 @@ def _shared_width(fields: Fields, decoder: Decoder, width: int) -> int:
         return fields.size(key)
     shared = decoder.reads.shared
     return width * fields.size("n_shared_experts", *(() if shared is None else (shared,)))
+
+
+def routed_groups(fields: Fields) -> tuple[int, int]:
+    """Return the groups of experts and how many of them the experts of a token lie in."""
+    groups, chosen = (fields.optional_size(name) for name in ("n_group", "topk_group"))
+    if groups is None or chosen is None:
+        return 1, 1
+    fields.require(
+        holds=chosen <= groups,
+        problem=f"{chosen} groups of a token are more than the {groups} that there are",
+        name="topk_group",
+        other="n_group",
+    )
+    return groups, chosen

@@ -12,6 +12,7 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Tokens
+from symbolic_cost.models.connected import Connected
 from symbolic_cost.models.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoder_switches import (
     BIAS,
@@ -89,6 +90,12 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             _DEEP, reads=Reads({"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED})
         ),
         "deepseek_v32": _INDEXED,
+        "deepseek_v4": Connected(
+            experts=_SHARED,
+            sparse=Sparse.ALWAYS,
+            windows=Windows(0, 128),
+            reads=Reads(shared_width="moe_intermediate_size"),
+        ),
         "glm_moe_dsa": _INDEXED,
         "dbrx": Decoder(
             branch=Branch(Norm.LAYER_SCALE, outcome=Outcome.DROP),
@@ -172,6 +179,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(1, 1024),
             sparse=Sparse.ALWAYS,
             reads=Reads(SHARES),
+        ),
+        "mimo_v2_flash": Decoder(
+            replace(ATTENTION, value="d_v", rotated=Rotated.PART),
+            windows=Windows(6, 129),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(
+                {**INPUT_BIAS, "norm_topk_prob": normalised}, share=Share(PART, Fraction(167, 500))
+            ),
         ),
         "phimoe": Decoder(
             branch=LAYER,

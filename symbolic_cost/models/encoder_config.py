@@ -28,7 +28,7 @@ from symbolic_cost.models.encoder import (
     Habit,
     Sizes,
 )
-from symbolic_cost.models.encoder_families import ENCODERS
+from symbolic_cost.models.encoder_families import BERT, ENCODERS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
@@ -190,7 +190,7 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         numbers["n_rel"] = fields.size("relative_attention_num_buckets", 32)
     if isinstance(family.attention, Disentangled) and not isinstance(family.attention, Shifted):
         numbers["n_rel"] = _distances(fields)
-    if isinstance(words, Words) and words.width != "e":
+    if isinstance(words, Words) and words.width == "w_t":
         numbers["e_p"] = fields.size("embedding_size", e)
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
@@ -207,6 +207,8 @@ def _tables(fields: Fields, family: Encoder) -> Tables:
     if fields.family == "tapas":
         return {**_kinds(fields)}
     tables: Tables = {axis: fields.size(key) for axis, key in family.traits.tables.items()}
+    if fields.family == "markuplm":
+        tables["f_x"] = 4 * fields.size("hidden_size")
     if fields.family == "luke":
         tables |= {"c_n": 2, "n_q": 3 * fields.size("num_hidden_layers")}
     if fields.family == "esm":  # one weight for every head of every layer, and a bias
@@ -320,6 +322,19 @@ def _esm(fields: Fields, family: Encoder) -> Encoder:
     return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
 
 
+def _roc_bert(fields: Fields, family: Encoder) -> Encoder:
+    """Return a RoCBert with glyphs and sounds beside the tokens, or their tables unused."""
+    named = {"shape": "n_shape w_shape", "sound": "n_sound w_sound"}
+    keys = {"shape": "enable_shape", "sound": "enable_pronunciation"}
+    used = {name for name, key in keys.items() if fields.flag(key, default=True)}
+    if not fields.flag("concat_input", default=True):
+        plain = Words(changes=family.words.changes) if isinstance(family.words, Words) else Words()
+        family, used = replace(family, words=plain, heads=BERT.heads), set()
+    else:
+        family = family.worded(beside={name: named[name] for name in named if name in used})
+    return replace(family, kept={name: named[name] for name in named if name not in used})
+
+
 def _tapas(fields: Fields, family: Encoder) -> Encoder:
     """Return a TAPAS with a table for each of its kinds of token types."""
     sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
@@ -336,6 +351,12 @@ def _kinds(fields: Fields) -> dict[str, int]:
 
 
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
-    {"deberta": _deberta, "deberta-v2": _deberta, "esm": _esm, "tapas": _tapas}
+    {
+        "deberta": _deberta,
+        "deberta-v2": _deberta,
+        "esm": _esm,
+        "roc_bert": _roc_bert,
+        "tapas": _tapas,
+    }
 )
 """What the fields of a family change besides its switches and its sizes."""

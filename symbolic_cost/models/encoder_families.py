@@ -13,7 +13,7 @@ from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
-from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
+from symbolic_cost.layers.words import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.models.encoder import ATTENTION, Assumed, Encoder, Habit, Traits
 from symbolic_cost.models.encoder_switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
 
@@ -150,6 +150,30 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             ),
         ),
         "tapas": replace(BERT, words=_PLACED),
+        "roc_bert": replace(
+            BERT,
+            words=Mapped(beside={"shape": "n_shape w_shape", "sound": "n_sound w_sound"}),
+            traits=Traits(
+                tables={
+                    "n_shape": "shape_vocab_size",
+                    "w_shape": "shape_embed_dim",
+                    "n_sound": "pronunciation_vocab_size",
+                    "w_sound": "pronunciation_embed_dim",
+                }
+            ),
+        ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w")),
+        "markuplm": replace(
+            BERT,
+            words=Paths(),
+            traits=Traits(
+                tables={
+                    "n_dep": "max_depth",
+                    "n_tag": "max_xpath_tag_unit_embeddings",
+                    "n_sub": "max_xpath_subs_unit_embeddings",
+                    "w_u": "xpath_unit_hidden_size",
+                }
+            ),
+        ),
         "clip_text_model": _CLIP,
         "siglip_text_model": replace(_CLIP, attention=ATTENTION),
         **dict.fromkeys(("chinese_clip_text_model", "altclip_text_model"), _BARE),

@@ -137,8 +137,8 @@ def _flash(part: Part, core: tuple[Op, ...], before: list[Op]) -> tuple[Op, ...]
     taken = {o.tensor for op in core for o in op.inputs}
     sources = {}
     for op in tuple(before):
-        result = op.outputs[0]
-        if op.repeats and result.tensor in taken and len(_users(part, result.tensor)) == 1:
+        result = op.outputs[0] if op.repeats else None
+        if result and result.tensor in taken and len(_users(part, result.tensor)) == 1:
             sources[result.tensor] = op.inputs[0]
             before.remove(op)
     ops = tuple(op.retaken(sources) for op in core)

@@ -53,7 +53,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of a section.
     """
     family = NESTED[fields.family]
-    text = _text(fields, family, shape)
+    text = text_of(fields, family, shape)
     if fields.head.endswith(_TEXT_ALONE) and fields.head not in fields.record.headed:
         fields.ignore(family.sections[0], *filter(None, (family.merge, family.tokens)))
         fields.refuse()
@@ -109,7 +109,7 @@ def _named(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
     return name
 
 
-def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
+def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
     """Return the language model: that of its section, or of the whole where there is none."""
     key = family.sections[1]
     values = fields.source.values.get(key)
@@ -134,8 +134,9 @@ def _text(fields: Fields, family: Nested, shape: Shape) -> Model:
     )
     own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
     own |= {"model_type": name, "architectures": [head]}
-    for key in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
-        own.pop(key, None)
+    for name in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
+        if own.get(name) != "all":
+            own.pop(name, None)
     read = imported(replace(fields.source, values=own), replace(shape, i=Integer(0)))
     for origin, value in read.origins.items():
         fields.origins.setdefault(f"{key}.{origin}", value)

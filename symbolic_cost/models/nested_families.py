@@ -96,6 +96,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "qwen2_vl_text": "qwen2",
         "qwen2_5_vl_text": "qwen2",
         "glm4v_moe_text": "glm4_moe",
+        "paddleocr_vl_text": "ernie4_5",
         "qwen3_vl_text": "qwen3",
         "qwen3_vl_moe_text": "qwen3_moe",
     }
@@ -171,6 +172,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             tied=True,
         ),
         "glm4v": _GLM,
+        "glm46v": _GLM,
         "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
         "idefics2": Nested(
             "idefics2_vision",
@@ -195,6 +197,13 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             merge="spatial_merge_size",
             function="projector_hidden_act",
             biased="multimodal_projector_bias",
+            tied=True,
+        ),
+        "lighton_ocr": Nested(
+            "pixtral",
+            "qwen3",
+            Connector(Join.SIDE_BY_SIDE, Norm.RMS, traits=Trait.MERGE),
+            merge="spatial_merge_size",
             tied=True,
         ),
         "phi3_v": Nested(

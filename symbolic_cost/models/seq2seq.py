@@ -49,7 +49,7 @@ AXES = glossary(
     heads.AXES,
     axes(
         "o token residual, m token query, u key-token, h_t head, k_t head, g_t group, d_t width, "
-        "f_t inner, e_t hidden, z_u token routed, z_r_u token posted"
+        "f_t inner, e_t hidden, v_s vocabulary, z_u token routed, z_r_u token posted"
     ),
     renamed(moe.AXES),
 )
@@ -161,7 +161,8 @@ class Seq2Seq:
             *self.branch.around("attention", own.ops(), "x", "middle", **self._outside()),
         )
         entry = self.entry or replace(self.words, token=self.tables[0])
-        yield Part("encoder.embedding", entry.ops())
+        own_words = {} if sizes.V_s is None else {"v": "v_s"}
+        yield Part("encoder.embedding", retitled(entry.ops(), own_words))
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
         for path, layer, count in self._layers(exact(sizes.n_layers), sizes.sparse[0]):
@@ -291,6 +292,7 @@ class Sizes:
         b: microbatch [sequences].
         l: source length [tokens].
         l_t: target length [tokens].
+        V_s: vocabulary of the source, where it has one of its own.
         cached: target tokens in the cache; None if the source is not encoded yet.
         own: widths and heads of the decoder, by axis, where they differ.
         W: window of sliding blocks of the decoder.
@@ -310,7 +312,9 @@ class Sizes:
     k: Expr | int = symbols.h
     q: Expr | int = symbols.q
     V: Expr | int = symbols.V
+    V_s: Expr | int | None = None
     P: Expr | int = symbols.P
+    T: Expr | int = symbols.T
     n_layers: Expr | int = symbols.n_layers
     n_dec: Expr | int = symbols.n_dec
     n_rel: Expr | int = symbols.n_rel
@@ -333,7 +337,8 @@ class Sizes:
     def axes(self) -> dict[str, Expr]:
         """Return the size of every axis."""
         named = {"b": self.b, "e": self.e, "w": self.e, "f": self.f, "h": self.h, "k": self.k}
-        named |= {"g": exact(self.h) / self.k, "d": self.q, "v": self.V, "p": self.P}
+        named |= {"g": exact(self.h) / self.k, "d": self.q, "p": self.P, "types": self.T}
+        named |= {"v": self.V, "v_s": self.V_s or self.V}
         named |= {"n_rel": self.n_rel, "z": self.n_classes, "c": 3, "one": 1, "w_t": self.e}
         named |= dict.fromkeys(("r", "l", "t"), self.l) | dict.fromkeys(("o", "m"), self.l_t)
         named |= {"u": exact(self.l_t) + exact(self.cached or 0)}

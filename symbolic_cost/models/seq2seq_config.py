@@ -34,6 +34,15 @@ def build(fields: Fields, shape: Shape) -> Model:
     family, numbers, own = bart_numbers(fields, family)
     if "p" in family.words.tables.values():
         numbers["P"] = fields.size("max_position_embeddings") + family.reads.offset
+    if fields.family == "fsmt":
+        numbers["P"] += fields.size("pad_token_id", 1) if _padded(fields) else 0
+        if fields.flag("tie_word_embeddings", default=False):
+            family = replace(family, tables=("@token", "@token"))
+            fields.require(
+                holds=_source_words(fields) == numbers["V"],
+                problem="source and target share a table and differ in their vocabulary",
+                name="tie_word_embeddings",
+            )
     if family.experts is None:
         return declared(fields, shape, family, numbers, own)
     fields.require(
@@ -148,7 +157,7 @@ def declared(
     The target is half as long as the source, but where classes are told apart, which take it from
     the source; a decode step has half as many in its cache.
     """
-    head = head_of(fields, family)
+    head, words = head_of(fields, family), _source_words(fields)
     family = _headed(fields, family, head)
     if isinstance(family.heads.get(head), Classes):
         numbers = numbers | {"n_classes": 2 if head == SPAN else classes_of(fields)}
@@ -160,11 +169,22 @@ def declared(
         k=k,
         sliding=sliding,
         sparse=sparse,
+        V_s=words,
         capacity=family.capacity,
         **lengths(shape, head),
     )
     sizes = sizes if source is None else replace(sizes, l=source.frames)
     return replace(family.declare(fields.family, sizes, head), bindings=numbers)
+
+
+def _source_words(fields: Fields) -> int | None:
+    """Read the vocabulary of the source, where it is not that of the target."""
+    return fields.size("src_vocab_size") if fields.family == "fsmt" else None
+
+
+def _padded(fields: Fields) -> bool:
+    """Return whether positions begin behind that of padding; the first token's stands anyway."""
+    return fields.source.values.get("pad_token_id") != 0
 
 
 def lengths(shape: Shape, head: str) -> dict[str, Expr | None]:

@@ -62,6 +62,14 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
         "bigbird_pegasus": replace(PEGASUS, attention=replace(PEGASUS.attention, bias=Bias.NONE)),
         "marian": replace(PEGASUS, branch=_POST, last=None),
         "blenderbot-small": replace(BART, reads=Reads()),
+        # Positions are computed, and stored as parameters.
+        "fsmt": replace(
+            PEGASUS,
+            branch=_POST,
+            last=None,
+            tables=("@source", "@token"),
+            reads=Reads(offset=1, function="relu", untied=True),
+        ),
         "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
         **dict.fromkeys(("t5", "mt5"), T5),
         "nllb-moe": replace(

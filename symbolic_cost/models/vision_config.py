@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -16,6 +17,7 @@ from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import MeanPool
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.models import divided
 from symbolic_cost.models.encoder import Encoder
 from symbolic_cost.models.encoder_config import head_of, head_sizes, running
 from symbolic_cost.models.fields import Fields, is_size
@@ -58,7 +60,12 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
         numbers["n_classes"] = classes_of(fields) + 1  # nothing is a class too
     words = family.words
     sizes = _image(fields, words, numbers) if isinstance(words, Patches) else Sizes()
-    others = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    if fields.family == "timesformer":
+        frames = fields.size("num_frames", 8)
+        patches = int(sizes.patches) // frames
+        others = divided.sizes(shape.b, frames, patches, e)
+        sizes = replace(sizes, places=patches + 1)
     return family, replace(sizes, b=shape.b, others=others), numbers, head
 
 
@@ -188,6 +195,17 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     return replace(family, kept={"mid": "n_mid r e"} if placed else {})
 
 
+def _timed(fields: Fields, family: Encoder) -> Encoder:
+    """Return a TimeSformer whose patches attend to all others, or in two steps."""
+    kinds = ("divided_space_time", "joint_space_time")
+    whole = fields.text("attention_type", kinds[0], kinds) == kinds[1]
+    own = _qkv(fields, family)
+    # `vars` of a value hold what it worked out as well.
+    return (
+        Encoder(**{f.name: getattr(own, f.name) for f in dataclass_fields(own)}) if whole else own
+    )
+
+
 def _siglip(fields: Fields, family: Encoder) -> Encoder:
     headed = fields.flag("vision_use_head", default=True)
     return family if headed else replace(family, pooler=None)
@@ -295,6 +313,7 @@ _CHANGES: Mapping[str, Change] = MappingProxyType(
         "dinov3_vit": _dino3,
         "yolos": _yolos,
         **dict.fromkeys(("beit", "data2vec-vision"), _beit),
+        "timesformer": _timed,
         "videomae": _video,
         "siglip_vision_model": _siglip,
         "internvl_vision": _internvl,

@@ -139,6 +139,16 @@ def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]
     return partial(_CALLS[kind], *operands, out)
 
 
+def run_of(kind: str, operands: list[Floats], out: Floats) -> None:
+    """Run one kind of step on arrays."""
+    if kind == "inv":
+        np.divide(1.0, operands[0], out)
+    elif kind in _EXTREMA:
+        _EXTREMA[kind](*operands, out=out)
+    else:
+        _CALLS[kind](*operands, out)
+
+
 def _last_use(tape: Tape) -> list[float]:
     last: list[float] = [-1] * len(tape.masks)
     for place, (_, taken) in enumerate(tape.steps, tape.first):
@@ -183,7 +193,7 @@ def _exp2(value: Floats, out: Floats) -> None:
 
 
 _OWN: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
-_EXTREMA = {"max": np.maximum, "min": np.minimum}
+_EXTREMA: dict[str, Callable[..., object]] = {"max": np.maximum, "min": np.minimum}
 _CALLS: dict[str, Callable[..., object]] = {
     "add": np.add,
     "sub": np.subtract,

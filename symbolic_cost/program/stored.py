@@ -6,16 +6,18 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from fractions import Fraction
-from hashlib import blake2b
 from sys import intern
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.cache import fingerprint, read_bytes, write_bytes
+from symbolic_cost.cache import keep_bytes, kept_bytes
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.arithmetic import KINDS, Node, arguments
 from symbolic_cost.program.exact import UNDEFINED, Number, undefined
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.tape import Tape
+
+if TYPE_CHECKING:
+    from symbolic_cost.program.layered import Layered
 
 FORMAT = "symbolic_cost program 1"
 _OF_NODES = {"ceil": 1, "floor": 1, "sqrt": 1, "log2": 1, "exp2": 1, "ge": 2, "gt": 2, "div": 2}
@@ -124,19 +126,31 @@ def kept(about: object, make: Callable[[], Tape]) -> Tape:
             library's own version is added.
         make: the tape.
     """
-    name = f"{_key(about)}.tape.json"
-    data = read_bytes(name)
+    data = kept_bytes((FORMAT, about), ".tape")
     if data is not None:
         with suppress(ValueError, KeyError):
             return _tape(json.loads(data))
     tape = make()
-    write_bytes(name, written_tape(tape).encode())
+    keep_bytes((FORMAT, about), ".tape", written_tape(tape).encode())
     return tape
 
 
-def _key(about: object) -> str:
-    text = f"{FORMAT}\n{fingerprint()}\n{about!r}"
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+def kept_layers(about: object, make: Callable[[], Tape]) -> Layered:
+    """Return the tape of what is described in layers: from the folder, else made and put there.
+
+    Args:
+        about: as of `kept`.
+        make: the tape; its outputs are "group|name".
+    """
+    from symbolic_cost.program.layered import layered, read, written
+
+    data = kept_bytes((FORMAT, about), ".layers")
+    if data is not None:
+        with suppress(ValueError, KeyError, TypeError):
+            return read(data)
+    own = layered(make())
+    keep_bytes((FORMAT, about), ".layers", written(own))
+    return own
 
 
 def written_tape(tape: Tape) -> str:

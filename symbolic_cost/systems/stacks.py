@@ -89,6 +89,10 @@ class Stack:
         cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
         weights: "cast once" per step where products are narrower, else "cast each" time.
         host: in which the host issues one op [s].
+        issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
+            the rest of a block is a CUDA graph.
+        accumulation: of a microbatch's gradients of weights: "fused" where products add to what is
+            there, "apart" where a pass does, "none" where they are reduced at once.
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
@@ -110,6 +114,8 @@ class Stack:
     cast: Expr
     weights: str
     host: Expr
+    issues: str
+    accumulation: str
     gathers: str
     dispatch: str
     overlap: str

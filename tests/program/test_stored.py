@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given
 
+from symbolic_cost import cache
 from symbolic_cost.errors import InputError
 from symbolic_cost.program import stored
 from symbolic_cost.program.lowering import lowered
@@ -102,7 +103,7 @@ def test_a_damaged_file_is_made_again(folder, damage):
 
 def test_another_version_of_the_library_has_its_own(folder, monkeypatch):
     stored.kept("x", lambda: PROGRAM.tape)
-    monkeypatch.setattr(stored, "fingerprint", lambda: "later")
+    monkeypatch.setattr(cache, "fingerprint", lambda: "later")
     stored.kept("x", lambda: PROGRAM.tape)
     assert len(list(folder.iterdir())) == 2
 

@@ -4,8 +4,9 @@ import pytest
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.serving.load import Load, accepted
-from symbolic_cost.serving.steady import Batching, Chunked, Split
-from tests.serving.simulation import Costs, by_chance, saturated
+from symbolic_cost.serving.pools import Pools, Prefilling
+from symbolic_cost.serving.steady import Batching, Chunked
+from tests.serving.simulation import Costs, apart, by_chance, saturated
 
 COSTS = Costs()
 LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 300, 48)]
@@ -98,14 +99,46 @@ def test_one_chunk_of_the_whole_prompt_takes_less_than_a_step_beside_a_prefill()
     assert chunked.requests > whole.requests
 
 
-def test_slower_half_of_a_split_sets_the_pace():
+def test_slower_pool_sets_the_pace():
     load = Load(1000, 100)
-    few = Split(load, 1, 7, 64, COSTS, transfer=0.01)
-    many = Split(load, 7, 1, 64, COSTS, transfer=0.01)
+    few, many = (Pools(load, 64, COSTS, Prefilling(COSTS, n, 0.001), 8 - n) for n in (1, 7))
     prompt = COSTS.prefill(1, 1000, 0)
-    assert few.requests == pytest.approx(0.95 / prompt)
+    assert (few.slower, many.slower) == ("prefill", "decode")
+    assert 7 * few.requests == pytest.approx(0.95 / prompt)
+    assert few.flying < 64 == many.flying
     assert many.requests == pytest.approx(64 / (99 * COSTS.decode(64, 1050)))
-    assert few.first_token == pytest.approx(prompt * (0.95 / 0.1 + 1) + 0.01)
+    assert few.first_token == pytest.approx(prompt * (0.95 / 0.1 + 1) + 0.001)
+    slow = Pools(load, 64, COSTS, Prefilling(COSTS, 4, 1.0), 4)
+    assert (slow.slower, slow.requests) == ("transfer", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("load", "engines", "transfer", "share"),
+    [
+        (Load(2000, 60), (3, 2), 0.02, 0.6),
+        (Load(500, 20), (2, 3), 0.06, 0.6),
+        pytest.param(Load(1000, 6, 200), (8, 4), 0.005, 0.7, marks=pytest.mark.slow),
+        pytest.param(Load(500, 20), (2, 3), 0.01, 0.8, marks=pytest.mark.slow),
+    ],
+)
+def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
+    def at(held):
+        return Pools(load, held, COSTS, Prefilling(COSTS, engines[0], transfer), engines[1])
+
+    rate = share * at(10**4).taken
+    closed = at_rate(rate, at, 10**4)
+    requests, between, first = apart(
+        load,
+        COSTS,
+        engines=engines,
+        transfer=transfer,
+        requests=4000 if load.output > 50 else 30000,
+        rate=rate * engines[1],
+        seed=3,
+    )
+    assert requests == pytest.approx(closed.requests * engines[1], rel=0.03)  # by chance
+    assert closed.between_by_chance == pytest.approx(between, rel=0.01)
+    assert closed.first_token == pytest.approx(first, rel=0.04)
 
 
 def test_checked_drafts_yield_tokens():

@@ -1,0 +1,87 @@
+"""Attention of layers whose heads are other ones than those of the family's own attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from sympy import Expr
+
+from symbolic_cost import symbols
+from symbolic_cost.axes import Glossary, axes
+from symbolic_cost.layers.attention import Attention
+from symbolic_cost.layers.core import Step
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+
+if TYPE_CHECKING:
+    from symbolic_cost.models.fields import Fields
+
+GROUPS: Mapping[str, str] = MappingProxyType({"k": "k_s", "g": "g_s"})
+"""Axes of other numbers of key/value heads."""
+
+WIDE: Mapping[str, str] = MappingProxyType({**GROUPS, "d": "d_s"})
+"""The same, and heads of another width, whose angles are others too."""
+
+_ANGLES = MappingProxyType({"@cos": "@cos_full", "@sin": "@sin_full"})
+
+
+@dataclass(frozen=True)
+class OtherHeads:
+    """Attention with heads of its own; all its other axes are those of the family's.
+
+    Args:
+        sized: reads the number of key/value heads, and the width of heads.
+        letters: axes by those of the family.
+    """
+
+    layer: Attention
+    sized: Callable[[Fields], tuple[int, int]]
+    letters: Mapping[str, str] = field(default_factory=lambda: WIDE)
+
+    @property
+    def axes(self) -> Glossary:
+        """Roles of its axes."""
+        return axes("k_s head, g_s group, d_s width")
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        ops = retitled(self.layer.ops(), self.letters)
+        return turned(ops) if "d" in self.letters else ops
+
+    def on(self, shape: Shape) -> OtherHeads:  # noqa: ARG002 - it runs alike on every shape
+        """Return the layer itself."""
+        return self
+
+    def sizes(self, shape: Shape) -> Mapping[str, Expr]:  # noqa: ARG002
+        """Return the sizes of its own axes."""
+        heads = symbols.g_s
+        return {"k_s": heads, "g_s": symbols.h / heads, "d_s": symbols.q_s}
+
+    def read(self, fields: Fields) -> tuple[OtherHeads, dict[str, int]]:
+        """Return the layer and its sizes by symbol."""
+        heads, width = self.sized(fields)
+        queries = fields.size("num_attention_heads")
+        fields.require(
+            holds=queries % heads == 0,
+            problem=f"{heads} key/value heads do not divide {queries} heads",
+            name="num_key_value_heads",
+            other="num_attention_heads",
+        )
+        core = self.layer.core
+        copied = replace(self.layer, core=replace(core, steps=core.steps & ~Step.COPY))
+        layer = copied if heads == queries else self.layer
+        return replace(self, layer=layer), {"g_s": heads, "q_s": width}
+
+
+def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return ops that rotate by angles of their own."""
+
+    def own(operand: Operand) -> Operand:
+        return operand.renamed(_ANGLES.get(operand.tensor, operand.tensor))
+
+    return tuple(op.mapped(own) for op in ops)

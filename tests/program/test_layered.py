@@ -1,0 +1,55 @@
+"""Tapes in layers: every bit of the steps one by one, also of some outputs and read from bytes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.layered import layered, read, written
+from symbolic_cost.program.scalars import function
+from tests.program.recipes import configurations, graphs, real, values
+from tests.program.test_bits import columns, same
+
+
+def grouped(tape):
+    """The tape with its outputs in groups, every second one in the second."""
+    names = {f"{place % 2}|{name}": tape.outputs[name] for place, name in enumerate(tape.outputs)}
+    return replace(tape, outputs=names)
+
+
+def checked(tape, taken, size):
+    own = layered(tape)
+    for layers in (own, read(written(own))):
+        assert layers.tape == tape
+        assert same(layers.run(taken, size), [*evaluated(tape, taken, size).values()])
+        for place, name in enumerate(tape.outputs):
+            one = layers.only(np.arange(len(tape.outputs)) == place)
+            alone = tape.only([name])
+            assert one.tape == alone
+            assert same(one.run(taken, size)[0], evaluated(alone, taken, size)[name])
+
+
+@settings(max_examples=30)
+@given(graphs(), st.lists(values(), min_size=1, max_size=9))
+def test_layers_are_the_steps(program, rows):
+    tape = grouped(program.tape)
+    checked(tape, columns(program, rows), len(rows))
+    run, taken = function(tape), columns(program, rows)
+    singly = [run(*(taken[name][row] for name in tape.inputs)) for row in range(len(rows))]
+    assert same(layered(tape).run(taken, len(rows)), np.array(singly).T)
+
+
+def test_layers_of_a_job():
+    program = real("gpt3-175b")
+    taken = {n: np.asarray(c, float) for n, c in configurations(program, 1200).items()}
+    checked(grouped(program.tape), taken, 1200)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[]\n", None])
+def test_what_is_no_layers_is_refused(damage):
+    data = written(layered(grouped(real("gpt3-175b").tape)))
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        read(data[:-20] if damage is None else damage)
