@@ -232,6 +232,7 @@ VALID = {
         "answer": 10,
         **dict.fromkeys(("rate", "ttft", "itl")),
         "strategy": "tp=1",
+        "prefill_strategy": "",
         "weights": "bf16",
         "cache": "bf16",
         "split": False,

@@ -322,7 +322,7 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
                 samples = any(of_role(model.axes, operand.axes, Role.BATCH))
                 if samples and source != OUTSIDE and source not in inside:
                     carried.setdefault(source, operand)
-    for chain in chains if carried else (between,):
+    for chain in chains if carried else [list(between)]:
         yield _passed_on(chain[-1]), False
     yield from ((operand, True) for operand in carried.values())
 
