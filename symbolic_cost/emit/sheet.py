@@ -156,7 +156,7 @@ class Sheet:
     @property
     def split(self) -> Sheet:
         """The same for programs: whole formulas, and columns for units of single numbers."""
-        whole = dict(reversed(self.names.items()))
+        whole = dict(reversed(tuple(self.names.items())))
         columns: list[Column] = []
         cells: list[list[Cell]] = []
         for place, column in enumerate(self.columns):
