@@ -5,6 +5,7 @@
 # make reports   write the reports anew, from what is fitted where rows were measured
 # make bench     measure speed: reports/benchmarks/, some minutes
 # make site      build the guide: reports/site/_build/index.html, offline
+# make wheel     build dist/*.whl, with the programs of common models
 # make clean     remove everything that make made
 #
 # PYTHON names the interpreter that makes the virtual environment (3.11 or later).
@@ -13,7 +14,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-all check reports bench site clean
+.PHONY: demo test test-slow test-all check reports bench site wheel clean
 .DEFAULT_GOAL := test
 
 demo: $(STAMP)
@@ -41,6 +42,9 @@ site: $(STAMP)
 	@$(VENV)/bin/pip install --quiet --quiet --disable-pip-version-check -e '.[site]'
 	@$(VENV)/bin/sphinx-build -W --keep-going -q -b html reports/site reports/site/_build
 	@echo reports/site/_build/index.html
+
+wheel: $(STAMP)
+	@$(VENV)/bin/python -m hatchling build -t wheel
 
 REPORTS := systems formulas coverage conventions scaling laws errata accuracy
 

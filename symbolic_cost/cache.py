@@ -16,6 +16,8 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from symbolic_cost.shipped import shipped
+
 MOST_FILES = 4096
 """Files beyond which the older half of the folder is removed."""
 
@@ -69,6 +71,37 @@ def _make_room(place: Path) -> None:
         for entry in files[: len(files) // 2]:
             with suppress(OSError):
                 Path(entry.path).unlink()
+
+
+def kept_bytes(about: object, ending: str) -> bytes | None:
+    """Return what is kept of what is described, or came with the library; none if nothing is.
+
+    Args:
+        about: is told apart by its repr.
+        ending: of the file.
+    """
+    data = read_bytes(_name(about, ending))
+    return shipped(f"{_described(about)}{ending}") if data is None else data
+
+
+def keep_bytes(about: object, ending: str, body: bytes) -> None:
+    """Keep something of what is described; it is another one where the library changes."""
+    write_bytes(_name(about, ending), body)
+
+
+def _name(about: object, ending: str) -> str:
+    return f"{_described(about)}-{fingerprint()}{ending}"
+
+
+def _described(about: object) -> str:
+    return blake2b(repr(about).encode(), digest_size=16).hexdigest()
+
+
+def names_a_file(word: str) -> bool:
+    """Tell whether a word, or what stands behind an equals sign in it, is a file or elsewhere."""
+    if word.startswith("hub:"):
+        return True
+    return any(map(os.path.lexists, {word, word.partition("=")[2], word.rpartition("=")[2]} - {""}))
 
 
 @cache

@@ -60,7 +60,8 @@ class AtLeast(OnTerms, Function):
 
     def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
-        return f"[{one} >= {two}]"
+        left, right = getattr(printer, "brackets", ("[", "]"))
+        return f"{left}{one} >= {two}{right}"
 
     def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol

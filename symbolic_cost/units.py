@@ -56,3 +56,12 @@ def _prefixes(unit: Unit) -> dict[str, Fraction]:
         return {**_PARTS, "": Fraction(1)}
     larger = IEC if unit is Unit.BYTE else SI
     return {prefix: Fraction(size) for prefix, size in larger.items()}
+
+
+def gpu_count(number: int) -> str:
+    """Say how many GPUs there are.
+
+    >>> gpu_count(1), gpu_count(8)
+    ('1 GPU', '8 GPUs')
+    """
+    return f"{number} GPU{'' if number == 1 else 's'}"

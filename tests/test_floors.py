@@ -12,6 +12,7 @@ FLOORS = (
     (
         "algebra",
         "cache",
+        "shipped",
         "errors",
         "checking",
         "display",

@@ -1,6 +1,7 @@
 """House rules that the syntax tree shows and no linter knows."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,14 @@ def floats(node):
         yield f"float literal {node.value!r}: counts are exact, write a Rational"
 
 
+@cache
+def nodes(source):
+    return list(ast.walk(ast.parse(source)))
+
+
 def violations(source, rule):
     """'line: what', for every node of a source text that breaks the rule."""
-    return [f"{node.lineno}: {text}" for node in ast.walk(ast.parse(source)) for text in rule(node)]
+    return [f"{node.lineno}: {text}" for node in nodes(source) for text in rule(node)]
 
 
 def violations_in(paths, rule):
@@ -73,7 +79,7 @@ def flags(source):
     """'Class.field' of every annotated field that is a bool, or a bool and something else."""
     return [
         f"{node.name}.{field.target.id}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.ClassDef)
         for field in node.body
         if isinstance(field, ast.AnnAssign)

@@ -24,7 +24,8 @@ def installed(tmp_path_factory):
     pytest.importorskip("hatchling")
     place = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    env = {**os.environ, "SYMBOLIC_COST_PROGRAMS": "gpt2:h100:2"}
+    subprocess.run(build, cwd=ROOT, env=env, check=True, capture_output=True)
     (wheel,) = place.glob("*.whl")
     with ZipFile(wheel) as file:
         file.extractall(place / "own")
@@ -65,3 +66,23 @@ def test_data_files_are_in_the_wheel(installed):
     kept = {p for p in own if "__pycache__" not in p.parts}
     there = {p.relative_to(installed) for p in installed.rglob("*") if p.is_file()}
     assert kept <= there
+
+
+KEPT = """
+import sys
+from symbolic_cost.cli import main
+sys.argv[1:] = "search gpt2 --system h100 --gpus 2 --global-batch 4".split()
+try:
+    main()
+except SystemExit as ended:
+    print(ended.code, "sympy" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_programs_are_in_the_wheel(installed):
+    env = {**os.environ, "PYTHONPATH": str(installed), "SYMBOLIC_COST_CACHE": ""}
+    line = [sys.executable, "-c", KEPT]
+    done = subprocess.run(line, cwd=installed, env=env, capture_output=True, text=True, check=True)
+    assert "run it: symbolic-cost time gpt2" in done.stdout
+    assert done.stdout.endswith("0 False\n")

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import get_terminal_size
 
-from symbolic_cost.cache import fingerprint, folder, read_bytes, write_bytes
+from symbolic_cost.cache import fingerprint, folder, names_a_file, read_bytes, write_bytes
 from symbolic_cost.cli.door import Whole
 
 KEPT = (
@@ -58,20 +58,13 @@ def _is_keepable(words: Sequence[str]) -> bool:
     """Tell whether an answer rests on the words alone: they name no file, and write none."""
     if not words or words[0] not in KEPT or folder() is None:
         return False
-    return not any(map(_is_output, words)) and not any(map(_names_a_file, words))
+    return not any(map(_is_output, words)) and not any(map(names_a_file, words))
 
 
 def _is_output(word: str) -> bool:
     """Tell whether a word is the option -o, be it joined with others, or one for help."""
     short = word.startswith("-") and not word.startswith("--")
     return word.startswith(("--output", "--help")) or (short and not {*word}.isdisjoint(_SHORT))
-
-
-def _names_a_file(word: str) -> bool:
-    """Tell whether a word, or what stands behind an equals sign in it, is a file or elsewhere."""
-    if word.startswith("hub:"):
-        return True
-    return any(map(os.path.lexists, {word, word.partition("=")[2], word.rpartition("=")[2]} - {""}))
 
 
 def _key(words: Sequence[str]) -> str:

@@ -11,14 +11,19 @@ import click
 
 from symbolic_cost.cli.contradictions import checked_form, read_line
 from symbolic_cost.emit import FORMATS
+from symbolic_cost.errors import Problems
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
-    from symbolic_cost.errors import Problems
     from symbolic_cost.explore.lines import Line
+    from symbolic_cost.explore.subject import Subject
     from symbolic_cost.jobs.job import Job
 
 Command = Callable[..., Any]
+
+
+_OF_A_FILE = {"precision", "recompute", "schedule", "optimizer", "offload", "layout"}
+"""Options that a launch file may say; what the user did not type is not the user's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,6 @@ class Choices:
         Raises:
             InputError: every problem of every option.
         """
-        from symbolic_cost.errors import Problems
         from symbolic_cost.jobs.job import job
         from symbolic_cost.jobs.launched import launched
         from symbolic_cost.jobs.numbers import degree_names
@@ -52,7 +56,7 @@ class Choices:
         if "attention" not in self.typed:
             del chosen["attention"]  # the stack says it
         if launched(model) is not None:  # what the user did not type, the file says
-            for name in {"precision", "recompute", "schedule"} - self.typed:
+            for name in _OF_A_FILE - self.typed:
                 chosen.pop(name, None)
         make = partial(job, **chosen)
         built = problems.attempt(make, model, self.strategy, numbers)
@@ -402,14 +406,36 @@ class Searched:
 
     def job(self, problems: Problems, **options: Any) -> tuple[Job, dict[str, Any]]:  # noqa: ANN401 - checked by job
         """Return the job that candidates share, and what may be chosen; problems are collected."""
-        from symbolic_cost.explore.ask import read_choices
+        from symbolic_cost.explore.asking import read_choices
+
+        chosen = problems.attempt(read_choices, self.choose)
+        return problems.attempt(self._job, options), chosen
+
+    def subject(self, problems: Problems, **options: Any) -> tuple[Subject, dict[str, Any]]:  # noqa: ANN401 - checked by job
+        """Return the same as a search takes it: what is kept of the job where that is enough."""
+        from symbolic_cost.explore.asking import read_choices
+        from symbolic_cost.explore.subject import subject_of_words
+
+        words = {**self.shared, **options, "model": self.model, "set": " ".join(self.settings)}
+        chosen = problems.attempt(read_choices, self.choose)
+        make = partial(self._subject, options)
+        return problems.attempt(subject_of_words, words, make), chosen
+
+    def _subject(self, options: Mapping[str, Any]) -> Subject:
+        from symbolic_cost.explore.facts import subject
+
+        return subject(self._job(options))
+
+    def _job(self, options: Mapping[str, Any]) -> Job:
         from symbolic_cost.jobs.job import job
         from symbolic_cost.numeric.assignments import parse_assignments
 
+        problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings)
-        chosen = problems.attempt(read_choices, self.choose)
         make = partial(job, **self.shared, **options)
-        return problems.attempt(make, self.model, "", numbers), chosen
+        made = problems.attempt(make, self.model, "", numbers)
+        problems.refuse()
+        return made
 
 
 def searched(command: Command) -> Command:

@@ -49,17 +49,21 @@ def command(
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """
     from symbolic_cost.errors import Problems
-    from symbolic_cost.explore.ask import prove, read_ranges, search
-    from symbolic_cost.explore.proven_told import proof_sheet
+    from symbolic_cost.explore.asking import checked_space, read_ranges, search_of, usual
     from symbolic_cost.explore.told import search_sheet
 
     problems = Problems()
-    run, chosen = of.job(problems, conventions=conventions)
+    base, chosen = of.subject(problems, conventions=conventions)
     varied = problems.attempt(read_ranges, vary)
     problems.refuse()
+    space = checked_space(problems, of.gpus, global_batch, chosen, top)
+    problems.refuse()
     if proves:
-        done = prove(run, of.gpus, global_batch, vary=varied, objective=objective, choose=chosen)
+        from symbolic_cost.explore.proven import proof
+        from symbolic_cost.explore.proven_told import proof_sheet
+
+        done = proof(base, usual(base.facts, space, chosen), varied, objective)
         out.sheet(proof_sheet(done))
         return
-    outcome = search(run, of.gpus, global_batch, objective=objective, top=top, choose=chosen)
+    outcome = search_of(base, space, chosen, objective=objective, top=top)
     out.sheet(search_sheet(outcome, explain=explain))

@@ -42,8 +42,11 @@ _OF_PROGRAMS = ("json", "csv")
 @click.option("--cascade", is_flag=True, help="One kernel reads the shared prefix for all.")
 @click.option("--draft", type=int, default=0, help="Tokens drafted per step, and checked.")
 @click.option("--accepted", type=float, default=0.0, help="Share of drafted tokens, as 0.8.")
-@click.option("--draft-model", default="", help="That drafts; heads that take no time if none.")
+@click.option(
+    "--draft-model", default="", help="That drafts; mtp: one more block of MODEL; none: no time."
+)
 @click.option("--split", is_flag=True, help="Engines that prefill may stand apart.")
+@click.option("--prefill-strategy", default="", help="Of one of these; as --strategy if none.")
 @click.option(
     "--price", type=float, help="Of one GPU for an hour [USD]; that on record unless given."
 )

@@ -44,6 +44,8 @@ class ElementSizes:
         single: copies kept in single precision.
         cast: such copies of values that are none where values are in single precision themselves.
         weight: weights used in computation.
+        gathered: weights as they move between ranks; as weight unless given.
+        reduced: their gradients as they move; as weight_gradient unless given.
     """
 
     value: Expr
@@ -56,6 +58,14 @@ class ElementSizes:
     cast: Expr = Integer(4)
     moment: Expr | None = None
     buffer: Expr = Integer(0)
+    gathered: Expr | None = None
+    reduced: Expr | None = None
+
+    def moved(self, role: Role) -> Expr:
+        """Return the bytes of one element between ranks."""
+        sizes = {Role.WEIGHT: self.gathered, Role.WEIGHT_GRADIENT: self.reduced}
+        size = sizes.get(role)
+        return self.of(role) if size is None else size
 
     def of(self, role: Role) -> Expr:
         """Return the bytes of one element."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.emit.printers import BreakableLaTeX, LaTeX, MacroLaTeX, Plain
+from symbolic_cost.emit.printers import BreakableLaTeX, Code, LaTeX, MacroLaTeX, Plain
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 
 
@@ -41,6 +41,17 @@ def plain(expr: Expr) -> str:
     'b l e (m1 - 1)/(2 m1) + 4 l^2 [m1 > 1]'
     """
     text: str = Plain().doprint(expr)
+    return text
+
+
+def code(expr: Expr) -> str:
+    """Return a formula in the operators of Python, for programs to read back.
+
+    >>> from symbolic_cost.symbols import Active, b, e, l, m1
+    >>> code(b * e * l * (m1 - 1) / (2 * m1) + 4 * l**2 * Active(m1))
+    'b*l*e*(m1 - 1)/(2*m1) + 4*l**2*(m1 > 1)'
+    """
+    text: str = Code().doprint(expr)
     return text
 
 

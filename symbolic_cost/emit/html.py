@@ -18,6 +18,9 @@ _LONG = 48
 _LONGEST = 400
 """Letters of the longest formula that is MathML; a longer one is read as text if at all."""
 
+_MANY = 300
+"""Rows of a table beyond which long formulas are text."""
+
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -66,6 +69,8 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
     heads = [escaped(column.title) for column in sheet.columns]
     classes = ["" if column.align == "left" else ' class="right"' for column in sheet.columns]
     places = anchors(sheet, anchor) if anchor else {}
+    longest = _LONG if len(sheet.rows) > _MANY else _LONGEST
+    printed = sheet.printed(lambda expr: mathml(expr, longest), escaped)
     return [
         "<table>",
         f"<caption>{escaped(sheet.title)}</caption>",
@@ -75,7 +80,7 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
             _heading(cells[0], len(cells))
             if _is_heading(row)
             else _row("td", *_linked(cells, classes, places))
-            for row, cells in zip(sheet.rows, sheet.printed(mathml, escaped), strict=True)
+            for row, cells in zip(sheet.rows, printed, strict=True)
         ),
         "</tbody>",
         "</table>",
@@ -118,8 +123,12 @@ def escaped(text: str) -> str:
     return escape(text).replace("\n", "<br>")
 
 
-def mathml(expr: Basic) -> str:
+def mathml(expr: Basic, longest: int = _LONGEST) -> str:
     """Return a formula as MathML; a long one in pieces, between which a line may end.
+
+    Args:
+        expr: the formula.
+        longest: characters beyond which it is text, which is a sixth as large.
 
     Raises:
         InputError: latex2mathml is not installed.
@@ -127,7 +136,7 @@ def mathml(expr: Basic) -> str:
     text = plain(expr) if isinstance(expr, Expr) else ""
     if len(text) <= _LONG:
         return _converted(latex(expr))
-    if len(text) > _LONGEST:
+    if len(text) > longest:
         return f"<code>{escaped(text)}</code>"
     return " ".join(map(_converted, _pieces(latex(expr, breakable=True))))
 

@@ -288,6 +288,29 @@ class Plain(_Ordered, StrPrinter):
         return f"{self._print(expr.lhs)} {sign} {self._print(expr.rhs)}"
 
 
+class Code(Plain):
+    """Prints the operators of Python: `*`, `**` and conditions in brackets that are 1 or 0."""
+
+    brackets = ("(", ")")
+
+    def space(self, before: str, after: str) -> str:  # noqa: ARG002 - always the same
+        """Return the sign of a product."""
+        return "*"
+
+    def power(self, base: str, exponent: str) -> str:
+        """Return a power."""
+        return f"{base}**{exponent if exponent.isalnum() else self.group(exponent)}"
+
+    def _print_ceiling(self, expr: Expr) -> str:
+        return f"ceil({self.rounded(expr)})"
+
+    def _print_Piecewise(self, expr: Expr) -> str:
+        return self.group(super()._print_Piecewise(expr).replace("undefined", "nan"))
+
+    def _print_Relational(self, expr: Relational) -> str:
+        return f"{self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)}"
+
+
 _DEFINED = re.compile(r"[A-Za-z][\w.+ -]*[. ][\w.+ -]*")
 _WORDS = (r"\mathit", r"\mathtt")
 _WIDE = ("(", "[", r"\l", r"\max", r"\min", r"\exp", r"\sqrt")

@@ -6,23 +6,44 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sympy import Basic, Expr, Symbol
-
-from symbolic_cost.analysis.views import abbreviated
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
-from symbolic_cost.numeric.binding import value
-from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.units import Unit, human
+
+if TYPE_CHECKING:
+    from sympy import Basic, Expr, Symbol
+
+
+def formulas() -> tuple[type[Expr], ...]:
+    """Return the type of formulas; none while nothing has loaded SymPy, and no cell can be one."""
+    if "sympy" not in sys.modules:
+        return ()
+    from sympy import Expr
+
+    return (Expr,)
+
+
+def plain(formula: Basic) -> str:
+    """Return a formula as text."""
+    from symbolic_cost.emit.formulas import plain as written
+
+    return written(formula)
+
+
+def code(formula: Expr) -> str:
+    """Return a formula in the operators of Python."""
+    from symbolic_cost.emit.formulas import code as written
+
+    return written(formula)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +55,21 @@ class Nested:
     level: int
 
 
-Phrase: TypeAlias = tuple[str | Basic, ...]
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A number of its own unit: with a prefix for people; number and unit apart for programs."""
+
+    number: int | Fraction | float
+    unit: Unit
+
+
+Phrase: TypeAlias = "tuple[str | Basic, ...]"
 """A text with formulas in it."""
 
-Cell: TypeAlias = str | Nested | Phrase | int | Fraction | float | Expr | None
+Cell: TypeAlias = "str | Nested | Measured | Phrase | int | Fraction | float | Expr | None"
 """What a table holds; None is an empty cell. A phrase alone in its row heads the rows below it."""
 
-Formula: TypeAlias = Callable[[Basic], str]
+Formula: TypeAlias = "Callable[[Basic], str]"
 Text: TypeAlias = Callable[[str], str]
 
 
@@ -74,7 +103,7 @@ class Sheet:
     """A table.
 
     Args:
-        names: for people, of parts of its formulas, as {n_first: ceiling(n_layers/pp) - 1}.
+        names: what letters in its formulas stand for, as {n_first: ceiling(n_layers/pp) - 1}.
 
     Raises:
         InputError: a row of another length than the columns, or a heading that occurs twice.
@@ -105,11 +134,16 @@ class Sheet:
     def visible(self) -> Sheet:
         """The same for people: with names in formulas, and what a terminal would obey escaped."""
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
-        said = {part: name for name, part in self.names.items()}
-        rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
+        rows = self.rows
+        for letter, part in self.names.items():
+            rows = tuple(tuple(_summed(cell, letter, part) for cell in row) for row in rows)
         names, shorter = _abbreviated(rows)
         rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
         sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
+        if not names and not self.names:
+            return sheet
+        from symbolic_cost.symbols import GLOSSARY
+
         used = set().union(*(one.free_symbols for one in (*formulas_of(sheet), *names.values())))
         meant = [f"{name} = {plain(part)}" for name, part in names.items()]
         meant += [
@@ -119,19 +153,37 @@ class Sheet:
         ]
         return replace(sheet, notes=(*sheet.notes, *meant))
 
+    @property
+    def split(self) -> Sheet:
+        """The same for programs: whole formulas, and columns for units of single numbers."""
+        whole = dict(reversed(tuple(self.names.items())))
+        columns: list[Column] = []
+        cells: list[list[Cell]] = []
+        for place, column in enumerate(self.columns):
+            own = [row[place] for row in self.rows]
+            for letter, part in whole.items():
+                own = [_replaced(cell, {letter: part}) for cell in own]
+            columns.append(column)
+            cells.append([one.number if isinstance(one, Measured) else one for one in own])
+            if any(isinstance(one, Measured) for one in own):
+                columns.append(Column(f"{column.heading} unit"))
+                cells.append([one.unit if isinstance(one, Measured) else None for one in own])
+        rows = tuple(zip(*cells, strict=True)) if self.rows else ()
+        return replace(self, columns=tuple(columns), rows=rows)
+
     def printed(self, formula: Formula, text: Text = str, number: Text = str) -> list[list[str]]:
         """Return the rows as texts for people."""
 
         def cell_text(cell: Cell, column: Column) -> str:
-            if cell is None:
-                return ""
-            if isinstance(cell, str):
-                return text(cell)
+            if cell is None or isinstance(cell, str):
+                return text(cell or "")
             if isinstance(cell, Nested):
                 return text(cell.level * _INDENT + cell.label)
+            if isinstance(cell, Measured):
+                return number(human(cell.number, cell.unit))
             if isinstance(cell, tuple):
                 return "".join(text(p) if isinstance(p, str) else formula(p) for p in cell)
-            if isinstance(cell, Expr):
+            if isinstance(cell, formulas()):
                 return formula(cell)
             return number(rounded(cell, column.unit))
 
@@ -139,27 +191,38 @@ class Sheet:
 
 
 def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
-    """Return sheets of the same columns one below another; a first column says which is which.
+    """Return sheets one below another; a first column says which is which.
+
+    A column that some lack is empty there: of fronts, what does not vary within one.
 
     Raises:
-        InputError: no sheet, or other columns than those of the first.
+        InputError: no sheet.
     """
     first = next(iter(sheets.values()), None)
-    if first is None or any(sheet.columns != first.columns for sheet in sheets.values()):
-        raise InputError("sheets with the same columns are needed")
-    rows = tuple((name, *row) for name, sheet in sheets.items() for row in sheet.rows)
+    if first is None:
+        raise InputError("one or more sheets are needed")
+    columns = tuple(dict.fromkeys(column for sheet in sheets.values() for column in sheet.columns))
+    rows: list[tuple[Cell, ...]] = []
+    for name, sheet in sheets.items():
+        cells = (dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows)
+        rows += [(name, *map(own.get, columns)) for own in cells]
     notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
     names = {name: part for sheet in sheets.values() for name, part in sheet.names.items()}
-    return Sheet(first.title, (Column(heading), *first.columns), rows, tuple(notes), names)
+    return Sheet(first.title, (Column(heading), *columns), tuple(rows), tuple(notes), names)
 
 
 _LONG = 24
 """Symbols and numbers of a part of a formula that a name is better for, where it is repeated."""
+_PAIR = 2
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
 def _native(cell: Cell) -> Cell:
-    return value(cell) if isinstance(cell, Expr) and cell.is_Rational else cell
+    if not isinstance(cell, formulas()) or not cell.is_Rational:
+        return cell
+    from symbolic_cost.numeric.binding import value
+
+    return value(cell)
 
 
 def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
@@ -178,17 +241,23 @@ def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
 
 
 def exact(cell: Cell) -> str | int | float | None:
-    """Return a cell for programs: formulas as text, fractions as decimals or as "p/q".
+    """Return a cell for programs: formulas as code, fractions as decimals or as "p/q".
 
     >>> exact(Fraction(1, 10)), exact(Fraction(1, 3)), exact(Fraction(8, 4))
     (0.1, '1/3', 2)
     """
-    if isinstance(cell, Expr):
-        return plain(cell)
+    if isinstance(cell, formulas()):
+        return code(cell)
     if isinstance(cell, Nested | tuple):
         return cell.path if isinstance(cell, Nested) else worded(cell)
-    if not isinstance(cell, Fraction):
-        return cell
+    number = cell.number if isinstance(cell, Measured) else cell
+    if not isinstance(number, Fraction):
+        return number
+    return _decimal(number)
+
+
+def _decimal(cell: Fraction) -> str | int | float:
+    """Return a fraction as a whole number, a decimal or "p/q"."""
     if cell.denominator == 1:
         return cell.numerator
     try:
@@ -212,7 +281,7 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
     """
     if format not in FORMATS:
         raise UnknownNameError(unknown("format", format, FORMATS))
-    shown = sheet if format in _FOR_PROGRAMS else sheet.visible
+    shown = sheet.split if format in _FOR_PROGRAMS else sheet.visible
     written: str = import_module(f"symbolic_cost.emit.{format}").write(shown)
     return written
 
@@ -222,20 +291,46 @@ _FOR_PROGRAMS = ("csv", "json")
 
 def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
     """Return a cell with other formulas in place of some, or of parts of them."""
-    if not parts or not isinstance(cell, Expr | tuple):
+    if not parts:
         return cell
     if isinstance(cell, tuple):
-        return tuple(p.xreplace(parts) if isinstance(p, Basic) else p for p in cell)
-    return cell.xreplace(parts)
+        return tuple(p if isinstance(p, str) else p.xreplace(parts) for p in cell)
+    return cell.xreplace(parts) if isinstance(cell, formulas()) else cell
+
+
+def _summed(cell: Cell, letter: Symbol, part: Expr) -> Cell:
+    """Return a formula with a letter that stands for the sum of two others.
+
+    With n_first for n_lead + n_rest, 3 e n_lead + 2 e n_rest becomes 2 e n_first + e n_lead.
+    """
+    both = part.args
+    if len(both) != _PAIR or not all(one.is_Symbol for one in both):
+        return cell
+    if not isinstance(cell, formulas()) or not all(cell.has(one) for one in both):
+        return cell
+    from sympy import Add, expand
+
+    from symbolic_cost.analysis.forms import factored
+
+    terms = dict(term.as_coeff_Mul()[::-1] for term in Add.make_args(expand(cell)))
+    for term, count in tuple(terms.items()):
+        other = term.xreplace({both[0]: both[1]})
+        if other != term and other in terms:
+            alike = min(count, terms[other])
+            terms[term.xreplace({both[0]: letter})] = alike
+            terms[term], terms[other] = count - alike, terms[other] - alike
+    return factored(Add(*(count * term for term, count in terms.items())))
 
 
 def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:
     """Return names of long parts that the formulas of rows repeat, and the formulas in these."""
-    formulas = [cell for row in rows for cell in row if isinstance(cell, Expr)]
-    if not any(one.count_ops() > _LONG for one in formulas):
+    listed = [cell for row in rows for cell in row if isinstance(cell, formulas())]
+    if not any(one.count_ops() > _LONG for one in listed):
         return {}, {}
-    names, written = abbreviated(formulas, _LONG)
-    return names, dict(zip(formulas, written, strict=True))
+    from symbolic_cost.analysis.views import abbreviated
+
+    names, written = abbreviated(listed, _LONG)
+    return names, dict(zip(listed, written, strict=True))
 
 
 def _visible(cell: Cell) -> Cell:
@@ -250,4 +345,4 @@ def formulas_of(sheet: Sheet) -> Iterator[Expr]:
     """Give every formula of a sheet."""
     for cell in (cell for row in sheet.rows for cell in row):
         parts = cell if isinstance(cell, tuple) else (cell,)
-        yield from (part for part in parts if isinstance(part, Expr))
+        yield from (part for part in parts if isinstance(part, formulas()))

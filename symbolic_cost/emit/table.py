@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
+from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 
-from sympy import Expr
-
-from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, formulas, plain
 
 _NARROWEST = 80
 _LEAST = 12  # cells of a column with very long words that stay in one piece
@@ -31,6 +29,9 @@ _INSIDE = 4
 
 _LONG = 16
 """Characters up to which formulas stay in their column."""
+
+_FEW, _SENTENCE = 2, 20
+"""Columns beside which sentences have room, and how long these are at least in the mean."""
 
 
 def write(sheet: Sheet) -> str:
@@ -74,25 +75,41 @@ def _shown(sheet: Sheet, cells: list[list[str]]) -> list[int]:
 
 
 def _below(sheet: Sheet, cells: list[list[str]], shown: list[int], width: int) -> list[int]:
-    """Return the columns of formulas that go below their rows: none if all fit."""
-    wide = {place: _natural(sheet.columns[place], [row[place] for row in cells]) for place in shown}
+    """Return the columns of formulas and sentences that go below their rows: none if all fit."""
+    told = {place: [sheet.columns[place].title, *(row[place] for row in cells)] for place in shown}
+    wide = {place: max(map(_natural, texts)) for place, texts in told.items()}
     if sum(wide.values()) + _BETWEEN * len(wide) <= width:
         return []
-    return [
+    below = [
         place
         for place in shown[1:]
         if wide[place] > _LONG and _holds_formulas([row[place] for row in sheet.rows])
     ]
+    for place in reversed(shown[1:]):
+        beside = [one for one in shown if one not in below]
+        if len(beside) <= _FEW or place in below or not _holds_sentences(told[place][1:]):
+            continue
+        widths = _widths(sheet, {one: told[one] for one in beside}, width)
+        narrow = widths[beside.index(place)] < _NAME or _sum(widths) > width
+        if narrow and sheet.columns[place].align == "left":
+            below.append(place)
+    return sorted(below)
 
 
 def _holds_formulas(cells: list[Cell]) -> bool:
     """Tell whether a column is of formulas, though some of them may be said in words."""
     texts = sum(isinstance(cell, str) and bool(cell) for cell in cells)
-    return sum(isinstance(cell, Expr) for cell in cells) > texts
+    return sum(isinstance(cell, formulas()) for cell in cells) > texts
 
 
-def _natural(column: Column, cells: Sequence[str]) -> int:
-    return max(len(line) for cell in (column.title, *cells) for line in cell.split("\n"))
+def _holds_sentences(texts: list[str]) -> bool:
+    """Tell whether texts are long, and not one of them alone."""
+    lengths = [len(text) for text in texts if text]
+    return bool(lengths) and max(lengths) > _KEPT and sum(lengths) / len(lengths) > _SENTENCE
+
+
+def _natural(text: str) -> int:
+    return max(map(len, text.split("\n")))
 
 
 def _table(
@@ -118,7 +135,7 @@ def _table(
         columns = [sheet.columns[0], *panel.columns] if above else panel.columns
         yield from panel.line([column.title for column in columns])
         yield " " + "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * panel.wide
-        labels = [sheet.columns[place].heading.removesuffix(" formula") for place in below]
+        leads = _leads(sheet, below)
         name = ""
         for texts, head in zip(cells, headed, strict=True):
             if head:
@@ -127,10 +144,18 @@ def _table(
             named = texts[0] if texts[0] != name else ""
             name = texts[0] if above else ""
             yield from panel.line([*[named] * above, *(texts[place] for place in shown)])
-            for label, place in zip(labels, below, strict=True):
+            for lead, place in zip(leads, below, strict=True):
                 if texts[place] and not number:
-                    lead = f"{label} = " if len(below) > 1 else "= "
                     yield from folded(f"{5 * ' '}{lead}{texts[place]}", width, 8)
+
+
+def _leads(sheet: Sheet, below: list[int]) -> list[str]:
+    """Return what stands before formulas and sentences below their row."""
+    formulas = [n for n in below if _holds_formulas([row[n] for row in sheet.rows])]
+    named = {n: sheet.columns[n].heading.removesuffix(" formula") for n in below}
+    alone = len(formulas) == 1
+    signs = {n: "= " if alone else f"{named[n]} = " for n in formulas}
+    return [signs.get(n, f"{named[n]}: ") for n in below]
 
 
 def _panels(
@@ -204,6 +229,48 @@ def folded(text: str, width: int = _NARROWEST, indent: int = 0) -> list[str]:
 
 def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[str]:
     """Return the lines of one row, as a terminal shows them."""
+    texts = [_in_words(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+    told = [_wrapped(text, wide) for text, wide in zip(texts, widths, strict=True)]
+    plain = [lines for lines in told if lines is not None]
+    if len(plain) < len(told):
+        return _shown_by_rich(columns, texts, widths)
+    sides = [str.rjust if column.align == "right" else str.ljust for column in columns]
+    between = _BETWEEN * " "
+    return [
+        f" {between.join(map(_placed, sides, line, widths))}"
+        for line in zip_longest(*plain, fillvalue="")
+    ]
+
+
+def _placed(side: Callable[[str, int], str], text: str, wide: int) -> str:
+    return side(text, wide)
+
+
+_NARROW = re.compile(r"[!-~\xa1-\xac\xae-\u02ff]+( [!-~\xa1-\xac\xae-\u02ff]+)*|")
+"""Words of characters that are one cell wide, with one blank between them."""
+
+
+def _wrapped(text: str, wide: int) -> list[str] | None:
+    """Return the lines of a cell; none where it takes more than words and blanks to break it."""
+    lines: list[str] = []
+    for piece in text.split("\n"):
+        if not _NARROW.fullmatch(piece):
+            return None
+        line = ""
+        for word in piece.split(" "):
+            if len(word) > wide:
+                return None
+            longer = f"{line} {word}" if line else word
+            if len(longer) > wide:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
+
+
+def _shown_by_rich(columns: list[Column], texts: list[str], widths: list[int]) -> list[str]:
+    """Return the lines of a row with characters of any width, and words of any length."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -213,7 +280,7 @@ def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[st
     for column, wide in zip(columns, widths, strict=True):
         table.add_column(justify=column.align, overflow="fold", width=wide)
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
-    table.add_row(*(Text(_in_words(cell, wide)) for cell, wide in zip(cells, widths, strict=True)))
+    table.add_row(*map(Text, texts))
     file = StringIO()
     room = sum(widths) + _BETWEEN * len(widths)
     console = Console(file=file, width=room, color_system=None, force_terminal=False)

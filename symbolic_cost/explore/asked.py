@@ -10,9 +10,9 @@ import numpy as np
 
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
+from symbolic_cost.explore.outputs import HELD, LEGAL, SHARE
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats
-from symbolic_cost.explore.priced import HELD, LEGAL, SHARE
 from symbolic_cost.explore.question import Columns, Known, Question, expression, question
 
 Mode = Literal["all", "top", "front", "histogram"]

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.errors import looked_up
 from symbolic_cost.explore.candidates import Structured, candidates
 from symbolic_cost.explore.objectives import OBJECTIVES, Objective
-from symbolic_cost.explore.priced import HELD, SHARE
+from symbolic_cost.explore.outputs import HELD, SHARE
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import all_priced, axes_of, structured_setup
+from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate, Part, Tally
-from symbolic_cost.jobs.fit import Fit, peak_of
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.peaks import Fit, peak_of
 from symbolic_cost.parallel.orders import Stage
+
+if TYPE_CHECKING:
+    from symbolic_cost.jobs.setup import Setup
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Search:
     """What a search found.
 
     Args:
-        setup: the job without a strategy.
+        subject: the job without a strategy.
         space: what was chosen from.
         objective: what was looked for.
         best: candidates that fit, the best first.
@@ -40,7 +43,7 @@ class Search:
         structures: how many were derived.
     """
 
-    setup: Setup
+    subject: Subject
     space: Space
     objective: Objective
     best: tuple[Candidate, ...]
@@ -51,6 +54,16 @@ class Search:
     left_out: Mapping[str, int]
     refused: Mapping[str, int]
     structures: int
+
+    @property
+    def facts(self) -> Facts:
+        """What the search read of the job."""
+        return self.subject.facts
+
+    @property
+    def setup(self) -> Setup:
+        """The job without a strategy."""
+        return self.subject.setup
 
     def job(self, candidate: Candidate) -> Setup:
         """Return the job of a candidate, all of its numbers in place."""
@@ -65,13 +78,13 @@ class Search:
                 peaks[stage] = peak_of(held, shares)
         return Fit(None if self.capacity is None else int(self.capacity), peaks)
 
-    @cached_property
+    @property
     def capacity(self) -> float | None:
         """What a rank may hold [byte]; None where it is not bounded."""
-        return capacity_of(self.setup)
+        return self.facts.capacity
 
 
-ROWS = 2048
+ROWS = 8192
 """Rows of a shape priced together, so that the buffers of all its structures stay small."""
 
 
@@ -80,29 +93,8 @@ def _of_stage(candidate: Candidate, begin: str) -> dict[str, float]:
     return {name.removeprefix(begin): size for name, size in every if name.startswith(begin)}
 
 
-def capacity_of(setup: Setup) -> float | None:
-    """Return what a rank of the machine may hold [byte]; None where it is not bounded."""
-    if setup.machine is None:
-        return None
-    usable = setup.machine.usable.value
-    return None if usable.is_infinite or usable.free_symbols else float(usable)
-
-
-def checked_base(base: Setup) -> None:
-    """Refuse a job that no search takes.
-
-    Raises:
-        InputError: no machine, or a strategy.
-    """
-    problems = [] if base.machine is not None else ["a search needs a machine: give system"]
-    if base.strategy.degrees:
-        problems.append(f"strategy {base.strategy} is not read: choose degrees, as in tp=(8,)")
-    if problems:
-        raise InputError(problems)
-
-
 def search(
-    base: Setup,
+    base: Subject,
     space: Space,
     objective: str = "step",
     top: int = 10,
@@ -111,32 +103,32 @@ def search(
     """Price every candidate of a space.
 
     Args:
-        base: model, machine, precision and conventions; it has no strategy.
+        base: the job without a strategy.
         space: what may be chosen.
         objective: name of what is looked for.
         top: how many candidates are kept.
         progress: told the structures that are derived, and all of them.
 
     Raises:
-        InputError: no machine, a strategy in the job, an objective that is unknown, or nothing
-            that makes the ranks.
+        InputError: an objective that is unknown, or nothing that makes the ranks.
     """
-    checked_base(base)
-    wanted = looked_up("objective", objective, OBJECTIVES).priced(base, space.gpus)
-    walked = candidates(space, base)
-    tally = Tally(top, wanted, capacity_of(base))
+    wanted = looked_up("objective", objective, OBJECTIVES).priced(base.facts.machine, space.gpus)
+    walked = candidates(space, base.facts)
+    tally = Tally(top, wanted, base.facts.capacity)
     done = 0
-    priced_shapes = all_priced(base, walked.structures, ("b",), progress)
+    priced_shapes = all_priced(base, walked.structures, progress=progress)
     for shape, together in priced_shapes:
         rows = walked.rows(shape)
         for structure, reason in together.refused.items():
             label = f"{_words(structure)}: {reason}"
             tally.refused[label] = tally.refused.get(label, 0) + rows
         done += len(together.priced)
-        columns = columns_of(walked, shape)
-        for start in range(0, rows, ROWS):
-            part = {name: column[start : start + ROWS] for name, column in columns.items()}
-            tally.add(Part(walked, shape, together, part, start, min(ROWS, rows - start)))
+        axes = axes_of(walked, shape)
+        degrees = axes.sizes[-1]
+        width = -(-degrees // -(-axes.size // ROWS))
+        for start in range(0, degrees, width):
+            stop = min(start + width, degrees)
+            tally.add(Part(walked, shape, together, axes, start, stop, width))
     left_out = {**walked.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times

@@ -15,12 +15,11 @@ from itertools import product
 from math import isqrt
 from typing import NamedTuple
 
-from sympy import Expr
-
-from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import (
     CONTEXT,
+    DATA_AXES,
+    DEGREES,
     FLAGS,
     OPEN,
     UNSAID,
@@ -30,10 +29,8 @@ from symbolic_cost.explore.choices import (
     ways,
 )
 from symbolic_cost.explore.space import Space
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.explore.subject import Facts
 from symbolic_cost.lazy import Recent
-from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
-from symbolic_cost.parallel.stages import block_count
 
 MOST_NUMBERS = 10**6
 """No more degrees and microbatches are looked at, each with every option."""
@@ -167,28 +164,27 @@ class Candidates:
         return sum(self.rows(one) * len(self.structures[one]) for one in self.numbers)
 
 
-_CANDIDATES: Recent[tuple[Setup, Candidates]] = Recent(8)
+_CANDIDATES: Recent[Candidates] = Recent(8)
 
 
 class NoCandidateError(InputError):
     """What is chosen makes no candidate on so many ranks."""
 
 
-def candidates(space: Space, setup: Setup) -> Candidates:
-    """Return every candidate of a space for a model.
+def candidates(space: Space, facts: Facts) -> Candidates:
+    """Return every candidate of a space for a job.
 
     Raises:
         InputError: degrees that no choice of the others makes the ranks.
     """
-    return _CANDIDATES.of((space, id(setup)), lambda: (setup, _candidates(space, setup)))[1]
+    return _CANDIDATES.of((space, facts), lambda: _candidates(space, facts))
 
 
-def _candidates(space: Space, setup: Setup) -> Candidates:
+def _candidates(space: Space, facts: Facts) -> Candidates:
     left_out: Counter[str] = Counter()
     numbers: dict[Shape, list[Numbers]] = {}
-    facts = _Facts(setup)
     meshes = count = 0
-    for tp, cp, pp, ep, dp in _meshes(space, experts=facts.experts):
+    for tp, cp, pp, ep, dp in _meshes(space, experts=bool(facts.experts)):
         meshes += 1
         if space.global_batch % dp:
             left_out["the global batch is not divisible by dp"] += 1
@@ -202,7 +198,7 @@ def _candidates(space: Space, setup: Setup) -> Candidates:
             uneven = pp > 1 and facts.blocks is not None and facts.blocks % (pp * v) != 0
             listed = [Numbers(tp, cp, pp, ep, dp, b, share // b, v) for b in sequences]
             for context in space.context if cp > 1 else ("cp",):
-                degrees = facts.classes({"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
+                degrees = _classes(facts, {"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
                 numbers.setdefault(Shape(degrees, _CHUNKS[v > 1], _LAYOUTS[uneven]), []).extend(
                     listed
                 )
@@ -224,40 +220,23 @@ def _candidates(space: Space, setup: Setup) -> Candidates:
         )
     run = {shape: ways(shape.names, _words(space)) for shape in numbers}
     structures = {shape: tuple(_structures(space, shape, common(run[shape]))) for shape in numbers}
-    stack = setup.methods.stack
-    return Candidates(numbers, structures, run, +left_out, "" if stack is None else stack.overlap)
+    return Candidates(numbers, structures, run, +left_out, facts.hidden)
 
 
-class _Facts:
-    """What of a model decides the classes of numbers."""
+def _classes(facts: Facts, degrees: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return degrees that stand for all of their class, those of one rank left out.
 
-    def __init__(self, setup: Setup) -> None:
-        model = setup.model
-        self.experts = bool(model.placed(At(Role.EXPERT)))
-        self.blocks = _integer(setup, block_count(model))
-        heads = [axis.name for axis in model.placed(At(Role.HEAD))]
-        shared = heads and model.placed(At(Role.GROUP))
-        self._heads = _integer(setup, model.sizes[heads[0]]) if shared else None
-
-    def classes(self, degrees: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-        """Return degrees that stand for all of their class, those of one rank left out.
-
-        See `Structure`. Ranks of tp beyond the key/value heads share them: each number of ranks
-        that do is a class.
-        """
-        classes = {name: _TWO for name, degree in degrees.items() if degree > 1}
-        if degrees["pp"] > _TWO:
-            classes["pp"] = _MANY
-        if "ep" in classes:
-            classes["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
-        if self._heads is not None and degrees["tp"] > self._heads:
-            classes["tp"] = degrees["tp"]
-        return tuple((name, classes[name]) for name in STRATEGIES if name in classes)
-
-
-def _integer(setup: Setup, expr: Expr) -> int | None:
-    number = setup.value(expr)
-    return int(number) if number.is_Integer else None
+    See `Structure`. Ranks of tp beyond the key/value heads share them: each number of ranks
+    that do is a class.
+    """
+    classes = {name: _TWO for name, degree in degrees.items() if degree > 1}
+    if degrees["pp"] > _TWO:
+        classes["pp"] = _MANY
+    if "ep" in classes:
+        classes["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
+    if facts.heads is not None and degrees["tp"] > facts.heads:
+        classes["tp"] = degrees["tp"]
+    return tuple((name, classes[name]) for name in DEGREES if name in classes)
 
 
 def _meshes(space: Space, *, experts: bool) -> Iterator[tuple[int, int, int, int, int]]:

@@ -44,11 +44,13 @@ def more_memory(run: Job) -> Change:
     room = fit(run).capacity
     if room is None:
         return Change("The memory of the machine has no bound.")
-    own = replace(run, global_batch=None)  # another microbatch makes no other number of them here
+    # Another microbatch makes no other number of them here.
+    own = replace(run, global_batch=None, precise=True)
+    stages = [replace(own, stage=stage) for stage in own.structure.stages]
     rows: list[tuple[Cell, ...]] = []
     for name in _SIZES:
         try:
-            now, then = (_largest(own, name, size) for size in (room, room + MORE))
+            now, then = (_largest(stages, name, size) for size in (room, room + MORE))
         except InputError:  # not a size of the model, or one that nothing held depends on
             continue
         cells = (now.legal, then.legal, now.slope, now.of.run.stage.value, now.binds)
@@ -69,16 +71,13 @@ def more_memory(run: Job) -> Change:
     return Change(f"10 GiB more on every rank: {said}.", sheet)
 
 
-def _largest(run: Job, name: str, room: int) -> Solved:
+def _largest(stages: list[Job], name: str, room: int) -> Solved:
     """Return the largest size with which every stage fits: that of the stage that fits least.
 
     Raises:
         InputError: no stage's memory depends on it.
     """
-    answers = [
-        solve(f"memory <= {room} B", replace(run, stage=stage), name)
-        for stage in run.structure.stages
-    ]
+    answers = [solve(f"memory <= {room} B", stage, name) for stage in stages]
     return min(answers, key=lambda one: one.legal or 0)
 
 

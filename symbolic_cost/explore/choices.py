@@ -6,15 +6,14 @@ choice the words that a structure has no use for are left out, and choices that 
 are one: without data-parallel ranks `overlap=none,dp=full` is one choice.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import permutations, product
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from symbolic_cost.errors import InputError, looked_up, shown, unknown
-from symbolic_cost.ledger import Quantity
-from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.parallel.part_memory import STATES
-from symbolic_cost.systems.overlap import HOST, overlap
 
 OPEN = "open"
 """What an option says that is a number of a structure's candidates."""
@@ -35,11 +34,41 @@ FLAGS = {
 }
 """Options of a job that are on or off, by the flag of a command line."""
 
-MESHES = ("tp", *CONTEXT, "ep", "dp", "pp")
-"""Mesh axes of a search."""
+DEGREES = {
+    "tp": "m1",
+    "ulysses": "s1",
+    "cp": "cp",
+    "ring": "cp",
+    "ep": "ep",
+    "dp": "dp",
+    "pp": "pp",
+}
+"""Mesh axes of a search in the order of the catalogue, each with the symbol of its degree.
 
-OFFLOADED = tuple(quantity.value for quantity in (*STATES, Quantity.SAVED))
+Names stand here once more, so that a search whose programs are kept need not load the catalogue.
+"""
+
+DATA_AXES = tuple(name for name in DEGREES if name not in ("tp", "pp"))
+"""Mesh axes whose ranks may keep shards of states."""
+
+MESHES = ("tp", *CONTEXT, "ep", "dp", "pp")
+"""The same as a refusal lists them."""
+
+HOST = "host"
+"""The link of offloaded quantities, as overlap names it."""
+
+OFFLOADED = ("weight", "weight_gradient", "master_weight", "optimizer", "saved")
 """What may be on the host."""
+
+INSIDE = "inside "
+"""Symbols that begin so tell the order of ranks."""
+
+OPENED: Mapping[str, bool] = {
+    **{f"inside {one} {other}": False for one, other in combinations(DEGREES, 2)},
+    **{f"hidden {mesh}": False for mesh in (*DEGREES, HOST)},
+    **{f"hosted {name}": False for name in OFFLOADED},
+}
+"""Symbols of the options that may stay open, and that none of them counts anything."""
 
 
 def word_problems(name: str, choice: str) -> list[str]:
@@ -144,7 +173,7 @@ def orders(text: str, names: Collection[str]) -> Iterator[str]:
     Raises:
         InputError: it leaves out a mesh axis.
     """
-    usual = [name for name in STRATEGIES if name in names]
+    usual = [name for name in DEGREES if name in names]
     if text == EVERY:
         listed = list(permutations(usual))
     else:
@@ -168,8 +197,28 @@ def _hidden(text: str, names: Collection[str]) -> str:
     )
 
 
+_PLAIN = re.compile(r"none|full|partial=0\.[0-9]+", re.ASCII)
+"""Answers of overlap that need not be looked up."""
+
+
+def hidden_share(answer: str) -> float | None:
+    """Return the share of a communication that an answer of overlap may hide, if that is all.
+
+    >>> hidden_share("full"), hidden_share("partial=0.8"), hidden_share("panels=4")
+    (1.0, 0.8, None)
+    """
+    name, _, number = answer.partition("=")
+    if name == "partial":
+        return float(Fraction(Decimal(number)))
+    return {"none": 0.0, "full": 1.0}.get(name)
+
+
 def _overlap_problems(word: str) -> list[str]:
     mesh, equals, answer = word.partition("=")
+    if mesh in (*DEGREES, HOST) and _PLAIN.fullmatch(answer):
+        return []
+    from symbolic_cost.systems.overlap import overlap
+
     try:
         looked_up("mesh axis of overlap", mesh, dict.fromkeys((*MESHES, HOST)))
         overlap(answer if equals else "")
@@ -180,3 +229,28 @@ def _overlap_problems(word: str) -> list[str]:
 
 def _words(choice: str) -> list[str]:
     return [word.strip() for word in choice.replace(",", "+").split("+") if word.strip()]
+
+
+def numbers_of(run: Sequence[Way], names: Collection[str], hidden: str) -> dict[str, list[float]]:
+    """Return the numbers of ways by symbol; one of each.
+
+    Args:
+        run: the ways.
+        names: strategies that split something.
+        hidden: overlap of the mesh axes that a way does not name: that of the stack.
+    """
+    usual = [name for name in DEGREES if name in names]
+    listed = [_numbers(way, usual, hidden) for way in run]
+    return {name: [one.get(name, 0.0) for one in listed] for name in OPENED}
+
+
+def _numbers(way: Way, usual: Sequence[str], hidden: str) -> dict[str, float]:
+    order = [name for name in way.order.split(",") if name] or usual
+    numbers = {
+        f"inside {one} {other}": float(order.index(one) < order.index(other))
+        for one, other in combinations(usual, 2)
+    }
+    for word in filter(None, f"{hidden},{way.overlap}".split(",")):
+        mesh, _, answer = word.partition("=")
+        numbers[f"hidden {mesh}"] = hidden_share(answer) or 0.0
+    return numbers | {f"hosted {name}": 1.0 for name in way.offload.split(",") if name}

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.asked import Asked, columns_of, needs, plain
 from symbolic_cost.explore.kept import Result, Rows, joined
+from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
-from symbolic_cost.explore.priced import LEGAL
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.tape import Tape

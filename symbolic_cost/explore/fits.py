@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.best import Search, capacity_of
+from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structured, candidates
-from symbolic_cost.explore.priced import LEGAL, MEMORY
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.subject import Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
@@ -55,7 +56,7 @@ class Fits:
         return bool(self.search.best)
 
 
-def what_fits(base: Setup, space: Space, symbols: Iterable[str]) -> Fits:
+def what_fits(base: Subject, space: Space, symbols: Iterable[str]) -> Fits:
     """Answer all questions about the memory of a job.
 
     Raises:
@@ -87,11 +88,11 @@ class Largest:
     each: float | None = None
 
 
-def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
+def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest:
     """Return the largest size of a symbol that fits under any strategy of a space.
 
     Args:
-        base: model and machine, without a strategy.
+        base: the job without a strategy.
         space: what may be chosen.
         symbol: "b", or a size of the model such as "l" or "n_layers".
         spare: memory of a rank beyond that of the machine [byte].
@@ -99,20 +100,21 @@ def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
     Raises:
         InputError: no machine with a bounded memory, or a symbol that the model does not have.
     """
-    room = _room(base)
-    names = {s.name for size in base.model.sizes.values() for s in size.free_symbols}
-    names |= {s.name for part in base.model.parts for s in part.repeat.free_symbols}
+    room, model = _room(base), base.setup.model
+    most = base.setup.most(symbol) or LARGEST
+    names = {s.name for size in model.sizes.values() for s in size.free_symbols}
+    names |= {s.name for part in model.parts for s in part.repeat.free_symbols}
     if symbol != "b" and symbol not in names:
-        raise InputError(f"{symbol} is no size of {base.model.name}: {', '.join(sorted(names))}")
+        raise InputError(f"{symbol} is no size of {model.name}: {', '.join(sorted(names))}")
     best: tuple[int, Structured, Numbers] | None = None
     each = None
     more = 0
-    walked = candidates(replace(space, b=(1,)), base)
+    walked = candidates(replace(space, b=(1,)), base.facts)
     for shape, together in all_priced(base, walked.structures, ("b", symbol)):
         columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
-            asked = _Asked(tape, columns, walked.rows(shape), symbol)
+            asked = _Asked(tape, columns, walked.rows(shape), symbol, most)
             sizes = asked.largest(room + spare)
             place = int(np.argmax(sizes))
             if sizes[place] > (best[0] if best else 0):
@@ -123,14 +125,14 @@ def largest(base: Setup, space: Space, symbol: str, spare: int = 0) -> Largest:
         return Largest(symbol, 0, None, None, more)
     size, structure, numbers = best
     numbers = numbers._replace(b=size) if symbol == "b" else numbers
-    job = _with(base, structure, numbers, symbol, size)
+    job = _with(base.setup, structure, numbers, symbol, size)
     return Largest(symbol, size, Candidate(structure, numbers, {}, 0.0), job, more, each)
 
 
-def _room(base: Setup) -> float:
-    room = capacity_of(base)
+def _room(base: Subject) -> float:
+    room = base.facts.capacity
     if room is None:
-        raise InputError("what fits needs a machine with a bounded memory: give system")
+        raise InputError("what fits needs a machine with a bounded memory: --system h100")
     return room
 
 
@@ -148,14 +150,16 @@ class _Asked:
         columns: numbers of the candidates by symbol.
         count: how many there are.
         symbol: what is to be large.
+        most: the largest size that is looked for.
     """
 
-    def __init__(self, tape: Tape, columns: Columns, count: int, symbol: str) -> None:
+    def __init__(self, tape: Tape, columns: Columns, count: int, symbol: str, most: int) -> None:
         self._tape, self._columns, self._count, self._symbol = tape, columns, count, symbol
+        self._most = most
 
     def largest(self, room: float) -> NDArray[np.float64]:
         """Return the largest legal size that fits, by candidate; zero where none does."""
-        low, high = np.zeros(self._count), np.full(self._count, float(LARGEST))
+        low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
             fits = self._at(middle)[MEMORY] <= room
@@ -190,7 +194,7 @@ class _Asked:
         return {name: np.broadcast_to(array, (self._count,)) for name, array in results.items()}
 
 
-def fewest(base: Setup, space: Space, most: int = 1 << 16) -> tuple[int, Candidate] | None:
+def fewest(base: Subject, space: Space, most: int = 1 << 16) -> tuple[int, Candidate] | None:
     """Return the fewest GPUs, among powers of two, that hold a model; None if `most` do not.
 
     One sequence per data-parallel rank is enough to ask.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from symbolic_cost.explore.best import Search
-from symbolic_cost.explore.choices import CONTEXT, FLAGS
+from symbolic_cost.explore.choices import CONTEXT, DEGREES, FLAGS
 from symbolic_cost.explore.tally import Candidate
-from symbolic_cost.ops.graph import ALL
-from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.systems.stacks import stack_name, usual, usual_attention
 
 _SHARDED = 1
 """Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
@@ -15,9 +12,8 @@ _SHARDED = 1
 
 def time_command(outcome: Search, candidate: Candidate) -> str:
     """Return the command that times a candidate."""
-    setup = outcome.setup
-    machine = "" if setup.machine is None else setup.machine.name
-    words = ["symbolic-cost time", setup.model.name, f"--system {machine}"]
+    facts = outcome.facts
+    words = ["symbolic-cost time", facts.model, f"--system {facts.machine}"]
     words += [f"--strategy {candidate.strategy}"] if candidate.strategy else []
     defaults = {"recompute": "none", "schedule": "1f1b", "layout": "even"}
     words += [
@@ -25,20 +21,9 @@ def time_command(outcome: Search, candidate: Candidate) -> str:
         for name, text in candidate.options.items()
         if defaults.get(name) != text
     ]
-    bindings = {**setup.numbers, **candidate.bindings}
+    bindings = {**dict(facts.numbers), **candidate.bindings}
     words.append("--set " + ",".join(f"{name}={number}" for name, number in bindings.items()))
-    words.append(f"--precision {setup.training.precision}")
-    if stack_name(setup.methods.stack) != usual(setup.machine, setup.methods.roofline):
-        words.append(f"--stack {stack_name(setup.methods.stack)}")
-    if setup.attention is not None and setup.attention != usual_attention(setup.methods.stack):
-        words.append(f"--attention {setup.attention}")
-    if setup.training.optimizer != "adam":
-        words.append(f"--optimizer {setup.training.optimizer}")
-    if setup.model.trains != ALL:
-        words.append(f"--train {setup.model.trains}")
-    if setup.conventions.name != "standard":
-        words.append(f"--conventions {setup.conventions.name}")
-    return " ".join(words)
+    return " ".join([*words, *facts.words])
 
 
 def megatron_flags(outcome: Search, candidate: Candidate) -> str:
@@ -52,9 +37,8 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     order = _of_order(candidate.options.get("order", ""))
     strange = {"overlap", "offload", "scattered"} & candidate.options.keys()
     gathered = candidate.options.get("regather") == "no-regather"
-    frozen = outcome.setup.model.trains != ALL
     if (
-        frozen
+        outcome.facts.trains
         or structure.zero > _SHARDED
         or others
         or uneven
@@ -87,7 +71,7 @@ def _of_order(order: str) -> list[str] | None:
     """
     if not order:
         return []
-    inner = [name for name in STRATEGIES if name in order.split(",") and name not in ("dp", "pp")]
+    inner = [name for name in DEGREES if name in order.split(",") and name not in ("dp", "pp")]
     return ["--use-tp-pp-dp-mapping"] if order == ",".join([*inner, "pp", "dp"]) else None
 
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.priced import MEMORY
-from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.systems.prices import rates
-from symbolic_cost.systems.step import THROUGHPUTS
+from symbolic_cost.explore.outputs import MEMORY
+from symbolic_cost.systems.results import THROUGHPUTS
 
 
 @dataclass(frozen=True)
@@ -54,19 +52,21 @@ class Objective:
         """Return what is to be small."""
         return self.sign * at[self.of(at)]
 
-    def priced(self, setup: Setup, gpus: int) -> Objective:
-        """Return the objective with what the GPUs of a job cost.
+    def priced(self, machine: str, gpus: int) -> Objective:
+        """Return the objective with what so many GPUs of a machine cost.
 
         Raises:
             InputError: no price or no power of the machine is on record.
         """
-        if not self.spent or setup.machine is None:
+        if not self.spent:
             return self
-        known = rates(setup.machine.name)
+        from symbolic_cost.systems.prices import rates
+
+        known = rates(machine)
         cost, fact = getattr(known.costs(1.0), self.spent), getattr(known, _FACTS[self.spent])
         if cost is None:
             raise InputError(
-                f"objective {self.name}: no {_FACTS[self.spent]} of {setup.machine.name} is on "
+                f"objective {self.name}: no {_FACTS[self.spent]} of {machine} is on "
                 "record; throughput is accepted"
             )
         return replace(self, second=cost * gpus, source=f"{_FACTS[self.spent]} {fact}")

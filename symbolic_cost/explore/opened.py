@@ -8,29 +8,17 @@ For example with dp inside of tp neighbours on tp are dp ranks apart: 1 + (dp - 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import combinations
 
-import numpy as np
 from sympy import Expr
 
 from symbolic_cost.algebra import Space, mul
-from symbolic_cost.explore.choices import MESHES, OFFLOADED, OPEN, Way
+from symbolic_cost.explore.choices import HOST, OFFLOADED, OPEN, OPENED
 from symbolic_cost.extrema import Choice
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import KEY_COPIES
-from symbolic_cost.systems.overlap import HOST, overlap, partial
-
-_ORDERED = tuple(name for name in STRATEGIES if name in MESHES)
-
-OPENED: Mapping[str, bool] = {
-    **{f"inside {one} {other}": False for one, other in combinations(_ORDERED, 2)},
-    **{f"hidden {mesh}": False for mesh in (*_ORDERED, HOST)},
-    **{f"hosted {name}": False for name in OFFLOADED},
-}
-"""Symbols of the options, and that none of them counts anything."""
+from symbolic_cost.systems.overlap import partial
 
 
 def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
@@ -83,29 +71,3 @@ def _inside(one: str, other: str, space: Space) -> Expr:
     one, other = ("tp" if name == KEY_COPIES else name for name in (one, other))
     name = f"inside {one} {other}"
     return _term(space, name) if name in OPENED else 1 - _term(space, f"inside {other} {one}")
-
-
-def numbers_of(run: Sequence[Way], names: Iterable[str], hidden: str) -> dict[str, np.ndarray]:
-    """Return the numbers of ways by symbol; one of each.
-
-    Args:
-        run: the ways.
-        names: strategies that split something.
-        hidden: overlap of the mesh axes that a way does not name: that of the stack.
-    """
-    usual = [name for name in _ORDERED if name in names]
-    listed = [_numbers(way, usual, hidden) for way in run]
-    return {name: np.array([one.get(name, 0.0) for one in listed]) for name in OPENED}
-
-
-def _numbers(way: Way, usual: Sequence[str], hidden: str) -> dict[str, float]:
-    order = [name for name in way.order.split(",") if name] or usual
-    numbers = {
-        f"inside {one} {other}": float(order.index(one) < order.index(other))
-        for one, other in combinations(usual, 2)
-    }
-    for word in filter(None, f"{hidden},{way.overlap}".split(",")):
-        mesh, _, answer = word.partition("=")
-        share = overlap(answer).share
-        numbers[f"hidden {mesh}"] = 0.0 if share is None else float(share)
-    return numbers | {f"hosted {name}": 1.0 for name in way.offload.split(",") if name}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import product
 
@@ -232,7 +232,7 @@ def _programs(own: Varied, jobs: Mapping[int, Job], key: Key) -> dict[int, Tape 
         setups[alike[place]] = setup
     if not setups:
         return programs
-    space = Costs(bound_numbers(next(iter(setups.values())), own.free))
+    space = partial(Costs, bound_numbers(next(iter(setups.values())), own.free))
     names = tuple(setups)
     joined = together("".join(names) if keyed else None, names, setups.__getitem__, space)
     refused = joined.refused

@@ -18,8 +18,9 @@ from hashlib import blake2b
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.choices import OPENED
 from symbolic_cost.explore.described import described
-from symbolic_cost.explore.opened import OPENED
+from symbolic_cost.explore.outputs import HELD, LEGAL, MEMORY, SHARE
 from symbolic_cost.extrema import Max
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.shared import ModelTerms
@@ -30,20 +31,12 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import at_moments
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.symbols import GLOSSARY, exact
-from symbolic_cost.systems.step import RESULTS, STEP_PARTS, defined_step
+from symbolic_cost.systems.results import RESULTS, STEP_PARTS
+from symbolic_cost.systems.step import defined_step
 from symbolic_cost.systems.times import Reckoned
-
-MEMORY = "memory"
-"""Output: the most that one rank of any stage holds at any moment [byte]."""
 
 TIMES = tuple(dict.fromkeys((*RESULTS, *STEP_PARTS)))
 """Outputs of a step: parts [s], rates, and shares."""
-
-HELD, SHARE = "held ", "share "
-"""Outputs that begin so say what a stage holds at a moment, or of a quantity [byte]."""
-
-LEGAL = "legal: "
-"""Outputs that begin so are one where a condition is met; the rest of the name says which."""
 
 
 def structure_of(setup: Setup) -> Setup:

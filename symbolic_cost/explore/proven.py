@@ -13,16 +13,17 @@ from fractions import Fraction
 import numpy as np
 
 from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.explore.best import capacity_of, checked_base
 from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Progress, Wish, minimum
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
+from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.freed import Numbers, checked, freed, with_numbers
 from symbolic_cost.explore.objectives import OBJECTIVES, Objective
-from symbolic_cost.explore.priced import LEGAL, MEMORY
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Together
 from symbolic_cost.jobs.setup import Setup
@@ -33,7 +34,7 @@ class Proof:
     """The best combination of all, and what is certain of the others.
 
     Args:
-        setup: the job without a strategy.
+        subject: the job without a strategy.
         space: strategies that were chosen from.
         objective: what was looked for.
         vary: values by symbol.
@@ -49,7 +50,7 @@ class Proof:
         refused: structures that the model refuses, by reason.
     """
 
-    setup: Setup
+    subject: Subject
     space: Space
     objective: Objective
     vary: Numbers
@@ -63,6 +64,11 @@ class Proof:
     open: int
     left_out: Mapping[str, int]
     refused: Mapping[str, int]
+
+    @property
+    def facts(self) -> Facts:
+        """What a search reads of the job."""
+        return self.subject.facts
 
     @property
     def proven(self) -> bool:
@@ -79,12 +85,12 @@ class Proof:
         """The job of the best, all of its numbers in place."""
         if self.candidate is None:
             return None
-        base = with_numbers(self.setup, self.at)
+        base = with_numbers(self.subject.setup, self.at)
         return structured_setup(base, self.candidate.structure, self.candidate.numbers)
 
 
 def proof(
-    base: Setup,
+    base: Subject,
     space: Space,
     vary: Mapping[str, Given],
     objective: str = "step",
@@ -95,7 +101,7 @@ def proof(
     """Return the best of all combinations of a strategy and what varies.
 
     Args:
-        base: model, machine, precision and conventions; it has no strategy.
+        base: the job without a strategy.
         space: strategies that may be chosen.
         vary: values by symbol, of sizes and of rates of the machine.
         objective: name of what is looked for.
@@ -105,14 +111,13 @@ def proof(
     Raises:
         InputError: every name and value that is refused.
     """
-    wanted = looked_up("objective", objective, OBJECTIVES).priced(base, space.gpus)
-    checked_base(base)
-    numbers = checked(base, vary)
-    own = freed(base, numbers)
-    walked = candidates(space, own)
+    wanted = looked_up("objective", objective, OBJECTIVES).priced(base.facts.machine, space.gpus)
+    numbers = checked(base.setup, vary)
+    own = subject(freed(base.setup, numbers))
+    walked = candidates(space, own.facts)
     shapes, refused = _shapes(own, walked, numbers)
     axes = [Axis(name, np.array(one, dtype=float)) for name, one in numbers.items()]
-    pieces = [_piece(one, walked, shape, wanted, capacity_of(own)) for shape, one in shapes]
+    pieces = [_piece(one, walked, shape, wanted, own.facts.capacity) for shape, one in shapes]
     least = minimum([one for one in pieces if one.wishes], axes, most_boxes, progress)
     asked = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
     at, best = _best(least, asked, walked, numbers)
@@ -135,7 +140,7 @@ def proof(
 
 
 def _shapes(
-    own: Setup, walked: Candidates, numbers: Numbers
+    own: Subject, walked: Candidates, numbers: Numbers
 ) -> tuple[list[tuple[Shape, Together[Structured]]], dict[str, int]]:
     """Return the programs of all shapes, and what the model refuses, by reason."""
     free = ("b", *numbers)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symbolic_cost.emit.sheet import Column, Sheet
-from symbolic_cost.explore.best import capacity_of
 from symbolic_cost.explore.objectives import OBJECTIVES
-from symbolic_cost.explore.priced import MEMORY
+from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.explore.proven import Proof
 from symbolic_cost.explore.told import options_text, title
 from symbolic_cost.jobs.fit import fit
-from symbolic_cost.jobs.header import trained
 from symbolic_cost.units import Unit, human
 
 
@@ -47,7 +45,7 @@ def proof_sheet(done: Proof) -> Sheet:
 
 def _notes(done: Proof) -> Iterator[str]:
     looked = f"{done.combinations:,} combinations, {done.boxes:,} boxes, {done.points:,} priced"
-    room = capacity_of(done.setup)
+    room, (run, *rest) = done.facts.capacity, done.facts.notes
     side = "below" if done.objective.is_small else "above"
     if done.candidate is None:
         word = "proven" if done.proven else "not proven, the search gave up"
@@ -61,13 +59,8 @@ def _notes(done: Proof) -> Iterator[str]:
         yield f"{name}: {len(numbers)} values from {low} to {high}"
     if done.doubtful:
         yield f"{done.doubtful} combinations are ruled out by rounding alone"
-    setup = done.setup
-    yield (
-        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
-        f"attention {setup.running.attention}; "
-        + ("no bound of memory" if room is None else f"{human(room, Unit.BYTE)} per rank")
-    )
-    yield from trained(setup)
+    yield f"{run}; {'no bound of memory' if room is None else f'{human(room, Unit.BYTE)} per rank'}"
+    yield from rest
     for reasons, word in ((done.left_out, "ruled out"), (done.refused, "not derived")):
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:4]:
             yield f"{word}: {count} candidates, {reason}"

@@ -24,9 +24,9 @@ from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.changes import Change, more_memory, other_strategies, rates_sheet
 from symbolic_cost.jobs.answers import TimeAnswer
 from symbolic_cost.jobs.device_memory import DeviceMemory
-from symbolic_cost.jobs.fit import Fit
 from symbolic_cost.jobs.header import header, stack_note
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.provenance import chain_sheet
 from symbolic_cost.jobs.tables.explained import Spent, spent, spent_sheet
 from symbolic_cost.jobs.tables.memory import memory_sheet
@@ -182,8 +182,8 @@ def _figures(timed: Timed) -> Iterator[Figure]:
     share = float(known["bubble"] / known["step"])
     yield Figure("Bubble", f"{share:.1%}", f"{figure_text(timed, 'bubble')} of the step", "bubble")
     share = float(known["exposed"] / known["step"])
-    note = f"{figure_text(timed, 'exposed')} of waiting for ranks"
-    yield Figure("Exposed communication", f"{share:.1%}", note, "exposed")
+    note = f"{figure_text(timed, 'exposed')} of waiting for communication"
+    yield Figure("Exposed", f"{share:.1%}", note, "exposed")
 
 
 def _ranks(timed: Timed) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from symbolic_cost.analysis.inverse import How, first_change, last_within
 from symbolic_cost.analysis.laurent import cleared
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.costs import COSTS
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name, Number, parsed
 from symbolic_cost.jobs.header import header
@@ -23,6 +24,7 @@ from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refu
 from symbolic_cost.jobs.questions import MOST_SYMBOLS
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
+from symbolic_cost.symbols import l as LENGTH  # noqa: N812 - a symbol of one letter
 from symbolic_cost.units import Unit, human
 
 _DIMENSIONS = {Unit.BYTE: BYTE, Unit.SECOND: SECOND, Unit.FLOP: FLOP, Unit.ELEMENT: COUNT}
@@ -106,14 +108,27 @@ class Solved:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
         if self.slope is not None:
-            shown_slope = human(self.slope, unit)
-            rows.append((f"derivative there, per {by}", None, shown_slope, "what jumps is flat"))
+            slope = Measured(self.slope, unit)
+            rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
         if self.binds:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
         notes = (f"no closed form: {self.refused}",) if self.refused else ()
         title = f"{self.asked.name} {self.asked.sign} {self.asked.text} for {by}"
-        return Sheet(title, columns, tuple(rows), (*notes, *header(self.of.run)))
+        return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))
+
+    def _beyond(self) -> Iterator[str]:
+        """Say where the answer passes learned positions, or the length that is on record."""
+        run, size = self.of.run, self.legal or self.integer or 0
+        most, own = run.most(self.by), run.model.bindings.get(self.by)
+        if most is not None and self.integer is not None and self.integer > most:
+            yield f"no {self.by} above {most} is legal: the model has {most} learned positions"
+        elif self.by == LENGTH.name and own is not None and size > own:
+            yield (
+                f"{size} is beyond the {LENGTH} = {own} on record for {run.model.name}: computed "
+                "positions have no table that ends, but whether the model was trained for so many "
+                "is not known"
+            )
 
 
 def solve(text: str, run: Job, by: str) -> Solved:
@@ -175,6 +190,7 @@ def _integer(it: Quantity, asked: Question, by: str) -> int | None:
 
 def _legal(it: Quantity, by: str, size: int, *, down: bool) -> int | None:
     """Return the nearest legal size: not above the bound for what grows, else not below."""
+    size = min(size, it.run.most(by) or size) if down else size
     steps = range(size, max(0, size - _STEPS), -1) if down else range(size, size + _STEPS)
     return next((one for one in steps if it.legal(by, one)), None)
 

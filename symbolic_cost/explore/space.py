@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 
 from symbolic_cost.errors import InputError, looked_up, shown, unknown
 from symbolic_cost.explore.choices import (
@@ -10,8 +12,6 @@ from symbolic_cost.explore.choices import (
     UNSAID,
     word_problems,
 )
-from symbolic_cost.ops.recompute import recompute_policy
-from symbolic_cost.parallel.schedules import SCHEDULES
 
 MOST_RANKS = 10**9
 """No larger number of GPUs or sequences is asked for."""
@@ -79,15 +79,7 @@ class Space:
         problems += [
             f"zero = {one}: 0 to 3 are accepted" for one in self.zero if one not in range(4)
         ]
-        for look_up, names in (
-            (recompute_policy, self.recompute),
-            (lambda name: looked_up("schedule", name, SCHEDULES), self.schedule),
-        ):
-            for name in names:
-                try:
-                    look_up(name)
-                except InputError as error:
-                    problems += error.problems
+        problems += _unknown_words(self.recompute, self.schedule)
         problems += [
             problem
             for name in UNSAID
@@ -96,6 +88,28 @@ class Space:
         ]
         if problems:
             raise InputError(problems)
+
+
+USUAL = {"recompute": ("none", "selective", "full"), "schedule": ("1f1b", "interleaved")}
+"""Words that are looked at where nothing is said; they need not be looked up."""
+
+
+def _unknown_words(recompute: Iterable[str], schedule: Iterable[str]) -> Iterator[str]:
+    """Yield what is wrong with words that are not the usual ones."""
+    policies = [one for one in recompute if one not in USUAL["recompute"]]
+    schedules = [one for one in schedule if one not in USUAL["schedule"]]
+    if not policies and not schedules:
+        return
+    from symbolic_cost.ops.recompute import recompute_policy
+    from symbolic_cost.parallel.schedules import SCHEDULES
+
+    checks: list[Callable[[], object]] = [partial(recompute_policy, one) for one in policies]
+    checks += [partial(looked_up, "schedule", one, SCHEDULES) for one in schedules]
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            yield from error.problems
 
 
 _OPTIONS = ("sp", "zero", "recompute", "schedule", *UNSAID, "scattered", "context")

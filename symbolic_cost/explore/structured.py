@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.choices import CONTEXT
-from symbolic_cost.explore.opened import numbers_of, opened
-from symbolic_cost.explore.priced import Costs, about_setup, bound_numbers, structure_of
-from symbolic_cost.explore.together import Columns, Floats, Together, together
-from symbolic_cost.jobs.build import setup as make_setup
-from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.lazy import Recent
-from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
+from symbolic_cost.explore.subject import FREE, Subject
+from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.priced import Costs
+    from symbolic_cost.jobs.setup import Setup
 
 Progress = Callable[[int, int], None]
 
 
 def all_priced(
-    base: Setup,
+    base: Subject,
     shapes: Mapping[Shape, Sequence[Structured]],
-    free: Collection[str] = (),
+    free: Collection[str] = FREE,
     progress: Progress = lambda *_: None,
 ) -> Iterator[tuple[Shape, Together[Structured]]]:
     """Yield the program of every shape's structures.
@@ -36,52 +36,86 @@ def all_priced(
         free: names of symbols that stay symbols though the job has numbers for them.
         progress: told the structures that are derived, and all of them.
     """
-    numbers = bound_numbers(base, free)
-    space, about = Costs(numbers), _about(base, numbers)
+    derived = _Derived(base, free)
+    about = base.facts.about if tuple(free) == FREE else derived.about
     done, every = 0, sum(map(len, shapes.values()))
     for shape, structures in shapes.items():
         key = None if about is None else f"{about}{structures!r}"
         tick = partial(_tick, progress, done, every)
-        yield shape, together(key, structures, partial(_open, base, space), space, tick)
+        yield shape, together(key, structures, derived.structure, derived.space, tick)
         done += len(structures)
+
+
+class _Derived:
+    """Where structures of a job are derived; made for the first that must be."""
+
+    def __init__(self, base: Subject, free: Collection[str]) -> None:
+        self._base, self._free = base, free
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int | Fraction]:
+        from symbolic_cost.explore.priced import bound_numbers
+
+        return bound_numbers(self._base.setup, self._free)
+
+    @property
+    def about(self) -> str | None:
+        """What programs rest on."""
+        from symbolic_cost.explore.priced import about_setup
+
+        return about_setup(self._base.setup, self._numbers)
+
+    @cached_property
+    def _space(self) -> Costs:
+        from symbolic_cost.explore.priced import Costs
+
+        return Costs(self._numbers)
+
+    def space(self) -> Costs:
+        """Return the space of all structures."""
+        return self._space
+
+    def structure(self, structure: Structured) -> Setup:
+        """Return the setup of a structure."""
+        from symbolic_cost.explore.opened import opened
+        from symbolic_cost.explore.priced import structure_of
+
+        setup = structure_of(structured_setup(self._base.setup, structure))
+        return opened(setup, dict(structure.options), self._space)
 
 
 def _tick(progress: Progress, before: int, every: int, place: int) -> None:
     progress(before + place, every)
 
 
-def _open(base: Setup, space: Costs, structure: Structured) -> Setup:
-    setup = structure_of(structured_setup(base, structure))
-    return opened(setup, dict(structure.options), space)
+def axes_of(walked: Candidates, shape: Shape) -> Axes:
+    """Return the numbers of a shape's rows by the axis that they vary along.
 
-
-_ABOUT: Recent[tuple[Setup, str | None]] = Recent(8)
-
-
-def _about(base: Setup, numbers: Mapping[str, int | Fraction]) -> str | None:
-    """Describe a job; once."""
-    key = (id(base), tuple(numbers))
-    return _ABOUT.of(key, lambda: (base, about_setup(base, numbers)))[1]
+    Rows are orders of ranks, each with every other way, each of these with all degrees.
+    """
+    run, numbers = walked.ways[shape], _numbers(shape, walked.numbers[shape])
+    if len(run) == 1:
+        return Axes(({}, {}, numbers), (1, 1, len(walked.numbers[shape])))
+    options = numbers_of(run, shape.names, walked.hidden)
+    orders = len({way.order for way in run})
+    others = len(run) // orders
+    along: list[dict[str, Floats]] = [{}, {}]
+    for name, column in options.items():
+        inside = name.startswith(INSIDE)
+        along[not inside][name] = np.array(column[::others] if inside else column[:others])
+    return Axes((*along, numbers), (orders, others, len(walked.numbers[shape])))
 
 
 def columns_of(walked: Candidates, shape: Shape) -> Columns:
-    """Return the numbers of every symbol by its name, of a shape's rows; ways are slowest."""
-    columns = _numbers(shape, walked.numbers[shape])
-    run, count = walked.ways[shape], len(walked.numbers[shape])
-    if len(run) == 1:
-        return columns
-    options = numbers_of(run, shape.names, walked.hidden)
-    return {name: np.tile(column, len(run)) for name, column in columns.items()} | {
-        name: np.repeat(column, count) for name, column in options.items()
-    }
+    """Return the numbers of every symbol by its name, of a shape's rows."""
+    return axes_of(walked, shape).columns()
 
 
 def _numbers(shape: Shape, listed: Sequence[Numbers]) -> dict[str, Floats]:
     by_name = dict(zip(Numbers._fields, np.array(listed, dtype=float).T, strict=True))
     columns = {name: by_name[name] for name in ("b", "M", "v")}
     for name, _ in shape.degrees:
-        symbol = next(iter(STRATEGIES[name].meshes.values())).name
-        columns[symbol] = by_name["cp" if name in CONTEXT else name]
+        columns[DEGREES[name]] = by_name["cp" if name in CONTEXT else name]
     return columns
 
 
@@ -96,6 +130,8 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
     Raises:
         InputError: the model does not take the strategy.
     """
+    from symbolic_cost.jobs.build import setup as make_setup
+
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
     setup = make_setup(
         base.model,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import Any, NamedTuple
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
 from symbolic_cost.explore.objectives import Objective
-from symbolic_cost.explore.priced import LEGAL, MEMORY
-from symbolic_cost.explore.together import Columns, Floats, Together
-from symbolic_cost.program.scalars import float_results
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.together import Axes, Floats, Together
 
 
 @dataclass(frozen=True)
@@ -50,22 +49,34 @@ class Candidate:
 
 
 class Part(NamedTuple):
-    """Some rows of a shape's candidates.
+    """The candidates of some degrees of a shape.
 
     Args:
         found: every candidate.
         together: program of the shape's structures.
-        columns: numbers of the rows by symbol.
-        start: first row.
-        size: how many rows.
+        axes: numbers of all candidates of the shape.
+        start: first degrees.
+        stop: first degrees that are not there.
+        width: degrees of the parts of the shape.
     """
 
     found: Candidates
     shape: Shape
     together: Together[Structured]
-    columns: Columns
+    axes: Axes
     start: int
-    size: int
+    stop: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Candidates of a structure."""
+        return self.axes.ways * (self.stop - self.start)
+
+    def row(self, place: int) -> int:
+        """Return the row among all candidates of the shape."""
+        way, degrees = divmod(place, self.stop - self.start)
+        return way * self.axes.sizes[-1] + self.start + degrees
 
 
 class _Kept(NamedTuple):
@@ -76,11 +87,22 @@ class _Kept(NamedTuple):
     structure: Structured
     place: int
 
-    def whole(self) -> Candidate:
-        """Return the candidate with every output."""
-        tape = self.part.together.alone(self.structure, lambda name: not name.startswith(LEGAL))
-        at = [float(self.part.columns[name][self.place]) for name in tape.inputs]
-        return replace(self.candidate, outputs=float_results(tape, at))
+    @property
+    def point(self) -> dict[str, float]:
+        """Its numbers by symbol."""
+        return self.part.axes.point(self.part.row(self.place))
+
+
+def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
+    """Return candidates with every output; those of one structure are evaluated together."""
+    alike: dict[tuple[int, Structured], list[_Kept]] = {}
+    for one in kept:
+        alike.setdefault((id(one.part.together), one.structure), []).append(one)
+    outputs: dict[int, dict[str, float]] = {}
+    for (_, structure), listed in alike.items():
+        at = listed[0].part.together.at(structure, [one.point for one in listed])
+        outputs |= dict(zip(map(id, listed), at, strict=True))
+    return tuple(replace(one.candidate, outputs=outputs[id(one)]) for one in kept)
 
 
 @dataclass
@@ -107,17 +129,18 @@ class Tally:
     @property
     def best(self) -> tuple[Candidate, ...]:
         """The candidates that fit, the best first."""
-        return tuple(one.whole() for one in self._best)
+        return _whole(self._best)
 
     @property
     def smallest(self) -> Candidate | None:
         """Of what is legal, the one that takes least memory."""
-        return None if self._smallest is None else self._smallest.whole()
+        return None if self._smallest is None else _whole([self._smallest])[0]
 
     def add(self, part: Part) -> None:
         """Keep the best candidates of some rows."""
         asked = frozenset({MEMORY, *self.objective.outputs})
-        for structure, outputs in part.together.evaluated(part.columns, part.size, asked):
+        axes = part.axes.part(part.start, part.stop)
+        for structure, outputs in part.together.over(axes, part.width, asked):
             self._add(part, structure, outputs)
         self._verdicts.clear()
 
@@ -163,7 +186,7 @@ def _ranked(
     part: Part, structure: Structured, outputs: Mapping[str, Floats], place: int, score: float
 ) -> _Kept:
     told = {n: float(v[place]) for n, v in outputs.items() if not n.startswith(LEGAL)}
-    chosen = part.found.chosen(part.shape, structure, part.start + place)
+    chosen = part.found.chosen(part.shape, structure, part.row(place))
     return _Kept(Candidate(*chosen, told, score), part, structure, place)
 
 

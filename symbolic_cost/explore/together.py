@@ -7,28 +7,80 @@ question need not derive it.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import prod
 from threading import get_ident, local
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.priced import LEGAL, Costs, outputs_of
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.lazy import Recent
-from symbolic_cost.program.arrays import CHUNK, Flat, evaluated
-from symbolic_cost.program.stored import kept
+from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.layered import Layered, Places, kept, layered
+from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import Tape, recorded
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.priced import Costs
+    from symbolic_cost.jobs.setup import Setup
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Floats]
 StructureT = TypeVar("StructureT", bound=Hashable)
+MadeT = TypeVar("MadeT")
 
 _REFUSED = "refused: "
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Numbers of candidates that are a product: orders of ranks, other ways, degrees.
+
+    Args:
+        along: columns by symbol, of every axis; the last is that of degrees.
+        sizes: length of every axis.
+    """
+
+    along: Sequence[Columns]
+    sizes: tuple[int, ...]
+
+    @property
+    def ways(self) -> int:
+        """Candidates of the same degrees."""
+        return prod(self.sizes[:-1])
+
+    @property
+    def size(self) -> int:
+        """All candidates."""
+        return prod(self.sizes)
+
+    def columns(self) -> Columns:
+        """Return one column for all candidates by symbol."""
+        columns: dict[str, Floats] = {}
+        for place, own in enumerate(self.along):
+            inner, outer = prod(self.sizes[place + 1 :]), prod(self.sizes[:place])
+            for name, column in own.items():
+                columns[name] = np.tile(np.repeat(column, inner), outer)
+        return columns
+
+    def part(self, start: int, stop: int) -> Axes:
+        """Return the candidates of some degrees."""
+        own = {name: column[start:stop] for name, column in self.along[-1].items()}
+        return Axes((*self.along[:-1], own), (*self.sizes[:-1], stop - start))
+
+    def point(self, row: int) -> dict[str, float]:
+        """Return the numbers of one candidate by symbol."""
+        places = np.unravel_index(row, self.sizes)
+        return {
+            name: float(column[place])
+            for own, place in zip(self.along, places, strict=True)
+            for name, column in own.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -37,37 +89,35 @@ class Together(Generic[StructureT]):
 
     Args:
         structures: in the order of its outputs.
-        tape: of the program; outputs "place|name", and of a structure that the model refuses its
-            reason alone.
+        layers: of the program; outputs by place of the structure, and of one that the model refuses
+            its reason alone.
     """
 
     structures: Sequence[StructureT]
-    tape: Tape
+    layers: Layered
+
+    @property
+    def tape(self) -> Tape:
+        """The program as a tape; outputs "place|name"."""
+        return self.layers.tape
 
     @cached_property
-    def _registers(self) -> dict[int, dict[str, int]]:
-        """Register of every output by name, by place of the structure."""
-        registers: dict[int, dict[str, int]] = {}
-        for label, register in self.tape.outputs.items():
-            place, name = label.split("|", 1)
-            registers.setdefault(int(place), {})[name] = register
-        return registers
+    def _refused(self) -> dict[int, str]:
+        """Why the model refuses a structure, by place."""
+        names, (groups, of, _) = self.layers.names, self.layers.outputs
+        reasons = {n: one.removeprefix(_REFUSED) for n, one in enumerate(names) if _is_reason(one)}
+        return {g: reasons[n] for g, n in zip(*_listed(groups, of), strict=True) if n in reasons}
 
     @property
     def refused(self) -> dict[StructureT, str]:
         """Why the model refuses a structure, for those that it does."""
-        return {
-            self.structures[place]: name.removeprefix(_REFUSED)
-            for place, names in self._registers.items()
-            for name in names
-            if name.startswith(_REFUSED)
-        }
+        return {self.structures[place]: reason for place, reason in self._refused.items()}
 
     @property
     def priced(self) -> list[StructureT]:
         """The structures that the model does not refuse."""
-        refused = self.refused
-        return [one for one in self.structures if one not in refused]
+        refused = self._refused
+        return [one for place, one in enumerate(self.structures) if place not in refused]
 
     def alone(self, structure: StructureT, names: Callable[[str], bool] = bool) -> Tape:
         """Return the program of one structure.
@@ -76,9 +126,29 @@ class Together(Generic[StructureT]):
             structure: that is not refused.
             names: tells which outputs are asked for.
         """
-        registers = self._registers[self.structures.index(structure)]
-        outputs = {name: register for name, register in registers.items() if names(name)}
+        begin = f"{self.structures.index(structure)}|"
+        every = self.tape.outputs.items()
+        own = {n.removeprefix(begin): one for n, one in every if n.startswith(begin)}
+        outputs = {name: register for name, register in own.items() if names(name)}
         return replace(self.tape, outputs=outputs).only(outputs)
+
+    def at(
+        self, structure: StructureT, points: Sequence[Mapping[str, float]]
+    ) -> list[dict[str, float]]:
+        """Return every output of some candidates of a structure, but for conditions.
+
+        Args:
+            structure: that is not refused.
+            points: numbers by symbol, of each.
+        """
+        layers = self.layers
+        place = self.structures.index(structure)
+        asked = np.array([not name.startswith(LEGAL) for name in layers.names])
+        own = layers.only((layers.outputs[0] == place) & asked[layers.outputs[1]])
+        columns = {name: np.array([one[name] for one in points]) for name in own.inputs}
+        names = [layers.names[place] for place in own.outputs[1].tolist()]
+        rows = own.run(columns, len(points)).T.tolist()
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def evaluated(
         self, columns: Columns, count: int, names: frozenset[str] = frozenset()
@@ -95,45 +165,64 @@ class Together(Generic[StructureT]):
         Raises:
             InputError: a symbol without numbers.
         """
-        missing = [name for name in self.tape.inputs if name not in columns]
+        asked = self._chosen(names, columns)
+        if count <= MOST_LAYERED:
+            return self._told(asked, [*asked.layers.run(columns, count)])
+        tape = self._tapes.of(names, lambda: _each(asked.layers))
+        arrays = evaluated(tape, columns, count).values()
+        return self._told(asked, [filled(array, count) for array in arrays])
+
+    def over(
+        self, axes: Axes, width: int, names: frozenset[str]
+    ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
+        """Yield the same of candidates that are a product.
+
+        Args:
+            axes: numbers by symbol.
+            width: degrees for which there are buffers; no less than those of the axes.
+            names: as of `evaluated`.
+
+        Raises:
+            InputError: a symbol without numbers.
+        """
+        sizes = (*axes.sizes[:-1], width)
+        most = MOST_LAYERED if sizes not in self._met else MOST_LAYERED_AGAIN
+        self._met.add(sizes)
+        if axes.ways * width <= most:
+            return self.evaluated(axes.columns(), axes.size, names)
+        asked = self._chosen(names, {name for own in axes.along for name in own})
+        tape = self._tapes.of(names, lambda: _each(asked.layers))
+        make = partial(Spread, tape, [[*own] for own in axes.along], sizes, _buffers())
+        bound = self._bound.of((names, sizes, get_ident()), make)
+        count = axes.sizes[-1]
+        last = {n: np.pad(one, (0, width - count), "edge") for n, one in axes.along[-1].items()}
+        arrays = bound((*axes.along[:-1], last)).values()
+        whole = (np.broadcast_to(array, sizes)[..., :count].reshape(-1) for array in arrays)
+        return self._told(asked, [*whole])
+
+    def _chosen(self, names: frozenset[str], known: Collection[str]) -> _Asked:
+        """Return some outputs; refuse symbols without numbers."""
+        missing = [name for name in self.layers.inputs if name not in known]
         if missing:
             raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
-        asked = self._asked.of(names, lambda: self._only(names))
-        arrays = self._run(names, asked, columns, count)
-        for place, outputs in asked.items():
+        return self._asked.of(names, lambda: self._only(names))
+
+    def _told(
+        self, asked: _Asked, arrays: Sequence[Floats]
+    ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
+        """Yield arrays by structure; one that several have is one object."""
+        for place, outputs in asked.groups.items():
             yield self.structures[place], {name: arrays[one] for name, one in outputs.items()}
 
-    def _only(self, names: frozenset[str]) -> dict[int, dict[str, int]]:
-        """Return the registers of some outputs by place of the structure, and of its conditions."""
-        return {
-            place: {
-                name: register
-                for name, register in outputs.items()
-                if not names or name in names or name.startswith(LEGAL)
-            }
-            for place, outputs in self._registers.items()
-            if not next(iter(outputs)).startswith(_REFUSED)
-        }
-
-    def _run(
-        self,
-        names: frozenset[str],
-        asked: Mapping[int, Mapping[str, int]],
-        columns: Columns,
-        count: int,
-    ) -> dict[int, Floats]:
-        """Evaluate, by register; the buffers of the last calls serve the next one of their size."""
-        own = self._tapes.of(names, partial(_each, self.tape, asked))
-        if count > CHUNK:
-            arrays = evaluated(own, columns, count)
-        else:
-            make = partial(Flat, own, frozenset(own.inputs), count, _buffers())
-            flat = self._flats.of((names, count, get_ident()), make)
-            arrays = flat({name: columns[name] for name in own.inputs})
-        return {int(name): filled(array, count) for name, array in arrays.items()}
+    def _only(self, names: frozenset[str]) -> _Asked:
+        """Return some outputs, and the conditions."""
+        layers = self.layers
+        asked = [not names or one in names or one.startswith(LEGAL) for one in layers.names]
+        asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
+        return _Asked(layers.only(np.array(asked, dtype=bool)[layers.outputs[1]]))
 
     @cached_property
-    def _asked(self) -> Recent[dict[int, dict[str, int]]]:
+    def _asked(self) -> Recent[_Asked]:
         return Recent(2)
 
     @cached_property
@@ -141,8 +230,43 @@ class Together(Generic[StructureT]):
         return Recent(2)
 
     @cached_property
-    def _flats(self) -> Recent[Flat]:
+    def _met(self) -> set[tuple[int, ...]]:
+        """Sizes that were asked for: buffers are bound for those that are asked for again."""
+        return set()
+
+    @cached_property
+    def _bound(self) -> Recent[Spread]:
         return Recent(2)
+
+
+MOST_LAYERED, MOST_LAYERED_AGAIN = 1024, 256
+"""Candidates up to which layers are faster than steps one by one; where these are bound already."""
+
+
+class _Asked:
+    """Some outputs of a program, each register once.
+
+    Args:
+        chosen: the program of these outputs alone.
+    """
+
+    def __init__(self, chosen: Layered) -> None:
+        registers, places = np.unique(chosen.outputs[2], return_inverse=True)
+        self.groups: dict[int, dict[str, int]] = {}
+        for group, name, one in zip(
+            *_listed(chosen.outputs[0], chosen.outputs[1], places), strict=True
+        ):
+            self.groups.setdefault(group, {})[chosen.names[name]] = one
+        count = np.arange(len(registers))
+        self.layers = replace(chosen, outputs=np.stack([0 * count, 0 * count, registers]))
+
+
+def _listed(*arrays: Places) -> Iterator[list[int]]:
+    return (array.tolist() for array in arrays)
+
+
+def _is_reason(name: str) -> bool:
+    return name.startswith(_REFUSED)
 
 
 _OWN = local()
@@ -164,7 +288,7 @@ def together(
     about: str | None,
     structures: Sequence[StructureT],
     setup: Callable[[StructureT], Setup],
-    space: Costs,
+    space: Callable[[], Costs],
     tick: Callable[[int], None] = lambda _: None,
 ) -> Together[StructureT]:
     """Return the program of several structures: from this process, the cache, or derived.
@@ -174,19 +298,19 @@ def together(
             is kept.
         structures: that take the same numbers.
         setup: makes the setup of a structure, as `structure_of` gives it.
-        space: in which they are derived.
+        space: makes that in which they are derived.
         tick: told how many are derived.
     """
     make = partial(_derived, space, structures, setup, tick)
     if about is None:
-        return Together(structures, _seldom(make))
+        return Together(structures, layered(_seldom(make)))
     key = (about, tuple(structures))
     read = partial(kept, about, make)
     return _TOGETHER.of(key, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
 
 
-def _seldom(make: Callable[[], Tape]) -> Tape:
-    """Make a tape without looking for garbage: what is derived or read lives on."""
+def _seldom(make: Callable[[], MadeT]) -> MadeT:
+    """Make a program without looking for garbage: what is derived or read lives on."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, *before[1:])
     try:
@@ -196,27 +320,30 @@ def _seldom(make: Callable[[], Tape]) -> Tape:
 
 
 def _derived(
-    space: Costs,
+    space: Callable[[], Costs],
     structures: Sequence[StructureT],
     setup: Callable[[StructureT], Setup],
     tick: Callable[[int], None],
 ) -> Tape:
+    from symbolic_cost.explore.priced import outputs_of
+
     outputs: dict[str, int] = {}
+    of = space()
     for place, structure in enumerate(structures):
         tick(place)
         try:
-            nodes = outputs_of(space, setup(structure))
+            nodes = outputs_of(of, setup(structure))
         except InputError as error:
-            nodes = {_REFUSED + "; ".join(error.problems): space.graph.number(0)}
+            nodes = {_REFUSED + "; ".join(error.problems): of.graph.number(0)}
         outputs |= {f"{place}|{name}": node for name, node in nodes.items()}
-    return recorded(space.graph, outputs)
+    return recorded(of.graph, outputs)
 
 
-def _each(tape: Tape, asked: Mapping[int, Mapping[str, int]]) -> Tape:
-    """Return a tape with every result once, by its register."""
-    registers = {one for outputs in asked.values() for one in outputs.values()}
-    whole = replace(tape, outputs={str(one): one for one in sorted(registers)})
-    return whole.only(whole.outputs)
+def _each(layers: Layered) -> Tape:
+    """Return the tape of some outputs, by their order."""
+    tape, registers = layers.tape, layers.outputs[2].tolist()
+    moved = layers.moved.tolist()
+    return replace(tape, outputs={str(n): moved[one] for n, one in enumerate(registers)})
 
 
 def filled(values: Floats | float, count: int) -> Floats:

@@ -10,12 +10,10 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.priced import MEMORY
+from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.explore.tally import Candidate
-from symbolic_cost.jobs.fit import fit
-from symbolic_cost.jobs.header import trained
-from symbolic_cost.systems.step import STEP_PARTS
-from symbolic_cost.units import Unit, human
+from symbolic_cost.systems.results import STEP_PARTS
+from symbolic_cost.units import Unit, gpu_count, human
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.fits import Fits
@@ -55,7 +53,7 @@ def _row(place: int, one: Candidate, parts: tuple[str, ...]) -> tuple[Cell, ...]
         options_text(one),
         one.numbers.b,
         one.numbers.M,
-        one.numbers.v,
+        one.numbers.v if one.numbers.v > 1 else None,
         at["step"],
         100 * at["mfu"],
         at[MEMORY],
@@ -79,15 +77,13 @@ _USUAL = ("none", "1f1b", "even")
 
 def title(outcome: Search | Proof) -> str:
     """Say what was looked for, on what."""
-    machine = "" if outcome.setup.machine is None else outcome.setup.machine.name
     return (
-        f"{outcome.setup.model.name} on {outcome.space.gpus} x {machine}, "
+        f"{outcome.facts.model} on {outcome.space.gpus} x {outcome.facts.machine}, "
         f"{outcome.space.global_batch} sequences in a step: {outcome.objective.meaning}"
     )
 
 
 def _notes(outcome: Search) -> Iterator[str]:
-    setup = outcome.setup
     yield (
         f"{outcome.considered} candidates of {outcome.structures} structures: "
         f"{outcome.legal} legal, {outcome.fitting} fit into {_room(outcome)} per rank"
@@ -96,11 +92,7 @@ def _notes(outcome: Search) -> Iterator[str]:
     if outcome.objective.spent and outcome.best:
         value = outcome.objective.read(outcome.best[0].outputs)
         yield f"{outcome.objective.meaning}: {value:.6g} of the best; {outcome.objective.source}"
-    yield (
-        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}, "
-        f"attention {setup.running.attention}"
-    )
-    yield from trained(setup)
+    yield from outcome.facts.notes
     yield from _ruled_out(outcome.left_out, "ruled out")
     yield from _ruled_out(outcome.refused, "not derived")
     if outcome.best:
@@ -199,6 +191,9 @@ def _nothing(outcome: Search) -> Iterator[str]:
 
 def fits_sheet(fits: Fits) -> Sheet:
     """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
+    from symbolic_cost.jobs.fit import fit
+    from symbolic_cost.jobs.header import trained
+
     columns = (
         Column("question"),
         Column("answer", "right"),
@@ -215,7 +210,7 @@ def fits_sheet(fits: Fits) -> Sheet:
         strategy = "" if one.candidate is None else one.candidate.strategy
         options = "" if one.candidate is None else options_text(one.candidate)
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
-        label = f"largest {name} on {gpus} GPUs"
+        label = f"largest {name} on {gpu_count(gpus)}"
         rows.append((label, one.size, strategy, options, one.each, one.more, binds))
     if fits.fewest is None:
         rows.append(("fewest GPUs", None, "", "", None, None, "no number that was tried"))
@@ -245,7 +240,7 @@ def fits_sheet(fits: Fits) -> Sheet:
 
 def _of_the_job(fits: Fits) -> tuple[Cell, ...]:
     search = fits.search
-    label = f"fits on {search.space.gpus} GPUs"
+    label = f"fits on {gpu_count(search.space.gpus)}"
     if search.best:
         one = search.best[0]
         return (label, "yes", one.strategy, options_text(one), None, None, str(search.fit(one)))

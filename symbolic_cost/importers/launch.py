@@ -9,7 +9,8 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.importers import script, tree
-from symbolic_cost.importers.recipe import Entry, Recipe
+from symbolic_cost.importers.meaning import COMPLETIONS
+from symbolic_cost.importers.recipe import MODEL_RANKS, Entry, Recipe
 from symbolic_cost.models.configfile import LARGEST_FILE, Document
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.sources import document
@@ -25,6 +26,9 @@ class Format:
         keys: what a key sets: "config.", "degrees." or "run." and a name, or "switches.".
         implied: settings of a model that the format does not spell out.
         words: by key, what its values mean; "auto" is left open.
+        refused: keys that change costs in a way that is not known here, with what they do. What
+            switches them off is accepted.
+        free: beginnings of keys that change no cost of a step.
     """
 
     name: str
@@ -32,10 +36,13 @@ class Format:
     keys: Mapping[str, str]
     implied: Mapping[str, Any] = field(default_factory=dict)
     words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    free: tuple[str, ...] = ()
 
 
 def _format(record: Mapping[str, Any]) -> Format:
-    return Format(**{"keys": {}, **record, "marks": tuple(record["marks"])})
+    listed = {name: tuple(record.get(name, ())) for name in ("marks", "free")}
+    return Format(**{"keys": {}, **record, **listed})
 
 
 _FORMATS = {name: _format(one) for name, one in package_data("importers/formats.toml").items()}
@@ -50,7 +57,7 @@ TREES = tuple(one for one in _FORMATS.values() if one not in (MEGATRON, PUBLISHE
 
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _SHARDED = ("shard", "replicate")
-_VOCABULARY_MULTIPLE = 128
+_OFF = (None, False, 0, "", "none", "null", "no", "false", "False", "None", "auto")
 _SWITCHED_ON = (True, "REDUCE_SCATTER", "reduce_scatter")
 _FROM_TRUTH: Mapping[str, Any] = {"degrees.zero": 1, "run.recompute": "selective"}
 
@@ -78,6 +85,7 @@ def recipe(*paths: str | Path) -> Recipe:
         draft.problems.append("no file is given: name a script, a JSON or a YAML file")
     twice = [path.name for path, times in Counter(map(Path, paths)).items() if times > 1]
     draft.problems += [f"{name}: is given more than once" for name in twice]
+    draft.complete()
     draft.problems = draft.problems or draft.contradictions()
     if draft.problems:
         raise InputError(draft.problems)
@@ -101,6 +109,7 @@ def is_launch_file(path: str | Path) -> bool:
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
+        script.check_program(text, path.name)
         return _recognised(path.name, script.entries(text, path.name), (MEGATRON,))
     return _recognised(path.name, tree.entries(text, path.name), (*TREES, PUBLISHED))
 
@@ -131,7 +140,7 @@ _COUNTS = tuple(
     f"run.{name}"
     for name in (
         *("vocab_multiple", "micro_batch", "global_batch", "sequence", "microbatches"),
-        *("layers_per_chunk", "ranks", "ranks_per_node", "nodes"),
+        *("layers_per_chunk", "chunks", "ranks", "ranks_per_node", "nodes"),
     )
 )
 _LEFT_OPEN = ("run.nodes", "run.ranks_per_node", "run.global_batch", "run.micro_batch")
@@ -144,6 +153,8 @@ class _Draft:
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, Entry] = field(default_factory=dict)
     unread: list[Entry] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+    formats: dict[str, None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def take(self, published: Document) -> None:
@@ -156,11 +167,19 @@ class _Draft:
 
     def add(self, known: Format, entries: tuple[Entry, ...]) -> None:
         """Take what a format understands of some entries, then what it implies."""
+        self.formats[known.name] = None
         for entry in entries:
             target = known.keys.get(entry.key)
             meant = known.words.get(entry.key, {}).get(str(entry.value), entry.value)
-            if target is None:
+            if entry.key in known.refused:
+                if meant is True or meant not in _OFF:
+                    self.problems.append(
+                        f"{entry.where}: {shown(entry.value)} is not read: "
+                        f"{known.refused[entry.key]}"
+                    )
+            elif target is None:
                 self.unread.append(entry)
+                self.open += [] if entry.key.startswith(known.free) else [entry.key]
             elif meant not in (None, "auto"):
                 self._set(target, replace(entry, value=meant))
         if known is VLLM:
@@ -225,6 +244,21 @@ class _Draft:
             self.values["run.microbatches"] = self.values["run.micro_batch"] // size
             self.values["run.micro_batch"] = size
 
+    def complete(self) -> None:
+        """Decide what depends on several settings of a framework, and on its defaults."""
+
+        def refuse(target: str, problem: str) -> None:
+            entry = self.origins.get(target)
+            said = f"{entry.where}: {shown(entry.value)} is not accepted: " if entry else ""
+            self.problems.append(f"{said}{problem}")
+
+        for name in self.formats if not self.problems else ():
+            if name in COMPLETIONS:
+                COMPLETIONS[name](self.values, refuse)
+        if "degrees.cp" in self.origins:
+            for name in ("ring", "ulysses"):
+                self.origins.setdefault(f"degrees.{name}", self.origins["degrees.cp"])
+
     def part(self, name: str) -> dict[str, Any]:
         """Return the values below a name."""
         prefix = f"{name}."
@@ -239,7 +273,7 @@ class _Draft:
         degrees, run = self.part("degrees"), self.part("run")
         if is_size(run.get("nodes")) and is_size(run.get("ranks_per_node")):
             run.setdefault("ranks", run["nodes"] * run["ranks_per_node"])
-        others = prod(degrees.get(name, 1) for name in ("tp", "pp", "cp"))
+        others = prod(degrees.get(name, 1) for name in MODEL_RANKS)
         ranks, data = run.get("ranks"), degrees.get("dp")
         problems = []
         if ranks is not None and ranks % others:
@@ -269,15 +303,6 @@ class _Draft:
             run.setdefault("ranks", run["nodes"] * run["ranks_per_node"])
         if config.keys() <= {"model_type", "vocab_size", "position_embedding", "bias", "untied"}:
             config = {}
-        if config.get("model_type") == "megatron":
-            _complete(config, run, degrees.get("tp", 1))
-        return Recipe(config, degrees, switches, run, self.origins, tuple(self.unread))
-
-
-def _complete(config: dict[str, Any], run: Mapping[str, Any], tp: int) -> None:
-    """Pad the vocabulary as Megatron does, and take the sequence for missing positions."""
-    if is_size(run.get("sequence")):
-        config.setdefault("max_position_embeddings", run["sequence"])
-    multiple = run.get("vocab_multiple", _VOCABULARY_MULTIPLE) * tp
-    if is_size(config.get("vocab_size")) and is_size(multiple):
-        config["vocab_size"] = -(-config["vocab_size"] // multiple) * multiple
+        return Recipe(
+            config, degrees, switches, run, self.origins, tuple(self.unread), tuple(self.open)
+        )

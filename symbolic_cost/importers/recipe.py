@@ -43,6 +43,7 @@ class Recipe:
         run: microbatch, global batch, sequence length, precision, recomputation, ranks.
         origins: the entry behind every value; what a format implies has none.
         unread: entries that were not used.
+        open: keys of those of which it is not known that they change no cost.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Recipe:
     run: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, Entry] = field(default_factory=dict)
     unread: tuple[Entry, ...] = ()
+    open: tuple[str, ...] = ()
 
     @property
     def strategy(self) -> str:
@@ -76,7 +78,7 @@ class Recipe:
         ranks: int | None = self.run.get("ranks")
         if "dp" in self.degrees or ranks is None:
             return self.degrees.get("dp")
-        others = prod(self.degrees.get(name, 1) for name in ("tp", "pp", "cp"))
+        others = prod(self.degrees.get(name, 1) for name in MODEL_RANKS)
         if ranks % others:
             raise InputError(f"{ranks} ranks are not a multiple of tp x pp x cp = {others}")
         return ranks // others
@@ -102,4 +104,7 @@ class Recipe:
 _NAME = "launch files"
 
 
-_ORDER = ("tp", "cp", "ep", "pp")
+MODEL_RANKS = ("tp", "pp", "cp", "ring", "ulysses")
+"""Names of degrees that together with data-parallel ranks make all ranks."""
+
+_ORDER = ("tp", "cp", "ring", "ulysses", "ep", "pp")

@@ -6,31 +6,62 @@ from collections.abc import Callable, Mapping
 from operator import add, floordiv, mod, mul, sub
 from typing import Any
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.importers.recipe import Entry
 
 _ASSIGNMENT = re.compile(
     r"^\s*(?:export\s+|local\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|\$\(\(.*\)\)|[^\s;#(]+)"
 )
 _OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+))?"
+    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=]+)\"|"
+    r"'(?P<single>[^'\s=]+)'|(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
 )
+_MORE = re.compile(r"(?:[ \t]+(?!-)[\w+]+)+")
+_LISTS = ("recompute-modules", "cp-comm-type")
+"""Options that take several words."""
+
+_PROGRAM = re.compile(r"\b(?P<name>(?:pretrain|train|finetune)_(?P<kind>\w+)\.py)\b")
+_OTHERS = ("bert", "t5", "mamba", "hybrid", "retro", "ict", "vision", "vlm", "biencoder", "dino")
 _ARITHMETIC = re.compile(r"\$\(\(([^()]*)\)\)")
 _VARIABLE = re.compile(r"\$\{(\w{1,100})(?::?-([^{}]{0,200}))?\}|\$(\w{1,100})")
 _DEEPEST = 10
 _LONGEST = 200
 
 
+def check_program(text: str, file: str) -> None:
+    """Refuse a script that trains another model than GPT.
+
+    Raises:
+        InputError: its line.
+    """
+    for number, line in enumerate(map(_uncommented, text.splitlines()), 1):
+        for match in _PROGRAM.finditer(line):
+            if match["kind"].startswith(_OTHERS):
+                raise InputError(
+                    f"{file}: line {number}: {match['name']} is not read: GPT of pretrain_gpt.py is"
+                )
+
+
 def entries(text: str, file: str) -> tuple[Entry, ...]:
-    """Return every long option of a script with its value; options without one are true."""
+    """Return every long option of a script with its value; options without one are true.
+
+    A variable that gets several values, in branches say, has none: what needs it is refused.
+    """
     lines = [_uncommented(line) for line in text.splitlines()]
     variables: dict[str, str] = {}
     for match in filter(None, map(_ASSIGNMENT.match, lines)):
-        variables[match["name"]] = _put_in(match["value"].strip("\"'"), variables)
-    return tuple(
-        Entry(f"--{match['name'].replace('_', '-')}", _typed(match["value"], variables), line, file)
-        for line, content in enumerate(lines, 1)
-        for match in _OPTION.finditer(_arithmetic_put_in(content, variables))
-    )
+        name, value = match["name"], _put_in(match["value"].strip("\"'"), variables)
+        unclear = variables.get(name, value) != value
+        variables[name] = f"<{name}: several values>" if unclear else value
+    read = []
+    for number, line in enumerate(lines, 1):
+        content = _arithmetic_put_in(line, variables)
+        for match in _OPTION.finditer(content):
+            written = match["double"] or match["single"] or match["value"]
+            more = _MORE.match(content, match.end()) if match["name"] in _LISTS else None
+            value = _typed((written or "") + more[0] if more else written, variables)
+            read.append(Entry(f"--{match['name'].replace('_', '-')}", value, number, file))
+    return tuple(read)
 
 
 def _uncommented(line: str) -> str:

@@ -73,8 +73,9 @@ def _toml(text: str, file: str) -> tuple[Entry, ...]:
         for key, value in node.items():
             if isinstance(value, dict):
                 yield from flat(value, f"{prefix}{key}.")
-            elif not isinstance(value, list):
-                yield Entry(prefix + key, value, lines.get(prefix + key, 1), file)
+            elif not isinstance(value, list) or not any(isinstance(one, dict) for one in value):
+                plain = ",".join(map(str, value)) if isinstance(value, list) else value
+                yield Entry(prefix + key, plain, lines.get(prefix + key, 1), file)
 
     return tuple(flat(values, ""))
 
@@ -98,6 +99,8 @@ def _flattened(node: Any, prefix: str, file: str, depth: int) -> Iterator[Entry]
             yield from _flattened(value, f"{name}.", file, depth + 1)
         elif value.id == "scalar":
             yield Entry(name, _value(value, f"{file}: line {line}, key {shown(name)}"), line, file)
+        else:
+            yield Entry(name, "[...]", line, file)
 
 
 def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type

@@ -40,7 +40,7 @@ _KINDS = {
 
 @checked
 def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
-    """Write the traces of all ranks and the file of their groups into a folder that exists.
+    """Write the traces of all ranks and the file of their groups into a folder.
 
     Args:
         job: model, strategy, machine, every number known.
@@ -54,13 +54,17 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
             told one by one, too many nodes, or a folder that is none.
     """
     place = Path(folder)
-    if not place.is_dir():
-        raise InputError(f"--chakra {shown(folder)}: is no folder; make it first")
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--chakra {shown(folder)}: is no folder")
+    if not place.parent.is_dir():
+        raise InputError(f"--chakra {shown(folder)}: is in no folder: make that first")
     step = Step(replace(job, precise=True))
+    first = _trace(step, 0)
+    place.mkdir(exist_ok=True)
     paths = []
     for rank in range(step.ranks):
         paths.append(str(place / f"step.{rank}.et"))
-        write_whole(paths[-1], _trace(step, rank))
+        write_whole(paths[-1], _trace(step, rank) if rank else first)
     groups = {str(number): list(ranks) for ranks, number in step.groups.items()}
     paths.append(str(place / "groups.json"))
     write_whole(paths[-1], json.dumps(groups) + "\n")

@@ -73,14 +73,14 @@ class Derived:
                 row = share.row
                 phase = "" if row.phase is Phase.STATE else row.phase.value.replace("_", " ")
                 formula = factored(row.expr)
-                cells = (share.number, row.path, row.tensor or row.kind, phase, formula, share.why)
-                rows.append((monomial, *cells))
-            rows.append((monomial, number, "sum", "", "", None, ""))
+                own = (row.path, row.tensor or row.kind, share.number, monomial)
+                rows.append((*own, phase, formula, share.why))
+            rows.append(("sum", "", number, monomial, "", None, ""))
         columns = (
-            Column("of"),
-            Column("coefficient", "right"),
             Column("op"),
             Column("tensor"),
+            Column("coefficient", "right"),
+            Column("of"),
             Column("phase"),
             Column("formula"),
             Column("because"),

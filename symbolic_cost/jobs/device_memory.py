@@ -17,8 +17,9 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.axes import At, Role
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.fit import Fit, fit
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place, Quantity
 from symbolic_cost.numeric.binding import value
@@ -80,7 +81,9 @@ class DeviceMemory:
         """Refuse a job that says no device."""
         machine = self.setup.machine
         if machine is None:
-            raise InputError("the memory of a device needs a machine: give system, as in h100")
+            raise InputError(
+                "the memory of a device needs a machine: --system h100, or system='h100' in Python"
+            )
         if kind_of(machine) != "gpu":
             raise InputError(f"{machine.name} is no GPU: its allocator is not on record")
         if not self.fit.peaks:

@@ -98,17 +98,18 @@ class Diff:
         rows: list[tuple[Cell, ...]] = []
         for section in self.sections:
             rows += [(section.cost, one.name, *_cells(section, one)) for one in section.differing]
-            end = factored(section.total)
+            end = None if section.total.is_number else factored(section.total)
             value = _value(section, section.total)
-            rows.append((section.cost, "total", None, None, end, value, ""))
+            rows.append((section.cost, "total", None, None, end, value, section.unit, ""))
         first, second = self.names if self.names[0] != self.names[1] else ("first", "second")
         columns = (
             Column("cost"),
             Column("term"),
             Column(first),
             Column(second),
-            Column("difference"),
-            Column("value", "right"),
+            Column("difference formula"),
+            Column("difference", "right"),
+            Column("unit"),
             Column("source"),
         )
         alike = sum(len(section.alike) for section in self.sections)
@@ -359,14 +360,17 @@ def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
     own = [side.source for side in (one.first, one.second) if side is not NOTHING]
     source = " | ".join(dict.fromkeys(own))
     exprs = (one.first.expr, one.second.expr, one.expr)
-    return (*(factored(expr) for expr in exprs), _value(section, one.expr), source)
+    value = _value(section, one.expr)
+    shown_exprs = (*exprs[:2], None if one.expr.is_number else one.expr)
+    formulas = (None if expr is None else factored(expr) for expr in shown_exprs)
+    return (*formulas, value, section.unit, source)
 
 
 def _value(section: Section, expr: Expr) -> Cell:
     known = section.number(expr)
     if known.free_symbols:
         return None
-    return _shown(known, section.unit) if section.unit is Unit.SECOND else number(known)
+    return number(known)
 
 
 def _shown(expr: Expr, unit: Unit) -> str:

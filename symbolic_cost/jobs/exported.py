@@ -123,6 +123,7 @@ _RESULT_UNITS = {
     "tokens per second": "1/s",
     "samples per second": "1/s",
     "achieved": "FLOP/s",
+    "peak rate": "FLOP/s",
     "mfu": "1",
     "hfu": "1",
 }

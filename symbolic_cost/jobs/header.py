@@ -14,6 +14,7 @@ from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
+from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
@@ -31,6 +32,7 @@ def header(setup: Setup) -> tuple[str, ...]:
     stage += f"layout {setup.trained.layout}, " if stage and setup.trained.layout != "even" else ""
     return (
         f"model {setup.model.name}, strategy {strategy}, {stage}per rank",
+        *setup.model.notes,
         *trained(setup),
         *_attention(setup),
         f"conventions {chosen.name}: {chosen.meaning}",
@@ -40,6 +42,8 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_chosen(setup),
         *_repeated(setup),
         *_assumed(setup),
+        *_alternating(setup),
+        *_beyond(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -90,6 +94,24 @@ def _assumed(setup: Setup) -> Iterator[str]:
     bounds = [f"{plain(a.size)} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
         yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+
+
+def _alternating(setup: Setup) -> Iterator[str]:
+    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
+    if setup.strategy.mesh.get("pp", 1) == 1:
+        return
+    parts = (part for part in setup.model.parts if part.is_block)
+    kinds = [part.path for part in parts if part.stands is not PartPlace.LEADING]
+    if len(kinds) > 1:
+        yield f"every stage holds the same share of {' and '.join(kinds)}"
+
+
+def _beyond(setup: Setup) -> Iterator[str]:
+    """Say that sequences are longer than the model's table of positions."""
+    for one in setup.learned_positions:
+        rows, length = setup.value(one.size), setup.value(one.least)
+        if rows.is_number and length.is_number and length > rows:
+            yield f"the model has {rows} {one.what}: of {length}, those beyond have no row"
 
 
 def _chosen(setup: Setup) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.recompute import recompute_policy
 
 if TYPE_CHECKING:
     from symbolic_cost.importers.recipe import Recipe
@@ -21,6 +22,9 @@ _PRECISIONS: Mapping[str, tuple[object, ...]] = {
     "fp16-mixed": ("fp16", "16", 16, "16-mixed", "float16"),
     "fp32": ("fp32", "32", 32, "float32"),
 }
+_SAME = ("optimizer", "offload", "attention", "schedule", "layout")
+"""Options that importers say as `job` takes them."""
+
 _POLICIES: Mapping[str, tuple[object, ...]] = {
     "selective": ("selective", "attn_only"),
     "full": ("full",),
@@ -43,7 +47,9 @@ class Launched:
 
     def model(self) -> Model:
         """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
-        return replace(self.recipe.model(), name=self.path)
+        keys = ", ".join(dict.fromkeys(self.recipe.open))
+        notes = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
+        return replace(self.recipe.model(), name=self.path, notes=notes)
 
     def numbers(self, written: Mapping[str, int | Fraction]) -> dict[str, int | Fraction]:
         """Return microbatch, length and chunks of the file, and the numbers of the user."""
@@ -64,10 +70,11 @@ class Launched:
             InputError: a precision or a recompute policy that is not known here.
         """
         run = self.recipe.run
-        options: dict[str, Any] = {
-            "precision": _named(_PRECISIONS, self._precision, "precision"),
-            "recompute": _named(_POLICIES, run.get("recompute", "none"), "recompute policy"),
-        }
+        options = {name: run[name] for name in _SAME if name in run}
+        if written.get("precision") is None:
+            options["precision"] = self._precision
+        if written.get("recompute") is None:
+            options["recompute"] = self._recompute
         if self._chunks is not None:
             options["schedule"] = "interleaved"
         batches = {"global_batch", "microbatches"}
@@ -76,18 +83,31 @@ class Launched:
         return options | {name: one for name, one in written.items() if one is not None}
 
     @property
-    def _precision(self) -> object:
+    def _precision(self) -> str:
         """What it computes with: single precision unless it says otherwise."""
         run = self.recipe.run
+        if run.get("policy") == "auto":
+            raise InputError(f"{self.path} leaves the precision open (auto): say precision=")
         flags = (name for name in ("bf16", "fp16") if run.get(name))
-        return run.get("precision", next(flags, "fp32"))
+        said = run.get("precision", next(flags, "fp32"))
+        return run.get("policy") or _named(_PRECISIONS, said, "precision")
+
+    @property
+    def _recompute(self) -> str:
+        """What backward runs again, by the names of a framework or of this library."""
+        said = self.recipe.run.get("recompute", "none")
+        try:
+            return recompute_policy(said).name if isinstance(said, str) else said
+        except InputError:
+            return _named(_POLICIES, said, "recompute policy")
 
     @property
     def _chunks(self) -> int | None:
         """Model chunks per stage: 96 layers, 8 stages and 3 layers per chunk make 4."""
-        per_chunk = self.recipe.run.get("layers_per_chunk")
+        run = self.recipe.run
+        per_chunk = run.get("layers_per_chunk")
         if per_chunk is None:
-            return None
+            return int(run["chunks"]) if "chunks" in run else None
         layers = self.recipe.config.get("num_hidden_layers", 0)
         stages = self.recipe.degrees.get("pp", 1)
         if layers % (stages * per_chunk):
@@ -141,4 +161,7 @@ def _named(names: Mapping[str, tuple[object, ...]], word: object, what: str) -> 
         if word in words:
             return name
     accepted = ", ".join(str(one) for words in names.values() for one in words)
-    raise InputError(f"{what} {shown(word)} of a launch file: {accepted} are understood")
+    raise InputError(
+        f"{what} {shown(word)} of a launch file: {accepted} are understood; what is said beside "
+        "the file has the last word"
+    )

@@ -62,7 +62,7 @@ class Utilisation:
             Column("conventions"),
             Column("FLOP per token", "right"),
             Column("MFU", "right", "%"),
-            Column("more than the row above because of"),
+            Column("against the row above"),
         )
         name = self.counts[0].model.name
         return Sheet(f"MFU of {name} on {self.machine.name}", columns, tuple(rows), self._notes())

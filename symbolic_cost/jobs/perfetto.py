@@ -21,7 +21,7 @@ from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.orders import Pass, Stage
 from symbolic_cost.parallel.timeline import Event, timeline
-from symbolic_cost.systems.ends import ENDS
+from symbolic_cost.systems.results import ENDS
 
 _PASSES: Mapping[Pass, tuple[str, ...]] = {
     Pass.FORWARD: ("forward",),

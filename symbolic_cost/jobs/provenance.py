@@ -108,7 +108,7 @@ def step_sheet(run: Job) -> Sheet:
         InputError: the job has no machine, or symbols have no number.
     """
     if run.machine is None:
-        raise InputError("a step needs a machine: give system, as in --system h100")
+        raise InputError("a step needs a machine: --system h100, or system='h100' in Python")
     timed = Timed(replace(run, precise=True))
     chain = timed.step.chain.definitions
     parts = [name for name in STEP_PARTS if name in chain]

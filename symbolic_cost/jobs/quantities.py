@@ -67,10 +67,16 @@ class Quantity:
         return is_legal(self.run, {**self.values, by: size})
 
 
+def unit_of(name: str) -> Unit:
+    """Return the unit of a quantity; a part without another cost is asked for its FLOP."""
+    return _OWN.get(name) or (COSTS[name].unit if name in COSTS else Unit.FLOP)
+
+
 def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
     """Tell whether numbers meet every condition of a job."""
     try:
-        check((*run.rows.conditions, *run.structure.assumptions), check_values(values))
+        conditions = (*run.rows.conditions, *run.structure.assumptions, *run.learned_positions)
+        check(conditions, check_values(values))
     except InputError:
         return False
     return True
@@ -98,7 +104,8 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
         return Quantity(name, Unit.SECOND, None, it, values, run)
     if name == "memory":
-        expr = peak(replace(run, precise=True).memory_rows)
+        precise = run if run.precise else replace(run, precise=True)
+        expr = peak(precise.memory_rows)
         return Quantity(name, Unit.BYTE, expr, lowered({"it": expr}), values, run)
     if name in COSTS:
         chosen, rows = named_cost(name), run.rows

@@ -16,7 +16,7 @@ from symbolic_cost.analysis.scaling import crossover
 from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -27,10 +27,10 @@ from symbolic_cost.jobs.quantities import (
     moves_microbatches,
     quantity,
     refuse_moved,
+    unit_of,
 )
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import exact, symbol
-from symbolic_cost.units import human
 
 MOST_SYMBOLS = 80
 """Symbols and numbers of the longest formula that is shown in a table."""
@@ -189,10 +189,10 @@ class Best:
         if self.integer is not None and self.value is not None:
             how = f"{How.SEARCH.value}: all {self.tried} that are legal"
             rows.append((f"best {self.by}", None, self.integer, how))
-            rows.append((f"{self.of.name} there", None, human(self.value, unit), "exact"))
+            rows.append((f"{self.of.name} there", None, Measured(self.value, unit), "exact"))
         if self.slope is not None:
-            shown = human(self.slope, unit)
-            rows.append((f"derivative there, per {self.by}", None, shown, "what jumps is flat"))
+            slope = Measured(self.slope, unit)
+            rows.append((f"derivative there, per {self.by}", None, slope, "what jumps is flat"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
         notes = (f"no closed form: {self.refused}",) if self.refused else ()
         title = f"Least {self.of.name} of {run.model.name} in {self.by}"
@@ -302,7 +302,10 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
         *(Column(name, "right") for name in matrix.symbols),
     )
     rows = tuple(
-        (name, total, *(round(matrix.elasticities[name][one], 4) for one in matrix.symbols))
+        (
+            *(name, Measured(total, unit_of(name))),
+            *(round(matrix.elasticities[name][one], 4) for one in matrix.symbols),
+        )
         for name, total in matrix.totals.items()
     )
     jumps = {name: ", ".join(by) for name, by in matrix.jumping.items() if by}

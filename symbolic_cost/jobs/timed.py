@@ -10,7 +10,8 @@ from sympy import Expr
 from symbolic_cost.conditions import check
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.jobs.fit import Fit, fit
+from symbolic_cost.jobs.fit import fit
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -43,7 +44,7 @@ class Timed:
     def __post_init__(self) -> None:
         """Refuse a job without a machine."""
         if self.setup.machine is None:
-            raise InputError("a time needs a machine: give system, as in system='h100'")
+            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
 
     @property
     def title(self) -> str:
@@ -72,12 +73,12 @@ class Timed:
             setting.model, setting.strategy, setting.machine, setting.training, setting.methods
         )
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """What the step rests on."""
         setup, machine = self.setup, self.setup.machine
         if machine is None:
-            raise InputError("a time needs a machine: give system, as in system='h100'")
+            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
         methods = replace(
             setup.methods,
             conventions=setup.running.executed(setup.trained.kept(STANDARD)),
@@ -140,7 +141,7 @@ class Timed:
         """Microbatches of one step and pipeline."""
         return self.setup.value(self.setup.training.microbatches)
 
-    @property
+    @cached_property
     def fit(self) -> Fit:
         """Whether the job fits into the memory of the machine."""
         return fit(self.setup, self.memory)

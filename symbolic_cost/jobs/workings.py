@@ -145,7 +145,7 @@ class Workings:
         """The machine of the job."""
         machine = self.job.machine
         if machine is None:
-            raise InputError("a machine is needed: give system, as in system='h100'")
+            raise InputError("a machine is needed: --system h100, or system='h100' in Python")
         if self.space is None and machine.bandwidth.value.free_symbols:
             raise InputError(f"machine {machine.name} has no numbers: name one of `systems`")
         return machine
@@ -432,4 +432,5 @@ def _unit(name: str) -> str:
         return "1"
     if name.endswith("per second"):
         return "1/s"
-    return Unit.FLOP_PER_SECOND.value if name == "achieved" else Unit.SECOND.value
+    rate = name in ("achieved", "peak rate")
+    return Unit.FLOP_PER_SECOND.value if rate else Unit.SECOND.value

@@ -58,6 +58,7 @@ class Trail:
         kept: tensors that later layers take, the last one first.
         aside: tensors that many layers take, by name: a time step, a prompt.
         roles: of the axes that it made.
+        repeats: first op of every repeated block, the one behind its last, and how often it runs.
     """
 
     at: Maps
@@ -66,6 +67,7 @@ class Trail:
     kept: list[Maps] = field(default_factory=list)
     aside: dict[str, Maps] = field(default_factory=dict)
     roles: dict[str, Axis] = field(default_factory=dict)
+    repeats: list[tuple[int, int, int]] = field(default_factory=list)
     _numbers: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:

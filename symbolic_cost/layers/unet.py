@@ -140,16 +140,40 @@ def attention(heads: int) -> Residual:
     return Residual(Chain({"norm": GROUPS, "own": Reduced(heads, 1)}))
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A layer that runs several times, each on what the one before gives.
+
+    Args:
+        layer: that gives channels and positions as it takes them.
+        times: how often.
+    """
+
+    layer: Layer
+    times: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer once."""
+        start, first = trail.at, len(trail.ops)
+        self.layer.declare(name, trail)
+        if trail.at.axes != start.axes:
+            result = Maps(f"{name}.next", start.axes)
+            trail.add(view(result.tensor, f"{trail.at} -> {result}"), result)
+        if self.times > 1:
+            trail.repeats.append((first, len(trail.ops), self.times))
+
+
 def transformer(channels: int, heads: int, layers: int) -> Residual:
     """Return blocks of attention to the map and to the prompt between two projections."""
+    wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
+    own: dict[str, Layer] = {
+        "own": Reduced(heads, 1, bias=False),
+        "prompt": Reduced(heads, 1, bias=False, seen="prompt"),
+        "mlp": Chain(wide),
+    }
+    block = {
+        name: Residual(Chain({"norm": Normed(), "layer": layer})) for name, layer in own.items()
+    }
     inside: dict[str, Layer] = {"norm": GROUPS, "proj_in": Mix(channels)}
-    for i in range(layers):
-        wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
-        own: dict[str, Layer] = {
-            "own": Reduced(heads, 1, bias=False),
-            "prompt": Reduced(heads, 1, bias=False, seen="prompt"),
-            "mlp": Chain(wide),
-        }
-        for name, layer in own.items():
-            inside[f"{i}.{name}"] = Residual(Chain({"norm": Normed(), "layer": layer}))
+    inside["block"] = Repeated(Chain(block), layers)
     return Residual(Chain(inside | {"proj_out": Mix(channels)}))

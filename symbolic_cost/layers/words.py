@@ -18,6 +18,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 
 AXES = axes(
@@ -54,7 +55,6 @@ class Words:
         changes: what happens to them.
         at: axes of residual and query positions.
         token: name of the token table.
-        late: whether tables are added after the projection, as positions of the full width.
     """
 
     width: str = "e"
@@ -70,10 +70,14 @@ class Words:
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer; the token table is shared with a tied output head."""
-        residual, width = self.at[0], self.width
-        rows_of_tables = tuple(self._rows(name, rows) for name, rows in self.tables.items())
-        token, *rest = chain("ids", self._steps(f"[b {residual} {width}]"), "x")
-        return (token, *rows_of_tables, *rest)
+        axes = f"[b {self.at[0]} {self.width}]"
+        steps = [*self._tokens(axes), *self._sums(axes), *self._projected(axes)]
+        token, *rest = chain("ids", steps, "x")
+        return (token, *self.further(), *rest)
+
+    def further(self) -> tuple[Op, ...]:
+        """Declare the rows of the tables that are added."""
+        return tuple(self._rows(name, rows) for name, rows in self.tables.items())
 
     def _rows(self, name: str, rows: str) -> Op:
         residual, width = self.at[0], self.width
@@ -85,28 +89,107 @@ class Words:
         pattern = f"{ids}[{residual}]:{role}, *table[{rows} {width}] -> {name}[{residual} {width}]"
         return lookup(name, pattern)
 
-    def _steps(self, axes: str) -> list[Step]:
-        residual, query = self.at
-        width = self.width
-        ids, tokens = f"[b {query}]:index", f"[b {query} {width}]"
+    def _tokens(self, axes: str) -> list[Step]:
+        ids, tokens = f"[b {self.at[1]}]:index", f"[b {self.at[1]} {self.width}]"
+        table = f"*{self.token}[v {self.width}]"
         steps: list[Step] = [
-            lambda x, y: lookup("token", f"!{x}{ids}, *{self.token}[v {width}] -> {y}{tokens}"),
+            lambda x, y: lookup("token", f"!{x}{ids}, {table} -> {y}{tokens}"),
             lambda x, y: view("scatter", f"{x}{tokens} -> {y}{axes}"),
         ]
         if Change.SCALE in self.changes:
             steps.append(lambda x, y: pointwise("scale", f"{x}{axes} -> {y}{axes}", "scale"))
-        steps += [self._added(name, axes) for name in self.tables]
+        return steps
+
+    def _sums(self, axes: str) -> list[Step]:
+        """Return what is added to the tokens, and the norm and dropout of the sum."""
+        width = axes.strip("[]").split()[-1]
+        steps = [self._added(name, f"{self.at[0]} {width}", axes) for name in self.tables]
         if self.norm is not None:
             norm = self.norm
             steps.append(lambda x, y: norm.op("norm", f"{x}{axes}", f"{y}{axes}", row=width))
         if Change.DROP in self.changes:
             steps.append(lambda x, y: dropout("dropout", f"{x}{axes} -> {y}{axes}"))
-        if width != "e":
-            out = f"[b {residual} e]"
-            weights = f"*w[{width} e] + *bias[e]"
-            steps.append(lambda x, y: einsum("project", f"{x}{axes}, {weights} -> {y}{out}"))
         return steps
 
-    def _added(self, name: str, axes: str) -> Step:
-        table = f"{name}[{self.at[0]} {self.width}]"
-        return lambda x, y: pointwise(f"add_{name}", f"{x}{axes}, {table} -> {y}{axes}", "add")
+    def _projected(self, axes: str) -> list[Step]:
+        if self.width == "e":
+            return []
+        pattern = f"{{}}{axes}, *w[{self.width} e] + *bias[e] -> {{}}[b {self.at[0]} e]"
+        return [lambda x, y: einsum("project", pattern.format(x, y))]
+
+    def _added(self, name: str, own: str, axes: str) -> Step:
+        return lambda x, y: pointwise(
+            f"add_{name}", f"{x}{axes}, {name}[{own}] -> {y}{axes}", "add"
+        )
+
+
+@dataclass(frozen=True)
+class Mapped(Words):
+    """Embedding whose tokens, side by side with other tables, are projected before the sum.
+
+    As RoCBert (Su and others, 2022) puts glyphs and sounds beside tokens.
+
+    Args:
+        beside: axes of the rows and the width of further tables, by name.
+    """
+
+    width: str = "w"
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer; the product of what is joined is the sum of those of its parts."""
+        rows, axes = "b r", "[b r e]"
+        pieces: list[Op] = []
+        for name, (number, width) in ((n, a.split()) for n, a in self.beside.items()):
+            ids = f"!{name}_ids[{rows}]:index, *table[{number} {width}]"
+            pieces += [
+                lookup(f"{name}.rows", f"{ids} -> {name}.rows[{rows} {width}]"),
+                einsum(
+                    f"{name}.map", f"{name}.rows[{rows} {width}], *w[{width} e] -> {name}{axes}"
+                ),
+            ]
+        tokens = self._tokens(f"[{rows} {self.width}]")
+        steps = [
+            *(tokens + self._projected(f"[{rows} {self.width}]")),
+            *(self._added(name, f"{rows} e", axes) for name in self.beside),
+            *self._sums(axes),
+        ]
+        token, *rest = chain("ids", steps, "x")
+        return (token, *replace(self, width="e").further(), *pieces, *rest)
+
+
+@dataclass(frozen=True)
+class Paths(Words):
+    """Embedding with a perceptron of the tags and places on the way to each token in a page.
+
+    As MarkupLM (Li and others, 2022). Axes: n_dep steps of a way, n_tag tags, n_sub places among
+    tags that are alike, w_u width of both, f_x of the perceptron.
+    """
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer; a product of ways is stored and not used."""
+        rows, axes = "b r", "[b r e]"
+        unit, wide = f"[{rows} n_dep w_u]", f"[{rows} f_x]"
+        dropped = Change.DROP in self.changes
+        drop = (dropout("path.dropout", f"path.a{wide} -> path.d{wide}"),) if dropped else ()
+        pieces = (
+            *(
+                lookup(
+                    f"{name}.rows",
+                    f"!{name}_ids[{rows} n_dep]:index, *table[n_dep {number} w_u] -> {name}{unit}",
+                )
+                for name, number in (("tags", "n_tag"), ("places", "n_sub"))
+            ),
+            pointwise("path.add", f"tags{unit}, places{unit} -> units{unit}", "add"),
+            einsum("path.inner", f"units{unit}, *w[n_dep w_u f_x] + *bias[f_x] -> path.u{wide}"),
+            pointwise("path.act", f"path.u{wide} -> path.a{wide}", "relu"),
+            *drop,
+            einsum(
+                "path.outer",
+                f"path.{'d' if dropped else 'a'}{wide}, *w[f_x e] + *bias[e] -> path{axes}",
+            ),
+            stored("path.whole", w="n_dep w_u e", bias="e"),
+        )
+        path = self._added("path", f"{rows} e", axes)
+        token, *rest = chain("ids", [*self._tokens(axes), path, *self._sums(axes)], "x")
+        return (token, *self.further(), *pieces, *rest)

@@ -22,6 +22,7 @@ class Preset:
         build: declares the model for a shape, sizes as symbols.
         bindings: numbers of the preset; empty for a family.
         note: what a user should know of its sizes.
+        routed: groups of experts, and how many of them the experts of a token lie in.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Preset:
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
     note: str = ""
+    routed: tuple[int, int] = (1, 1)
 
     def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model, carrying the preset's name and numbers."""
@@ -39,6 +41,7 @@ class Preset:
             bindings=dict(self.bindings),
             source=self.source,
             family=self.family,
+            routed=self.routed,
         )
 
 
@@ -55,7 +58,8 @@ def _declared(module: str, name: str) -> Callable[[Shape], Model]:
 
 def _sized(size: PublishedSize, module: str) -> Preset:
     build = _declared(module, size.family)
-    return Preset(size.name, size.family, build, size.bindings(), size.source, size.note)
+    named = (size.name, size.family, build, size.bindings(), size.source, size.note)
+    return Preset(*named, (size.routed[0], size.routed[1]))
 
 
 _DECODERS = (

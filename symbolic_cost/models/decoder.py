@@ -273,7 +273,7 @@ class Decoder:
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
         """Declare the blocks, and what this family has beside them."""
         return tuple(
-            Part(path_of(kind, kinds), self.block(kind), kind.count, place=Place.BLOCK)
+            Part(path_of(kind, kinds), self.block(kind), kind.count, place=kind.place)
             for kind in kinds
         )
 

@@ -14,7 +14,7 @@ from symbolic_cost.layers.residual import Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Judged, Logits, Scores
 from symbolic_cost.models.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoder_families import DECODERS
-from symbolic_cost.models.decoder_fields import decoder_sizes
+from symbolic_cost.models.decoder_fields import decoder_sizes, routed_groups
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.kinds import DENSE, EXPERTS, FULL, SLIDES, Windows
 from symbolic_cost.models.labels import classes_of
@@ -378,7 +378,7 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     used = {kind.mixer for kind in plan.kinds} & decoder.mixers.keys()
     mixers = {name: decoder.mixers[name].read(fields)[0] for name in sorted(used)}
     numbers = decoder_sizes(fields, decoder, plan, heads)
-    head = _headed(fields, decoder)
+    head, routed = _headed(fields, decoder), routed_groups(fields)
     if isinstance(head, Scores):
         numbers["n_classes"] = 2 if fields.head.endswith(SPAN) else classes_of(fields)
     fields.refuse()
@@ -392,7 +392,7 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
     decoder = _masked(decoder, numbers.get("W"), shape)
     model = decoder.declare(fields.family, plan.kinds, shape, predicted)
-    return replace(model, bindings=numbers)
+    return replace(model, bindings=numbers, routed=routed)
 
 
 def _headed(fields: Fields, decoder: Decoder) -> Logits | Scores | None:

@@ -245,7 +245,11 @@ def declared(name: str, shape: Shape) -> Model:
 
 
 def symbolic(
-    name: str, shape: Shape = TRAINING, sizes: Sizes | None = None, decoder: Decoder | None = None
+    name: str,
+    shape: Shape = TRAINING,
+    sizes: Sizes | None = None,
+    decoder: Decoder | None = None,
+    predicted: int = 0,
 ) -> Model:
     """Declare a decoder family, every size a symbol unless given.
 
@@ -254,6 +258,7 @@ def symbolic(
         shape: what it runs on.
         sizes: of the model.
         decoder: a family that is not registered.
+        predicted: further tokens predicted, each by one more block and the same head.
 
     Raises:
         UnknownNameError: no such family; the closest are offered.
@@ -264,4 +269,5 @@ def symbolic(
         raise InputError(f"{name}: only a configuration says which layer is of which kind")
     family = replace(family, sizes=sizes or family.sizes)
     layers = family.sizes.n_layers
-    return family.declare(name, symbolic_kinds(family.windows, family.sparse, layers), shape)
+    kinds = symbolic_kinds(family.windows, family.sparse, layers)
+    return family.declare(name, kinds, shape, predicted)

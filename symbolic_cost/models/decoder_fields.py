@@ -157,3 +157,17 @@ def _shared_width(fields: Fields, decoder: Decoder, width: int) -> int:
         return fields.size(key)
     shared = decoder.reads.shared
     return width * fields.size("n_shared_experts", *(() if shared is None else (shared,)))
+
+
+def routed_groups(fields: Fields) -> tuple[int, int]:
+    """Return the groups of experts and how many of them the experts of a token lie in."""
+    groups, chosen = (fields.optional_size(name) for name in ("n_group", "topk_group"))
+    if groups is None or chosen is None:
+        return 1, 1
+    fields.require(
+        holds=chosen <= groups,
+        problem=f"{chosen} groups of a token are more than the {groups} that there are",
+        name="topk_group",
+        other="n_group",
+    )
+    return groups, chosen

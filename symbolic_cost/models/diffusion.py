@@ -287,7 +287,7 @@ def dit(fields: Fields, shape: Shape) -> Model:
     further = Part("block", block_, symbols.n_layers - 1, place=Place.BLOCK)
     parts = (
         Part("embedding", _EMBEDDING.ops()),
-        Part("first.block", begin, place=Place.BLOCK),
+        Part("first.block", begin, place=Place.LEADING),
         *((further,) if numbers["n_layers"] > 1 else ()),
         Part("head", ending((*first, *modulation(LAST)))),
     )

@@ -273,7 +273,7 @@ class Encoder:
                 )
             return
         if Habit.BARE_FIRST in self.habits:
-            yield Part("first.block", self.block(bare=True), Integer(1), takes, Place.BLOCK)
+            yield Part("first.block", self.block(bare=True), Integer(1), takes, Place.LEADING)
             layers = layers - 1
         if self.windowed:
             ops = self.block(windowed=True)

@@ -68,7 +68,7 @@ def gemma3n(fields: Fields, shape: Shape) -> Model:
 
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         first = 10 if layers > 10 else 0  # noqa: PLR2004 - as the class has it
-        thin = list(sparse) or [1] * first + [0] * (layers - first)
+        thin = list(sparse) or [1] * first + [0] * (layers - first)  # whatever share it is
         fields.require(
             holds=len(thin) == layers and all(isinstance(one, int | float) for one in thin),
             problem=f"{layers} shares are accepted",

@@ -11,6 +11,7 @@ from enum import StrEnum
 from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
+from symbolic_cost.ops.graph import Place
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,13 @@ class Kind:
     Args:
         mixer: what brings positions together, as `layer_types` names it; empty without one.
         layer: what follows it: DENSE, EXPERTS or NONE.
+        place: among the layers; kinds that alternate are taken in the mean.
     """
 
     mixer: str
     layer: str
     count: Expr
+    place: Place = Place.BLOCK
 
     @property
     def sliding(self) -> bool:
@@ -95,7 +98,7 @@ def symbolic_kinds(windows: Windows, sparse: Sparse, layers: Expr) -> tuple[Kind
     """
     if sparse is Sparse.AFTER_FIRST:
         dense = symbols.n_dense
-        return (Kind(FULL, DENSE, dense), Kind(FULL, EXPERTS, layers - dense))
+        return (Kind(FULL, DENSE, dense, Place.LEADING), Kind(FULL, EXPERTS, layers - dense))
     slides = windows.width is not None and not windows.switched
     full = windows.full(layers) if slides else layers
     counts = {SLIDES: layers - full, FULL: full}
@@ -113,7 +116,8 @@ def numbered_kinds(
         mixers: of every layer.
         layers: what follows the mixer, in every layer.
     """
-    tally = Counter(zip(mixers, layers, strict=True))
+    ordered = tuple(zip(mixers, layers, strict=True))
+    tally = Counter(ordered)
     depth, total = symbols.n_layers, tally.total()
     numbers = {"n_layers": total}
     counts: dict[tuple[str, str], Expr] = {kind: Integer(n) for kind, n in tally.items()}
@@ -129,4 +133,7 @@ def numbered_kinds(
             if exact.subs(depth, total) != tally[full]:
                 exact = Integer(tally[full])
             counts = {slides: depth - exact, full: exact}
-    return tuple(Kind(*kind, counts[kind]) for kind in tally), numbers
+    places = dict.fromkeys(tally, Place.BLOCK)
+    if len(tally) > 1 and ordered[0] not in ordered[tally[ordered[0]] :]:
+        places[ordered[0]] = Place.LEADING
+    return tuple(Kind(*kind, counts[kind], places[kind]) for kind in tally), numbers

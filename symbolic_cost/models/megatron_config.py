@@ -6,7 +6,7 @@ from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.moe import MixtureOfExperts
+from symbolic_cost.layers.moe import MixtureOfExperts, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.tokens import Entry, Logits, Tokens
@@ -46,6 +46,10 @@ ROTATED = {
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT with the settings that the configuration has."""
     function, gated = ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))]
+    if fields.flag("squared", default=False):
+        function, gated = "relu2", False
+    if fields.flag("quick", default=False):
+        function, gated = "quick_gelu", True
     if fields.flag("gated", default=False):
         function, gated = "silu", True
     biased = fields.flag("bias", default=True) and not fields.flag("no_bias", default=False)
@@ -57,6 +61,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     norm = NORMS[fields.text("normalization", "LayerNorm", tuple(NORMS))]
     places = fields.text("position_embedding", "learned_absolute", tuple(ROTATED))
     entry = Entry.POSITION if places == "learned_absolute" else Entry.NONE
+    common = fields.optional_size("moe_shared_expert_intermediate_size")
     own_width = fields.source.values.get("moe_intermediate_size") is not None
     decoder = Decoder(
         replace(
@@ -68,13 +73,19 @@ def build(fields: Fields, shape: Shape) -> Model:
             core=AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY),
         ),
         GatedMLP(function, bias) if gated else MLP(function, bias),
-        experts=MixtureOfExperts(function),
+        experts=MixtureOfExperts(
+            function,
+            shared="f_s" if common else "",
+            traits=Trait.NONE if gated else Trait.PLAIN,
+        ),
         tokens=Tokens(steps=entry),
         head=Logits(tied(fields, default=not untied)),
         branch=Branch(norm, outcome=Outcome.DROP),
         sparse=Sparse.ALWAYS if experts else Sparse.NEVER,
         reads=Reads(
-            expert_width="moe_intermediate_size" if own_width else "intermediate_size", widening=4
+            expert_width="moe_intermediate_size" if own_width else "intermediate_size",
+            shared_width="moe_shared_expert_intermediate_size",
+            widening=4,
         ),
     )
     decoder = with_dropouts(fields, decoder)

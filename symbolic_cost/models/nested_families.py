@@ -76,6 +76,7 @@ class Contrastive:
 CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
     {
         "clip": Contrastive("clip_vision_model", "clip_text_model"),
+        "metaclip_2": Contrastive("metaclip_2_vision_model", "metaclip_2_text_model"),
         "siglip": Contrastive(
             "siglip_vision_model", "siglip_text_model", Meeting.HEADED, scalars=2
         ),

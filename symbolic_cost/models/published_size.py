@@ -16,6 +16,7 @@ class PublishedSize:
         family: whose declaration it uses.
         sizes: number by symbol; l is the usual length.
         note: where the preset departs from the print, and why.
+        routed: groups of experts, and how many of them the experts of a token lie in.
     """
 
     name: str
@@ -23,6 +24,7 @@ class PublishedSize:
     sizes: Mapping[str, int]
     source: str
     note: str = ""
+    routed: tuple[int, int] = (1, 1)
 
     def bindings(self) -> dict[str, int]:
         """Return the number of every symbol; one sequence or image."""

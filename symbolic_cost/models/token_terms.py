@@ -55,8 +55,9 @@ def taken(model: Model, answers: TokenConventions) -> Model:
     kind, _ = model.work
     if kind != "tokens" or not model.axes:
         raise InputError(
-            f"model {model.name!r} works off {kind}: FLOP per token are of models with positions "
-            "of tokens, whose axes have roles"
+            f"model {model.name!r} works off {kind}: frameworks and papers count FLOP per token of "
+            f"models of tokens alone; formula flops {model.name} --conventions model-flop has "
+            "those of a microbatch"
         )
     if answers.routed is Routed.REFUSED and model.placed(ROUTED):
         raise InputError(

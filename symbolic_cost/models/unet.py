@@ -24,9 +24,10 @@ from symbolic_cost.models.diffusion import Sample, sample
 from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.trails import parts
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
 
 _ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
@@ -308,8 +309,8 @@ def _read_prompt(trail: Trail, image: Sample, wide: int, width: int) -> None:
 
 def _model(fields: Fields, trail: Trail) -> Model:
     known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
-    part = Part(fields.family, tuple(trail.ops))
-    return Model(fields.family, (part,), trail.sizes, source="rombach-2021", axes=known)
+    declared = parts(trail, fields.family)
+    return Model(fields.family, declared, trail.sizes, source="rombach-2021", axes=known)
 
 
 def autoencoder(fields: Fields, shape: Shape) -> Model:

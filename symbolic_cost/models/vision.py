@@ -29,7 +29,7 @@ from symbolic_cost.layers.heads import Classes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches
 from symbolic_cost.layers.residual import Branch
-from symbolic_cost.models import windows
+from symbolic_cost.models import divided, windows
 from symbolic_cost.models.encoder import ATTENTION, CLASSES, TANH, Assumed, Encoder, Traits
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.symbols import exact
@@ -45,6 +45,7 @@ AXES = glossary(
     heads.AXES,
     pooling.AXES,
     windows.AXES,
+    divided.AXES,
     axes("c_n whole"),
 )
 

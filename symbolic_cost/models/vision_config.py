@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -16,6 +17,7 @@ from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import MeanPool
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.models import divided
 from symbolic_cost.models.encoder import Encoder
 from symbolic_cost.models.encoder_config import head_of, head_sizes, running
 from symbolic_cost.models.fields import Fields, is_size
@@ -58,7 +60,12 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
         numbers["n_classes"] = classes_of(fields) + 1  # nothing is a class too
     words = family.words
     sizes = _image(fields, words, numbers) if isinstance(words, Patches) else Sizes()
-    others = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    if fields.family == "timesformer":
+        frames = fields.size("num_frames", 8)
+        patches = int(sizes.patches) // frames
+        others = divided.sizes(shape.b, frames, patches, e)
+        sizes = replace(sizes, places=patches + 1)
     return family, replace(sizes, b=shape.b, others=others), numbers, head
 
 
@@ -76,20 +83,20 @@ def _image(fields: Fields, words: Patches, numbers: Numbers) -> Sizes:
     if "image_size" not in fields.source.values and "spatial_merge_size" in fields.source.values:
         return _tubes(fields)
     spectrum = "frequency_stride" in fields.source.values
-    patch = _sides(fields, "patch_size", 16)
+    patch = side_lengths(fields, "patch_size", 16)
     image: tuple[int, ...]
     step = patch
     if spectrum:
         image = (fields.size("num_mel_bins", 128), fields.size("max_length", 1024))
         step = (fields.size("frequency_stride", 10), fields.size("time_stride", 10))
     else:
-        image = _sides(fields, "image_size", 224)
+        image = side_lengths(fields, "image_size", 224)
     frames = Piece.FRAMES in words.pieces
     if frames:
         image = (fields.size("num_frames"), *image)
         tubes = fields.source.values.get("tubelet_size")
         if isinstance(tubes, list | tuple):
-            patch = _sides(fields, "tubelet_size", 16, 3)
+            patch = side_lengths(fields, "tubelet_size", 16, 3)
         else:
             patch = (fields.size("tubelet_size"), *patch)
         step = patch
@@ -124,7 +131,7 @@ def freed(sizes: Sizes, patches: Expr) -> Sizes:
     return replace(sizes, patches=patches, image=(*others, side * patches))
 
 
-def _sides(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
+def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
     """Read a side, or a side for each dimension."""
     stated = fields.source.values.get(name)
     if not isinstance(stated, list | tuple):
@@ -179,13 +186,24 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     # Added between blocks, which costs no product.
     placed = fields.flag("use_mid_position_embeddings", default=True)
     side = fields.size("patch_size", 16)
-    sides = _sides(fields, "image_size", 512)
+    sides = side_lengths(fields, "image_size", 512)
     fields.require(
         holds=all(length % side == 0 for length in sides),
         problem=f"patches of {side} do not divide an image of {list(sides)}",
         name="patch_size",
     )
     return replace(family, kept={"mid": "n_mid r e"} if placed else {})
+
+
+def _timed(fields: Fields, family: Encoder) -> Encoder:
+    """Return a TimeSformer whose patches attend to all others, or in two steps."""
+    kinds = ("divided_space_time", "joint_space_time")
+    whole = fields.text("attention_type", kinds[0], kinds) == kinds[1]
+    own = _qkv(fields, family)
+    # `vars` of a value hold what it worked out as well.
+    return (
+        Encoder(**{f.name: getattr(own, f.name) for f in dataclass_fields(own)}) if whole else own
+    )
 
 
 def _siglip(fields: Fields, family: Encoder) -> Encoder:
@@ -295,6 +313,7 @@ _CHANGES: Mapping[str, Change] = MappingProxyType(
         "dinov3_vit": _dino3,
         "yolos": _yolos,
         **dict.fromkeys(("beit", "data2vec-vision"), _beit),
+        "timesformer": _timed,
         "videomae": _video,
         "siglip_vision_model": _siglip,
         "internvl_vision": _internvl,

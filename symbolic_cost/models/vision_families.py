@@ -11,6 +11,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import AttentionPool
 from symbolic_cost.layers.residual import Branch, Outcome
+from symbolic_cost.models.divided import Divided
 from symbolic_cost.models.encoder import CLASSES, Encoder, Habit
 from symbolic_cost.models.vision import VIT
 
@@ -72,6 +73,17 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES),
             heads={"ForVideoClassification": Classes()},
         ),
+        "timesformer": Divided(
+            **vars(
+                replace(
+                    _BARE,
+                    words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES, Places.SOME),
+                    heads={"ForVideoClassification": Classes()},
+                    kept={"times": "n_time e"},
+                    source="bertasius-2021",
+                )
+            )
+        ),
         "videomae": replace(
             _BARE,
             words=Patches(Piece.BIAS | Piece.FRAMES, Places.COMPUTED),
@@ -79,8 +91,13 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             heads={"ForVideoClassification": Classes(Take.MEAN, after=Norm.LAYER)},
         ).attended(bias=_KEYLESS),
         **dict.fromkeys(
-            ("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"), _CLIP
+            (
+                *("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"),
+                "metaclip_2_vision_model",
+            ),
+            _CLIP,
         ),
+        "blip_vision_model": _BARE,
         "siglip_vision_model": _SIGLIP,
         **dict.fromkeys(
             ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)

@@ -88,7 +88,7 @@ class Book:
     ) -> None:
         """Write a collective on an operand: the bytes charged, and the additions it makes."""
         ranks = self.placement.degree(move.meshes)
-        message = mul(self.counter.width(operand), move.elements)
+        message = mul(self.counter.moved(operand), move.elements)
         charged = self.conventions.charge(move.kind, message, ranks)
         collective = Collective(move.kind, move.meshes, ranks, message, move.axis)
         self._row(

@@ -88,10 +88,10 @@ class Counter:
                 counts.append(on_terms(ceiling)(blocks))
         return mul(scale.size, *counts)
 
-    def width(self, operand: Operand) -> Expr:
-        """Return the bytes of one element of an operand, of its scales its share."""
+    def moved(self, operand: Operand) -> Expr:
+        """Return the bytes of one element between ranks, of its scales its share."""
         if operand.stored is None:
-            return self._conventions.sizes.of(operand.role)
+            return self._conventions.sizes.moved(operand.role)
         return self.bytes(operand) / self.elements(operand.axes)
 
     @singledispatchmethod

@@ -37,6 +37,7 @@ class Place(Names):
 
     END = "before or after the blocks, or it follows the head"
     BLOCK = "one of the blocks that stages divide"
+    LEADING = "such a block, before all others"
 
 
 @checked
@@ -53,6 +54,7 @@ class Part:
             Constants and tensors shared by the model ("@") need no port.
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
+        kept: of what comes from outside, what a part before keeps for backward already.
     """
 
     path: str
@@ -61,16 +63,17 @@ class Part:
     takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
     place: Place | None = None
     joins: str = ""
+    kept: tuple[str, ...] = ()
 
     @property
     def stands(self) -> Place:
         """Where it stands, said or not."""
-        return Place.BLOCK if self.is_block else Place.END
+        return self.place or (Place.BLOCK if self.is_block else Place.END)
 
     @property
     def is_block(self) -> bool:
         """Whether the stages of a pipeline divide it."""
-        return self.repeat != 1 if self.place is None else self.place is Place.BLOCK
+        return self.repeat != 1 if self.place is None else self.place is not Place.END
 
     @cached_property
     def live(self) -> bool:
@@ -146,6 +149,8 @@ class Model(Shown):
         trains: which of its weights are trained.
         stored: formats of weights in few bits, by part and tensor; held so where not trained.
         unread: why these are not known, where a configuration says more than was understood.
+        notes: what of the file that it was read from is not understood.
+        routed: groups of experts, and how many of them the experts of a token lie in.
         origin: the model all of whose weights are trained, where this one is made of it.
 
     Raises:
@@ -165,6 +170,8 @@ class Model(Shown):
     origin: Model | None = field(default=None, repr=False, compare=False)
     stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
     unread: str = ""
+    notes: tuple[str, ...] = ()
+    routed: tuple[int, int] = (1, 1)
 
     def __repr__(self) -> str:
         """Return the name; print shows the parts."""

@@ -69,3 +69,8 @@ def lookup(name: str, pattern: str) -> Lookup:
             f"pattern {pattern!r}: a lookup takes constant ids and one table to one result"
         )
     return op
+
+
+def is_of_positions(op: Op) -> bool:
+    """Tell whether an op looks learned positions up, a row for each position of a sequence."""
+    return isinstance(op, Lookup) and op.path.rpartition(".")[2] == "position"

@@ -8,6 +8,7 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.flow import Flow
+from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 
@@ -18,10 +19,11 @@ def book_saved(book: Book, flow: Flow) -> None:
     A tensor kept in shards is gathered again in backward. A recomputed region keeps what comes
     into it and nothing that is made inside, nor do others where the policy drops it; a tensor
     shared by the whole model ("@") is kept where it is made. What every repetition of the part
-    takes from outside is kept once: the result of an encoder, by all blocks of its decoder.
+    takes from outside is kept once: the result of an encoder, by all blocks of its decoder. What
+    another part keeps is not kept again.
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
-    shared = tuple(book.part.inputs)[1:]  # repetitions hand on to each other what comes first
+    shared = {*tuple(book.part.inputs)[1:], *_fixed(book.part)}  # the first is handed on
     booked: set[str] = set()
     whole: set[str] = set()
     for op in book.part.ops:
@@ -32,13 +34,26 @@ def book_saved(book: Book, flow: Flow) -> None:
             region_of = made_in.get(stored.tensor)
             if region is not None and (region_of == region or stored.tensor.startswith("@")):
                 continue
-            if stored.tensor not in booked and not book.recompute.drops(region_of):
+            elsewhere = stored.tensor in book.part.kept
+            if (
+                stored.tensor not in booked
+                and not elsewhere
+                and not book.recompute.drops(region_of)
+            ):
                 booked.add(stored.tensor)
                 own = book.unrepeated() if stored.tensor in shared else book
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
             if region is None and operand.tensor not in whole:
                 whole.add(operand.tensor)
                 _book_gathers(book, flow, op, operand)
+
+
+def _fixed(part: Part) -> set[str]:
+    """Return constants that a part takes from outside, as the prompt of every block of a UNet."""
+    made = {operand.tensor for op in part.ops for operand in op.outputs}
+    taken = (operand for op in part.ops for operand in op.inputs)
+    fixed = (o for o in taken if o.constant and o.role is Role.VALUE)
+    return {operand.tensor for operand in fixed if operand.tensor not in made}
 
 
 def _saves(book: Book, op: Op) -> tuple[Operand, ...]:

@@ -20,7 +20,7 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.fused import Fused
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
@@ -64,7 +64,8 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
         first = next(iter(part.inputs), "")
         starts = bool(first) and sources[first] != OUTSIDE and not entry[first]
         if part.repeat != 1 and starts and _hands_on(part, flowing):
-            ahead = replace(part, path=f"{part.path}.first", repeat=Integer(1), place=part.stands)
+            first_of = Place.LEADING if part.is_block else Place.END
+            ahead = replace(part, path=f"{part.path}.first", repeat=Integer(1), place=first_of)
             parts.append(marks.marked(ahead, flowing, of=part))
             takes = {**part.takes, first: ahead.path}
             flowing = marks.through(part, {**entry, first: True})

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sympy import Expr, Integer
-
 Place = tuple[int, int]
 
 
@@ -19,12 +17,6 @@ class Stage(StrEnum):
     FIRST = "first"
     MIDDLE = "middle"
     LAST = "last"
-
-    def number(self, stages: Expr) -> Expr:
-        """Return its number, counted from 1; a middle stage stands for the second."""
-        if stages == 1:
-            return Integer(1)
-        return {Stage.FIRST: Integer(1), Stage.MIDDLE: Integer(2), Stage.LAST: stages}[self]
 
 
 class Pass(StrEnum):

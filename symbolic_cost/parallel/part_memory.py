@@ -96,15 +96,24 @@ def part_memory(
 def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield what waits for the weight gradients of one microbatch, each tensor once [byte].
 
+    What is gathered again for them waits as a shard: on 8 ranks, an eighth of the input of a layer.
+
     Args:
         rows: every cost without recomputation.
     """
+    own = tuple(row for row in rows if row.phase is Phase.BACKWARD_WEIGHT)
+    gathers = {
+        (row.part, row.tensor, row.collective.message): row.collective.ranks
+        for row in own
+        if row.quantity is Quantity.COMMUNICATION and row.collective is not None
+        if row.collective.kind is CollectiveKind.ALL_GATHER
+    }
     seen: set[tuple[str, str]] = set()
-    for row in rows:
-        is_read = row.quantity is Quantity.READ and row.phase is Phase.BACKWARD_WEIGHT
-        if is_read and (row.part, row.tensor) not in seen:
+    for row in own:
+        if row.quantity is Quantity.READ and (row.part, row.tensor) not in seen:
             seen.add((row.part, row.tensor))
-            yield replace(row, phase=Phase.FORWARD, quantity=Quantity.SAVED)
+            kept = row.expr / gathers.get((row.part, row.tensor, row.expr), Integer(1))
+            yield replace(row, phase=Phase.FORWARD, quantity=Quantity.SAVED, expr=kept)
 
 
 def _gathers_shards(move: Collective) -> bool:

@@ -75,6 +75,10 @@ class Pipeline:
             yield Least("chunks of a stage", self.chunks, Integer(2), because)
 
 
+_NUMBER = {Stage.FIRST: Integer(1), Stage.MIDDLE: Integer(2)}
+"""Number of a stage, counted from 1; a middle one stands for the second."""
+
+
 @lru_cache(1 << 10)  # structures, stages and parts ask for the same few again and again
 def _numbered(expr: Expr, stages: Expr, stage: Stage, microbatches: Expr, chunks: Expr) -> Expr:
     return expr.xreplace(
@@ -82,6 +86,6 @@ def _numbered(expr: Expr, stages: Expr, stage: Stage, microbatches: Expr, chunks
             symbols.pp: stages,
             symbols.M: microbatches,
             symbols.v: chunks,
-            symbols.stage: stage.number(stages),
+            symbols.stage: stages if stage is Stage.LAST or stages == 1 else _NUMBER[stage],
         }
     )

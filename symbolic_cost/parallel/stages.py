@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.algebra import add
-from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.axes import Role, of_role
+from symbolic_cost.conventions.questions import Conventions, ElementSizes
+from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.errors import PlacementError
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import (
     Collective,
     CollectiveKind,
@@ -22,7 +26,7 @@ from symbolic_cost.ledger import (
     Row,
 )
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
@@ -31,9 +35,18 @@ from symbolic_cost.ops.weights import cuts
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
+from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.units import Unit
 
-__all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_rows"]
+__all__ = [
+    "Blocks",
+    "Stage",
+    "block_conditions",
+    "block_paths",
+    "stage_blocks",
+    "stage_model",
+    "stage_rows",
+]
 
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
@@ -43,7 +56,9 @@ def stage_model(
 ) -> Model:
     """Return the parts of one stage: its blocks, and those at the ends of the model.
 
-    Blocks of several kinds are taken in the mean: each stage holds the same share of every kind.
+    Blocks that lead (dense layers before mixtures) fill the first chunks; kinds that alternate are
+    taken in the mean: each stage holds the same share of every kind. For example 61 layers of
+    which 3 lead are on 16 stages 3 and 1, then 4 at a time of the others.
 
     Args:
         model: the whole one.
@@ -57,17 +72,82 @@ def stage_model(
     return cut_stage(model, stage_parts(model, stages, stage, pipeline or Pipeline()))
 
 
-def stage_parts(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Mapping[str, Expr]:
-    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`."""
+def stage_parts(
+    model: Model, stages: Expr, stage: Stage, pipeline: Pipeline, blocks: Blocks | None = None
+) -> Mapping[str, Expr]:
+    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`.
+
+    Args:
+        model: the whole one.
+        stages: of the pipeline.
+        stage: which of them.
+        pipeline: which says where microbatches enter and end, and how blocks are laid out.
+        blocks: of the stage, where letters stand for them.
+    """
     if stages == 1:
         return {part.path: part.repeat for part in model.parts}
     before, between, after = _ends(model)
-    total = add(*(part.repeat for part in between))
-    share = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage) / total
     first = before if stage in pipeline.schedule.entry else ()
     last = after if stage in pipeline.schedule.exit else ()
-    blocks = {part.path: part.repeat * share for part in between}
-    return {**{part.path: part.repeat for part in (*first, *last)}, **blocks}
+    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
+    others = tuple(part for part in between if part not in ahead)
+    held = blocks or stage_blocks(model, stages, stage, pipeline)
+    return {
+        **{part.path: part.repeat for part in (*first, *last)},
+        **_spread(ahead, held.leading),
+        **_spread(others, held.others),
+    }
+
+
+class Blocks(NamedTuple):
+    """How many blocks a stage holds: of those that lead, and of the others."""
+
+    leading: Expr
+    others: Expr
+
+
+def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Blocks:
+    """Return how many blocks of a model a stage of a pipeline of several holds."""
+    between = tuple(part for part in model.parts if part.is_block)
+    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
+    total = _number(between)
+    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
+    leading = _number(ahead)
+    leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
+    return Blocks(leads, held - leads)
+
+
+def _number(parts: Iterable[Part]) -> Expr:
+    return add(*(part.repeat for part in parts))
+
+
+def _spread(parts: tuple[Part, ...], held: Expr) -> dict[str, Expr]:
+    """Return how often each of some parts occurs, so many in all: each its share."""
+    if len(parts) == 1:
+        return {parts[0].path: held}
+    return {part.path: part.repeat * held / _number(parts) for part in parts}
+
+
+def _leading(leading: Expr, total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) -> Expr:
+    """Return how many of the leading blocks a stage holds, of each copy.
+
+    The first chunks of all stages hold total / chunks blocks, one stage after the other. Where
+    microbatches enter at both ends, the last stage holds the first chunk of the other direction.
+    """
+    plan, chunks, layout = pipeline.schedule, pipeline.chunks_of_a_stage, pipeline.layout
+    first, last = (
+        layout.blocks(total, stages, chunks, end) / chunks for end in (Stage.FIRST, Stage.LAST)
+    )
+    held = {Stage.FIRST: Min(leading, first)}
+    if plan.copies != 1:
+        held[Stage.LAST] = held[Stage.FIRST] = leading / 2 if stages == 2 else held[Stage.FIRST] / 2  # noqa: PLR2004 - both ends
+    elif stages == 2:  # noqa: PLR2004 - both ends
+        held[Stage.LAST] = leading - held[Stage.FIRST]
+    else:
+        held[Stage.LAST] = Max(leading - (total / chunks - last), Integer(0))
+    if stage in held:
+        return held[stage]
+    return (leading - held[Stage.FIRST] - held[Stage.LAST]) / (stages - 2)
 
 
 def cut_stage(model: Model, parts: Mapping[str, Expr]) -> Model:
@@ -76,7 +156,7 @@ def cut_stage(model: Model, parts: Mapping[str, Expr]) -> Model:
         return model
     held = (part for part in model.parts if part.path in parts)
     return model.cut(
-        replace(part, repeat=parts[part.path], place=PartPlace.BLOCK) if part.is_block else part
+        replace(part, repeat=parts[part.path], place=part.stands) if part.is_block else part
         for part in held
     )
 
@@ -126,16 +206,18 @@ def stage_rows(
     rules, plan = conventions, pipeline.schedule
     counter = Counter(model.sizes, placement, rules, model.padded, model.means)
     _, between, _ = _ends(model)
-    path, passed = between[-1].path, _passed_on(between[-1])
-    rows = []
-    passes = _PASSES if passed.needs_gradient else _PASSES[:1]
-    for phase, count in zip(passes, plan.sends(stage), strict=False):
-        times = count.xreplace({symbols.v: pipeline.chunks})
-        for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
-            row = _row(path, passed.tensor, move, rules)
-            rows += [replace(row, phase=phase, count=times)] if times != 0 else []
+    path, rows = between[-1].path, []
+    for passed, again in _passed(model, between):
+        passes = _PASSES if passed.needs_gradient else _PASSES[:1]
+        for phase, count in zip(passes, plan.sends(stage), strict=False):
+            times = count.xreplace({symbols.v: pipeline.chunks})
+            returns = Stage.LAST if phase is Phase.FORWARD else Stage.FIRST
+            times += 1 if again and stage is returns else 0
+            for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
+                row = _row(path, passed.tensor, move, rules)
+                rows += [replace(row, phase=phase, count=times)] if times != 0 else []
     shared = [
-        *_copied(model, table, plan),
+        *_copied(model, table, plan, rules.sizes),
         *_tied(model, _Gradients(counter, placement), stage, plan),
     ]
     for tensor, move in shared:
@@ -152,22 +234,24 @@ def _sent(
     For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
     """
     alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
-    ranks = placement.degrees.get("tp", Integer(1))
+    meshes = tuple(mesh for mesh in (KEY_COPIES, "tp") if mesh in placement.degrees)
+    ranks = placement.degree(meshes)
     parts = ranks if pipeline.scattered and alike else Integer(1)
     yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
     if parts != 1:
-        yield Collective(CollectiveKind.ALL_GATHER, ("tp",), parts, size, "flat")
+        yield Collective(CollectiveKind.ALL_GATHER, meshes, parts, size, "flat")
 
 
 def _copied(
-    model: Model, table: Callable[[], CostTable], plan: Schedule
+    model: Model, table: Callable[[], CostTable], plan: Schedule, sizes: ElementSizes
 ) -> Iterator[tuple[str, Collective]]:
     """Yield the sum of the gradients of two stages that hold copies of the same blocks."""
     if plan.copies != 1:
         blocks = block_paths(model)
         gradients = table().select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
         if gradients.total() != 0:
-            yield "copies", _both(plan.copies * gradients.total())
+            share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
+            yield "copies", _both(plan.copies * share * gradients.total())
 
 
 def _tied(
@@ -195,7 +279,7 @@ def _tied(
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Gradients of weights as ranks keep them [byte]."""
+    """Gradients of weights as ranks keep them, in bytes as they move [byte]."""
 
     counter: Counter
     placement: Placement
@@ -203,7 +287,8 @@ class _Gradients:
     def kept(self, weight: Operand) -> Expr:
         """Return the bytes of what a rank keeps: its shard where it keeps no more."""
         shards = self.placement.stored_over("weight_gradient", weight.axes)
-        return self.counter.bytes(weight) / self.placement.degree(shards)
+        size = self.counter.moved(weight) * self.counter.elements(weight.axes)
+        return size / self.placement.degree(shards)
 
     def turned(self, old: Operand, new: Operand) -> Iterator[Collective]:
         """Yield what brings a gradient from one cut to another."""
@@ -241,7 +326,9 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         )
     blocks = {part.path for part in repeated}
     for part in repeated:
-        elsewhere = (blocks - {part.path}) & set(part.takes.values())
+        state = next(iter(part.inputs), "")  # which one block hands to the next
+        beside = {source for port, source in part.takes.items() if port != state}
+        elsewhere = sorted((blocks - {part.path}) & beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
@@ -250,6 +337,33 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others
+
+
+def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, bool]]:
+    """Yield what stages pass on, and whether the last one passes it to the first as well.
+
+    Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
+    microbatch passes all stages, its result goes round, and along with the decoder's.
+    """
+    chains: list[list[Part]] = [[]]
+    for part in model.parts:
+        if part.is_block:
+            chains[-1].append(part)
+        elif chains[-1] and part.inputs:
+            chains.append([])
+    chains = [chain for chain in chains if chain]
+    carried: dict[str, Operand] = {}
+    for chain in chains:
+        inside = {part.path for part in chain}
+        for part in chain:
+            for name, operand in tuple(part.inputs.items())[1:]:
+                source = model.sources[part.path][name]
+                samples = any(of_role(model.axes, operand.axes, Role.BATCH))
+                if samples and source != OUTSIDE and source not in inside:
+                    carried.setdefault(source, operand)
+    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    yield from ((_passed_on(part), False) for part in ends)
+    yield from ((operand, True) for operand in carried.values())
 
 
 def _passed_on(part: Part) -> Operand:

@@ -25,6 +25,8 @@ class Precision:
     master: int
     moment: int
     units: str = ""
+    gathered: int | None = None
+    reduced: int | None = None
 
     def __post_init__(self) -> None:
         """Take the beginning of the name for the units that products run on."""
@@ -37,6 +39,8 @@ class Precision:
             value=Integer(self.value),
             weight=exact(Fraction(self.weight)),
             weight_gradient=Integer(self.gradient),
+            gathered=None if self.gathered is None else Integer(self.gathered),
+            reduced=None if self.reduced is None else Integer(self.reduced),
         )
         name = f"{conventions.name}, {self.name}"
         return replace(conventions, name=name, sizes=sizes)

@@ -101,7 +101,7 @@ class Flat:
             np.ones(self._size) if name in self._varying else next(numbers) for name in tape.inputs
         ]
         registers += [scalars.rounded(one) for one in tape.constants]
-        last, moves, own = _last_use(tape), self._moves, len(tape.inputs)
+        last, moves, own = last_use(tape), self._moves, len(tape.inputs)
         free: list[Floats] = []
         self._calls, self._taken = [], 0
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
@@ -139,7 +139,18 @@ def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]
     return partial(_CALLS[kind], *operands, out)
 
 
-def _last_use(tape: Tape) -> list[float]:
+def run_of(kind: str, operands: list[Floats], out: Floats) -> None:
+    """Run one kind of step on arrays."""
+    if kind == "inv":
+        np.divide(1.0, operands[0], out)
+    elif kind in _EXTREMA:
+        _EXTREMA[kind](*operands, out=out)
+    else:
+        _CALLS[kind](*operands, out)
+
+
+def last_use(tape: Tape) -> list[float]:
+    """Return the place of the last step that takes each register; outputs are taken after all."""
     last: list[float] = [-1] * len(tape.masks)
     for place, (_, taken) in enumerate(tape.steps, tape.first):
         for one in taken:
@@ -183,7 +194,7 @@ def _exp2(value: Floats, out: Floats) -> None:
 
 
 _OWN: dict[str, Callable[..., None]] = {"select": _select, "log2": _log2, "exp2": _exp2}
-_EXTREMA = {"max": np.maximum, "min": np.minimum}
+_EXTREMA: dict[str, Callable[..., object]] = {"max": np.maximum, "min": np.minimum}
 _CALLS: dict[str, Callable[..., object]] = {
     "add": np.add,
     "sub": np.subtract,

@@ -15,8 +15,9 @@ _HOMES = {
     "passes": ("Pass", "chunk", "decode", "mixed", "prefill"),
     "precisions": ("Decoding", "Reading"),
     "plan": ("Plans", "serve_plan"),
+    "pools": ("Pools", "Prefilling"),
     "sized": ("Clock", "Sized"),
-    "steady": ("Batching", "Chunked", "Split"),
+    "steady": ("Batching", "Chunked"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

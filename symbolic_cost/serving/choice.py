@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil, inf
+from math import ceil, inf, sqrt
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.serving.load import Load, Targets
+from symbolic_cost.serving.pools import Pools, held
 from symbolic_cost.serving.sized import MOST_SEQUENCES, USED, Clock, Sized
-from symbolic_cost.serving.steady import MOST_BUSY, Batching, Chunked, Split
+from symbolic_cost.serving.steady import MOST_BUSY, Batching, Chunked
 
-Steady = Batching | Chunked
+Steady = Batching | Chunked | Pools
 """An engine in steady state."""
 
 CHUNKS: tuple[int | None, ...] = (None, 512, 1024, 2048, 4096, 8192, 16384)
@@ -26,9 +27,9 @@ class Plan:
     Args:
         sized: the engine.
         engines: how many.
-        steady: one of them in steady state; a part of a split plan is as many sequences.
+        steady: one of them in steady state.
         binds: what keeps it from more.
-        split: engines that prefill apart from those that decode; None where all do both.
+        apart: engines that prefill apart from these, and how many; None where all do both.
         rate: requests per second that arrive by chance; None where there are always more.
     """
 
@@ -36,25 +37,29 @@ class Plan:
     engines: int
     steady: Steady
     binds: str
-    split: Split | None = field(default=None)
+    apart: tuple[Sized, int] | None = field(default=None)
     rate: float | None = field(default=None)
 
     @property
     def gpus(self) -> int:
         """Ranks of all engines."""
-        return self.engines * int(self.sized.engine.ranks)
+        first = 0 if self.apart is None else self.apart[1] * int(self.apart[0].engine.ranks)
+        return first + self.engines * int(self.sized.engine.ranks)
 
     @property
     def chunk(self) -> int | None:
         """Prompt tokens of a step at most; None where prompts are whole."""
-        return None if self.split is not None else self.steady.chunk
+        return self.steady.chunk
+
+    @property
+    def places(self) -> int:
+        """Groups of ranks that hold sequences of their own."""
+        return self.engines * self.sized.copies
 
     @property
     def requests(self) -> float:
         """Requests per second."""
-        if self.split is not None:
-            return self.split.requests * self.sized.copies
-        return self.steady.requests * self.engines * self.sized.copies
+        return self.steady.requests * self.places
 
     @property
     def tokens(self) -> float:
@@ -64,13 +69,11 @@ class Plan:
     @property
     def ttft(self) -> float:
         """Time to the first token [s]."""
-        return self.steady.first_token if self.split is None else self.split.first_token
+        return self.steady.first_token
 
     @property
     def itl(self) -> float:
         """Time between tokens [s]."""
-        if self.split is not None:
-            return self.split.between
         return self.steady.between if self.rate is None else self.steady.between_by_chance
 
     @property
@@ -86,15 +89,28 @@ class Plan:
 
     def slowed(self, slow: dict[str, float]) -> Plan:
         """Return the plan where kinds of kernels take so many times as long."""
-        clock = Clock(self.sized, slow)
-        split = None if self.split is None else replace(self.split, times=clock)
-        steady = replace(self.steady, times=clock)
+        steady: Steady
+        if isinstance(self.steady, Pools) and self.apart is not None:
+            own = replace(self.steady.prefilling, times=Clock(self.apart[0], slow))
+            steady = replace(self.steady, times=Clock(self.sized, slow), prefilling=own)
+        else:
+            steady = replace(self.steady, times=Clock(self.sized, slow))
         if self.rate is not None:
-            each = self.rate / (self.engines * self.sized.copies)
-            most = self.sized.most(steady.load.longest)
-            held = _held(each, lambda n: replace(steady, sequences=n), most)
-            steady = replace(steady, sequences=held)
-        return replace(self, steady=steady, split=split)
+            steady = at_rate(self.rate / self.places, partial(_with, steady), self._most)
+        return replace(self, steady=steady)
+
+    @property
+    def _most(self) -> int:
+        return self.sized.most(self.steady.load.longest)
+
+
+def _with(steady: Steady, sequences: float) -> Steady:
+    return replace(steady, sequences=sequences)
+
+
+def at_rate(rate: float, at: Callable[[float], Steady], most: float) -> Steady:
+    """Return an engine with as many sequences as are in flight at a rate, in the mean."""
+    return at(held(rate, lambda n: at(n).requests, most))
 
 
 @dataclass(frozen=True)
@@ -138,13 +154,13 @@ class Choice:
     targets: Targets
     chunks: Sequence[int | None] = CHUNKS
 
-    def plans(self, sized: Sized, *, split: bool) -> Iterator[Plan]:
+    def plans(self, sized: Sized) -> Iterator[Plan]:
         """Yield plans of one kind of engine: at each number of sequences that meets the targets.
 
         Raises:
             InputError: it does not fit; `MissedError`, with the nearest, where nothing meets them.
         """
-        engines, most = self._fitting(sized)
+        engines, most = self.fitting(sized)
         whole: list[Plan] = []
         misses: list[Miss] = []
         clock = Clock(sized)
@@ -154,13 +170,11 @@ class Choice:
                 whole += self._chosen(sized, engines, at, most)
             except MissedError as missed:
                 misses.append(missed.nearest)
-        if split and engines > 1:
-            whole += self._apart(clock, engines, most)
         if not whole:
             raise MissedError(min(misses, key=lambda miss: miss.excess))
         yield from whole
 
-    def _fitting(self, sized: Sized) -> tuple[int, int]:
+    def fitting(self, sized: Sized) -> tuple[int, int]:
         """Return how many engines there are, and the sequences that one has room for.
 
         Raises:
@@ -193,13 +207,20 @@ class Choice:
         if self.targets.rate is not None:
             yield self._at_rate(sized, engines, at, most)
             return
+        for n in self.meeting(at, most, sized):
+            yield Plan(sized, engines, at(n), self._binds(n, at, most))
+
+    def meeting(self, at: Callable[[float], Steady], most: int, sized: Sized) -> list[int]:
+        """Return numbers of sequences that meet the targets, the most that do among them.
+
+        Raises:
+            MissedError: none; with the nearest.
+        """
         points = {n: at(n) for n in numbers(most)}
         meeting = [n for n, one in points.items() if self._excess(one) <= 1]
         if not meeting:
             raise MissedError(self._miss(sized, min(points.values(), key=self._excess)))
-        largest = self._largest(max(meeting), at, most)
-        for n in sorted({*meeting, largest}):
-            yield Plan(sized, engines, points.get(n) or at(n), self._binds(n, at, most))
+        return sorted({*meeting, self._largest(max(meeting), at, most)})
 
     def _largest(self, n: int, at: Callable[[float], Steady], most: int) -> int:
         """Return the most sequences that meet the targets, from a number that does."""
@@ -219,20 +240,28 @@ class Choice:
         missed = self.targets.missed(more.first_token, more.between)
         return " and ".join(name for name in ("TTFT", "ITL") if name in missed) or "batch"
 
-    def _excess(self, one: Steady | Split) -> float:
+    def _excess(self, one: Steady) -> float:
         """Return how far an engine is from the targets; without end where prompts wait long."""
         first = one.first_token
-        crowded = isinstance(one, Chunked) and one.busy > MOST_BUSY
-        return inf if crowded or first == inf else self.targets.excess(first, one.between)
+        return inf if self.crowded(one) else self.targets.excess(first, one.between)
+
+    @staticmethod
+    def crowded(one: Steady) -> bool:
+        """Return whether prompts wait long for room in the steps of an engine."""
+        busy = isinstance(one, Chunked) and one.busy > MOST_BUSY
+        return busy or one.first_token == inf
 
     def _miss(self, sized: Sized, one: Steady) -> Miss:
         """Say what an engine misses, and which kind of kernels takes most of that time."""
         first, between, load = one.first_token, one.between, self.load
         missed = self.targets.missed(first, between)
         way = "whole prompts" if one.chunk is None else f"chunks of {one.chunk}"
+        way = "prompts apart" if isinstance(one, Pools) else way
         of_prompt = self.targets.excess(first, 0.0) > self.targets.excess(0.0, between)
+        prefills = one.prefilling.times if isinstance(one, Pools) else None
+        first_sized = prefills.sized if isinstance(prefills, Clock) else sized
         times = (
-            sized.prefilled(1, load.own, load.shared)
+            first_sized.prefilled(1, load.own, load.shared)
             if of_prompt
             else sized.stepped(one.sequences, load.context)
         )
@@ -250,54 +279,35 @@ class Choice:
         Raises:
             MissedError: the engines cannot take so many, or miss a target.
         """
-        rate, full = self.targets.rate or 0.0, at(most)
-        each = full.requests * sized.copies
-        if each * engines < rate:
-            words = f"takes {each * engines:.4g} requests per second at most, of {rate:g}"
-            raise MissedError(Miss(rate / (each * engines), words))
+        rate, room = self.targets.rate or 0.0, roomy(most * int(sized.engine.stages))
+        each = at(room / int(sized.engine.stages)).requests * sized.copies
         misses = []
         for number in range(ceil(rate / each), engines + 1):
-            steady = at(_held(rate / (number * sized.copies), at, most))
+            steady = at_rate(rate / (number * sized.copies), at, most)
             plan = Plan(sized, number, steady, "rate", rate=rate)
-            excess = self.targets.excess(plan.ttft, plan.itl)
+            excess = inf if self.crowded(steady) else self.targets.excess(plan.ttft, plan.itl)
             if excess <= 1:
                 return plan
-            missed = self.targets.missed(plan.ttft, plan.itl)
+            missed = self.targets.missed(plan.ttft, plan.itl) or "steps that take more prompts"
             words = f"misses {missed} at {rate:g} requests per second on {number} engines"
             misses.append(Miss(excess, words))
+        if not misses:
+            words = f"takes {each * engines:.4g} requests per second at most, of {rate:g}"
+            misses.append(Miss(rate / (each * engines), words))
         raise MissedError(min(misses, key=lambda miss: miss.excess))
 
-    def _apart(self, times: Clock, engines: int, most: int) -> Iterator[Plan]:
-        """Yield the best division into engines that prefill and engines that decode."""
-        sized = times.sized
-        link = sized.engine.machine.links[-1].reached
-        moved = sized.each(self.load.input) / float(link.bandwidth) + float(link.latency)
-        met = [
-            one
-            for n in numbers(most)
-            for prefilling in range(1, engines)
-            if self._excess(
-                one := Split(self.load, prefilling, engines - prefilling, n, times, moved)
-            )
-            <= 1
-        ]
-        if met:
-            best = max(met, key=lambda one: one.requests)
-            steady = self._steady(times, None)(best.sequences)
-            binds = "decode" if best.decoded <= best.requests else "prefill"
-            yield Plan(sized, engines, steady, binds, best)
 
+def roomy(most: int) -> float:
+    """Return the sequences in flight in the mean that leave room for three standard deviations.
 
-def _held(rate: float, at: Callable[[float], Steady], most: int) -> float:
-    """Return the sequences in flight at a rate, in the mean."""
-    low, high = 0.0, float(most)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle).requests < rate else (low, middle)
-    return high
+    Where requests arrive by chance their number is Poisson's: of 225 in the mean 270 are seldom
+    exceeded. With room for the mean alone, requests wait for places a hundred times as long as for
+    their prefill (tests/serving).
 
-
-_HALVINGS = 32
+    >>> roomy(270)
+    225.0
+    """
+    return ((sqrt(9 + 4 * most) - 3) / 2) ** 2
 
 
 def numbers(most: int) -> list[int]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.errors import InputError, looked_up, shown
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.config import from_config
+from symbolic_cost.models.configfile import Document
+from symbolic_cost.models.decoder import Decoder
 from symbolic_cost.models.decoder_config import ABSORBED
 from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sources import document
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.graph import Model, Place
+
+NEXT = "mtp"
+"""In place of a drafting model: one more block of the model, which drafts the token after next."""
 
 
 def declaring(model: str) -> tuple[Declare, Declare | None]:
@@ -30,7 +35,11 @@ def declaring(model: str) -> tuple[Declare, Declare | None]:
         preset = looked_up("model", model, CATALOG)
         _refuse_open_sizes(preset.model())
         return preset.model, _on_latents(preset)
-    own = document(model)
+    return _configured(document(model))
+
+
+def _configured(own: Document) -> tuple[Declare, Declare | None]:
+    """Return what declares a configuration, and how it decodes if otherwise."""
     from_config(own)  # refuses what it must, once
     absorbed = replace(own, values={**own.values, "attn_implementation": ABSORBED})
     try:
@@ -38,6 +47,52 @@ def declaring(model: str) -> tuple[Declare, Declare | None]:
     except InputError:  # it has no latents
         return partial(from_config, own), None
     return partial(from_config, own), partial(from_config, absorbed)
+
+
+def predicting(model: str) -> tuple[Declare, Declare | None]:
+    """Return what declares the block and head that draft a model's next token, as `declaring` does.
+
+    They join the token's embedding and the last state of the model by two products, then one more
+    block like its last and its head: DeepSeek-V3's head for multi-token prediction, and about an
+    EAGLE head of any decoder.
+
+    Raises:
+        InputError: the model is no decoder that can be declared so.
+
+    Source: deepseek-2024, section 2.2.
+    """
+    refusal = InputError(
+        f"draft_model = {NEXT!r}: {shown(model)} has no block for further tokens: decoders by name "
+        "and configurations of deepseek_v3 have one; name a model that drafts"
+    )
+    if model.endswith(".json"):
+        own = document(model)
+        heads = [f"{name}NextN" for name in own.values.get("architectures") or ()]
+        try:
+            both = _configured(replace(own, values={**own.values, "architectures": heads}))
+        except InputError:
+            raise refusal from None
+    else:
+        preset = looked_up("model", model, CATALOG)
+        if preset.family not in DECODERS:
+            raise refusal
+        both = _predicting(preset, None), _on_latents(preset, 1)
+    declare, latent = both
+    return partial(_head, declare), None if latent is None else partial(_head, latent)
+
+
+def _head(declare: Declare, shape: Shape) -> Model:
+    """Return the part of a model that predicts further tokens, its block one that stages hold."""
+    whole = declare(shape)
+    parts = [p for p in whole.parts if p.path == "rotation" or p.path.startswith(_PREDICTING)]
+    own = whole.cut(parts)
+    placed = (
+        replace(p, place=Place.BLOCK) if p.path == f"{_PREDICTING}block" else p for p in own.parts
+    )
+    return replace(own, parts=tuple(placed))
+
+
+_PREDICTING = "prediction."
 
 
 def _refuse_open_sizes(model: Model) -> None:
@@ -55,15 +110,19 @@ def _refuse_open_sizes(model: Model) -> None:
         )
 
 
-def _on_latents(preset: Preset) -> Declare | None:
+def _on_latents(preset: Preset, predicted: int = 0) -> Declare | None:
     """Return what declares a preset whose latents are never expanded; None without latents."""
     decoder = DECODERS.get(preset.family)
     if decoder is None or not isinstance(decoder.attention, LatentAttention):
         return None
-    absorbed = decoder.attended(expansion=Expansion.NEVER)
+    return _predicting(preset, decoder.attended(expansion=Expansion.NEVER), predicted)
 
+
+def _predicting(preset: Preset, decoder: Decoder | None, predicted: int = 1) -> Declare:
     def declare(shape: Shape) -> Model:
-        model = symbolic(preset.family, shape, decoder=absorbed)
-        return replace(model, name=preset.name, bindings=dict(preset.bindings))
+        model = symbolic(preset.family, shape, decoder=decoder, predicted=predicted)
+        return replace(
+            model, name=preset.name, bindings=dict(preset.bindings), routed=preset.routed
+        )
 
     return declare

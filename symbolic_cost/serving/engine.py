@@ -42,6 +42,7 @@ class Engine:
         shared: tokens at the start of every prompt that all have in common.
         reading: how their cache is read.
         decoding: how keys and values are read that query heads share.
+        borrows: how tensors begin that another engine on the same ranks holds; none unless given.
         known: what is derived; engines on other ranks that are replaced from this one share it.
 
     Raises:
@@ -59,6 +60,7 @@ class Engine:
     shared: int = 0
     reading: Reading = Reading.EACH
     decoding: Decoding = Decoding.GROUPED
+    borrows: str = ""
     known: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

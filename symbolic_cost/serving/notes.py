@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import TYPE_CHECKING
 
+from sympy import Integer
+
+from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import has_states
+from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import READINGS, WEIGHTS
-from symbolic_cost.serving.sized import USED
+from symbolic_cost.serving.sized import USED, Sized
+from symbolic_cost.serving.strategies import named
 from symbolic_cost.systems.prices import Rates
 
 if TYPE_CHECKING:
@@ -16,8 +23,10 @@ if TYPE_CHECKING:
 
 
 def engine_name(plan: Plan) -> str:
-    """Return the strategy of an engine in words."""
-    return str(plan.sized.engine.strategy) or "one GPU"
+    """Return the strategy of an engine in words, after that of one that prefills apart."""
+    own = named(plan.sized.engine.strategy)
+    first = own if plan.apart is None else named(plan.apart[0].engine.strategy)
+    return own if first == own else f"{own} after {first}"
 
 
 def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
@@ -50,12 +59,17 @@ def _rates(best: Plan) -> str:
 
 def _ways(plans: Plans) -> Iterator[str]:
     """Say what the ways to run prompts are, and what the times are of."""
-    if any(plan.chunk is None and plan.split is None for plan in plans.best):
+    if any(plan.chunk is None and plan.apart is None for plan in plans.best):
         yield "chunk none: whole prompts run between decode steps, one by one"
     if any(plan.chunk for plan in plans.best):
         yield "chunk: prompt tokens that a step of the decoding sequences holds besides, at most"
-    if any(plan.split for plan in plans.best):
-        yield "apart: engines for prompts and for steps; caches move over the outermost link"
+    if any(plan.rate for plan in plans.best):
+        yield "rate: engines have room for three standard deviations more sequences than the mean"
+    if any(plan.apart for plan in plans.best):
+        yield (
+            "apart: engines for prompts, one by one, and for steps; caches move over the innermost "
+            "link that joins all GPUs, and the first token comes with its cache"
+        )
     yield (
         "TTFT: requests arrive by chance, at the throughput shown; ITL: mean time between two "
         "tokens of a sequence"
@@ -63,19 +77,57 @@ def _ways(plans: Plans) -> Iterator[str]:
 
 
 def _of_engine(best: Plan) -> Iterator[str]:
-    """Say what is assumed of how the engine runs."""
+    """Say what is assumed of how the engine runs, and one that prefills apart."""
     engine, load = best.sized.engine, best.steady.load
+    engines = [engine] if best.apart is None else [engine, best.apart[0].engine]
     if load.shared:
         yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"
     if engine.drafted:
-        free = "" if best.sized.drafting else "; drafting itself takes no time"
-        yield f"{engine.drafted} drafted tokens a step yield {load.yielded:.3g} tokens{free}"
+        yield from _drafted(best.sized, load.yielded)
     if has_states(engine):
         yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
-    if engine.strategy.degree("pp") != 1:
-        yield "stages take equally long; bubbles between unlike microbatches are left aside"
-    if "ep" in engine.strategy:
-        yield "experts are chosen by chance, each alike; dispatch is in 16 bits, not overlapped"
+    if any(one.strategy.degree("pp") != 1 for one in engines):
+        yield (
+            "as many microbatches as stages are in flight, the slowest stage sets the pace; "
+            "bubbles between unlike microbatches are left aside"
+        )
+    if any("dp" in one.strategy for one in engines):
+        yield "ranks with sequences of their own run in step, each with as much to do"
+    if any("ep" in one.strategy for one in engines):
+        yield from dict.fromkeys(words for one in engines for words in _held_twice(one))
+        groups, chosen = engine.declare(TRAINING).routed
+        limit = f", in {chosen} of {groups} groups" if groups > chosen else ""
+        yield (
+            f"experts are chosen by chance, each alike{limit}; dispatch is in 16 bits, not "
+            "overlapped; a token crosses once to a node that holds several of its experts"
+        )
     rate = WEIGHTS[engine.weights][1]
     if rate not in engine.machine.matrix:
         yield f"{engine.machine.name} has no {rate} units: products run in bf16"
+
+
+def _drafted(sized: Sized, yielded: float) -> Iterator[str]:
+    """Say what drafts, and what it yields."""
+    drafted, small = sized.engine.drafted, sized.drafting
+    told = f"{drafted} drafted token{'s' * (drafted > 1)} a step yield {yielded:.3g} tokens"
+    if small is None:
+        yield f"{told}; drafting itself takes no time"
+    elif small.engine.borrows:
+        yield f"{told}; one more block like the last and the head draft them, one by one"
+    else:
+        yield f"{told}, of {small.engine.name}"
+        one, other = (each.engine.declare(TRAINING).bindings.get("V") for each in (sized, small))
+        if one != other:
+            yield f"vocabularies of {one} and {other} tokens: translating takes no time"
+
+
+def _held_twice(engine: Engine) -> Iterator[str]:
+    """Say which experts there are more than once."""
+    model = engine.declare(TRAINING)
+    size = model.size(ROUTED)
+    count = int(size.xreplace({s: Integer(model.bindings[s.name]) for s in size.free_symbols}))
+    ranks = int(engine.strategy.degree("ep"))
+    each = ceil(count / ranks)
+    if each * ranks > count:
+        again = each * ranks - count
+        yield f"{count} experts on {ranks} ranks: {each} on each, {again} of them once more"

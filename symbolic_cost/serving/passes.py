@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr, Integer, ceiling
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conditions import check
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Condition, Quantity, Row
 from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
@@ -27,8 +28,10 @@ from symbolic_cost.models.quantized import held as held_as_stored
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.layout import UNEVEN
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
@@ -114,8 +117,13 @@ class Pass:
         for stage in structure.stages:
             shares = [run.at(stage) for run in self.runs]
             for kind, took in Priced(self.engine, shares, to).stage(stage).items():
-                terms[kind].append(structure.alike(stage) * took)
-        to.keep(PASS, Add(*(to.keep(kind, Add(*took)) for kind, took in terms.items())))
+                terms[kind].append(took)
+        # As many microbatches as stages are in flight, so that the slowest sets the pace of all.
+        stages = structure.strategy.degree("pp")
+        paces = {
+            kind: took[0] if len(took) == 1 else stages * Max(*took) for kind, took in terms.items()
+        }
+        to.keep(PASS, Add(*(to.keep(kind, took) for kind, took in paces.items())))
         return Chain(to.definitions, tuple(self._conditions()))
 
     def _conditions(self) -> Iterator[Condition]:
@@ -140,9 +148,15 @@ class Pass:
         """Weights of the fullest rank [byte]."""
 
         def totals() -> list[Expr]:
-            held = self._divided(self.shapes[0])
-            tables = map(held.table, held.structure.stages)
-            return [table.total(Quantity.WEIGHT) for table in tables]
+            held, borrows = self._divided(self.shapes[0]), self.engine.borrows
+            rows = (
+                (r for r in held.table(s).rows if r.quantity is Quantity.WEIGHT)
+                for s in held.structure.stages
+            )
+            return [
+                Add(*(r.total for r in own if not (borrows and r.tensor.startswith(borrows))))
+                for own in rows
+            ]
 
         return max(map(self._bound, self._once("weights", totals)), key=float)
 
@@ -193,7 +207,9 @@ class Pass:
             model = (latent or engine.declare)(shape)
             stored = held_as_stored(model) if engine.weights == STORED else model
             own = running(stored, Attention.FLASH)
-            return replace(own, model=on_every_rank(own.model, self._strategy))
+            return replace(
+                own, model=on_every_rank(_twice(own.model, self._strategy), self._strategy)
+            )
 
         return self._once(f"model {shape}", declared)
 
@@ -201,7 +217,8 @@ class Pass:
         """Return the model on the ranks, with the experts that some tokens reach, or with all."""
         own = self._kernels(shape)
         model = own.model if tokens is None else expected(own.model, tokens)
-        return Divided(model, self._strategy, own.executed(self.engine.conventions))
+        conventions = own.executed(self.engine.conventions)
+        return Divided(model, self._strategy, conventions, Pipeline(layout=UNEVEN))
 
     def _bound(self, expr: Expr) -> Expr:
         return expr.xreplace(
@@ -258,6 +275,19 @@ def expected(model: Model, tokens: Expr | None = None) -> Model:
     per_expert = own * chosen_by_one / (model.size(At(Role.BATCH, ("routed",))) * chosen)
     queues = dict.fromkeys((axis.name for axis in queue), per_expert)
     return replace(model, sizes={**model.sizes, experts[0].name: chosen, **queues})
+
+
+def _twice(model: Model, strategy: Strategy) -> Model:
+    """Return a model of whose experts some are held twice where the ranks do not divide them.
+
+    For example 256 experts on 144 ranks: two on each, 32 of them a second time.
+    """
+    experts = model.placed(ROUTED)
+    if not experts or "ep" not in strategy:
+        return model
+    ranks = strategy.degree("ep")
+    held = ranks * ceiling(model.size(ROUTED) / ranks)
+    return replace(model, sizes={**model.sizes, experts[0].name: held})
 
 
 def _behind(model: Model) -> tuple[str, ...]:

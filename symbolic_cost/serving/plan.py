@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, shown
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
+from symbolic_cost.models.count import ROUTED
+from symbolic_cost.models.inference import Declare
+from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
-from symbolic_cost.serving.declared import declaring
+from symbolic_cost.serving.declared import NEXT, declaring, predicting
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.load import MOST_TOKENS, Load, Targets, accepted
+from symbolic_cost.serving.load import MOST_TOKENS, Draft, Load, Targets
 from symbolic_cost.serving.precisions import Reading
 from symbolic_cost.serving.sized import Sized
-from symbolic_cost.serving.strategies import refuse_symbols, strategies
+from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import find_machine
@@ -38,48 +45,6 @@ class Plans:
     every: tuple[Plan, ...] = ()
 
 
-@dataclass(frozen=True)
-class Draft:
-    """Tokens that are drafted, and checked by the next step.
-
-    Args:
-        tokens: per step; none without a draft.
-        acceptance: share of them that is accepted, each alike.
-        model: that drafts them one by one; empty where heads of the model or a lookup do, whose
-            time is neglected.
-
-    Raises:
-        InputError: every number that is refused.
-    """
-
-    tokens: int = 0
-    acceptance: float = 0.0
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        """Check all."""
-        problems = Problems()
-        if not 0 <= self.tokens < LONGEST_STEP:
-            accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
-        if not 0 <= self.acceptance <= 1:
-            problems.texts.append(
-                f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
-            )
-        if bool(self.tokens) is not bool(self.acceptance):
-            problems.texts.append("draft and acceptance go together: give both, or neither")
-        if self.model and not self.tokens:
-            problems.texts.append(
-                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
-            )
-        problems.refuse()
-
-    @property
-    def yielded(self) -> float:
-        """Tokens that a step yields."""
-        return accepted(self.acceptance, self.tokens)
-
-
 @checked
 def serve_plan(
     model: str,
@@ -95,6 +60,7 @@ def serve_plan(
     weights: str = "bf16",
     cache: str = "bf16",
     split: bool = False,
+    prefill_strategy: str = "",
     chunk: int | str = "best",
     shared_prefix: int = 0,
     prefix_reading: str = "each",
@@ -121,13 +87,15 @@ def serve_plan(
             configuration.
         cache: precision of keys and values: bf16, fp16 or fp8; states have 16 bits.
         split: whether engines that prefill may stand apart from those that decode.
+        prefill_strategy: of one engine that prefills apart; as `strategy` where none is given.
         chunk: prompt tokens that a decode step holds at most, "none" for whole prompts between
             steps, "best" for the best of both.
         shared_prefix: tokens at the start of every prompt that all share: cached once per engine.
         prefix_reading: "each" where every sequence reads them, "cascade" where one kernel does.
         draft: tokens that are drafted per step, and checked by the next.
         acceptance: share of drafted tokens that is accepted, each alike.
-        draft_model: that drafts them on the same ranks; free of time where none is given.
+        draft_model: that drafts them on the same ranks, "mtp" for one more block of the model;
+            free of time where none is given.
 
     Raises:
         InputError: every option that is refused, or nothing serves: what is nearest, and why.
@@ -150,19 +118,25 @@ def serve_plan(
     if reading is Reading.CASCADE and not shared_prefix:
         problems.texts.append("prefix_reading = 'cascade': say how long the shared prefix is")
     chunks = problems.attempt(_chunks, chunk)
-    if split and rate is not None:
-        problems.texts.append("split is for as many requests as possible: leave out the rate")
+    if prefill_strategy and not split:
+        problems.texts.append("prefill_strategy: engines that prefill stand apart: ask for split")
     chosen = problems.attempt(_strategy, strategy) if strategy else None
-    problems.attempt(declaring, model)
-    if draft_model:
-        problems.attempt(declaring, draft_model)
+    first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
+    declared = problems.attempt(declaring, model)
+    drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
+    if not problems.texts:
+        problems.attempt(_refuse_too_long, declared[0](TRAINING), load)
     problems.refuse()
     shared = {"weights": weights, "cache": cache, "shared": shared_prefix}
-    engine = _engine(model, machine, drafted=draft, reading=reading, **shared)
-    small = _engine(draft_model, machine, **shared) if draft_model else None
-    candidates = [chosen] if chosen else strategies(engine.declare, machine, gpus)
+    engine = _engine(model, declared, machine, drafted=draft, reading=reading, **shared)
+    small = None
+    if drafting:
+        borrows = "@" if draft_model == NEXT else ""
+        small = _engine(draft_model, drafting, machine, borrows=borrows, **shared)
+    candidates = [chosen] if chosen else [*strategies(engine.declare, machine, gpus)]
     asked = Choice(gpus, load, wanted, chunks)
-    return _best(engine, small, candidates, asked, split=split)
+    apart = ([first] if first else candidates) if split else []
+    return _best(engine, small, candidates, asked, apart)
 
 
 _MOST_GPUS = 65536
@@ -185,6 +159,27 @@ def _chunks(chunk: int | str) -> Sequence[int | None]:
     raise InputError(f"chunk = {shown(chunk)}: {accepts}")
 
 
+def _refuse_too_long(model: Model, load: Load) -> None:
+    """Refuse sequences that are longer than a model's table of positions.
+
+    Raises:
+        InputError: they are.
+    """
+    learned = [
+        model.bindings.get(str(size), size)
+        for part in model.parts
+        for op in part.ops
+        if op.path.endswith("position") and isinstance(op, Lookup)
+        for size in (model.sizes[op.weights[0].axes[0]],)
+    ]
+    short = [n for n in learned if exact(n).is_Integer and int(n) < load.longest]
+    if short:
+        raise InputError(
+            f"input + output = {load.longest}: {model.name} learned {short[0]} positions, and has "
+            "none for later tokens"
+        )
+
+
 def _strategy(text: str) -> Strategy:
     """Read a strategy whose degrees are numbers.
 
@@ -196,19 +191,26 @@ def _strategy(text: str) -> Strategy:
     return strategy
 
 
-def _engine(model: str, machine: Machine, **options: Any) -> Engine:  # noqa: ANN401 - as of Engine
+Declared = tuple[Declare, Declare | None]
+"""What declares a model, and how it decodes if otherwise."""
+
+
+def _drafting(model: str, draft: str) -> Declared:
+    """Return what declares the model that drafts."""
+    return predicting(model) if draft == NEXT else declaring(draft)
+
+
+def _engine(name: str, declared: Declared, machine: Machine, **options: Any) -> Engine:  # noqa: ANN401 - as of Engine
     """Return an engine of one rank."""
-    declare, latent = declaring(model)
-    return Engine(model, declare, Strategy(), machine, latent=latent, **options)
+    return Engine(name, declared[0], Strategy(), machine, latent=declared[1], **options)
 
 
 def _best(
     engine: Engine,
     small: Engine | None,
-    candidates: Iterable[Strategy],
+    candidates: Sequence[Strategy],
     asked: Choice,
-    *,
-    split: bool,
+    apart: Sequence[Strategy],
 ) -> Plans:
     """Return the best plan of every strategy.
 
@@ -217,38 +219,95 @@ def _best(
         small: that drafts for it.
         candidates: how it may be divided.
         asked: of it.
-        split: whether engines that prefill may stand apart.
+        apart: how engines may be divided that prefill apart.
 
     Raises:
         InputError: none has any; what is nearest comes first.
     """
-    plans: list[Plan] = []
-    refused: dict[str, str] = {}
-    misses: dict[str, Miss] = {}
+    looked = _Looked()
+
+    def sized(one: Strategy) -> Sized:
+        placed = Setup(engine.declare(TRAINING), one).strategy
+        drafting = None if small is None else Sized(replace(small, strategy=_beside(placed, small)))
+        return Sized(replace(engine, strategy=placed), drafting)
+
+    known: dict[str, Sized] = {}
+    for one in (*candidates, *(first for first in apart if first not in candidates)):
+        with looked.at(named(one)):
+            known[named(one)] = sized(one)
     for one in candidates:
-        name = str(one) or "one GPU"
-        try:
-            placed = Setup(engine.declare(TRAINING), one).strategy
-            drafting = None if small is None else Sized(replace(small, strategy=placed))
-            sized = Sized(replace(engine, strategy=placed), drafting)
-            plans += asked.plans(sized, split=split)
-        except MissedError as missed:
-            misses[name] = missed.nearest
-            refused[name] = str(missed)
-        except InputError as error:
-            refused[name] = "; ".join(error.problems)
-        except SymbolicCostError as error:
-            refused[name] = str(error)
-    if not plans:
-        raise InputError(
-            _nothing(f"{engine.name} on {asked.gpus} of {engine.machine.name}", refused, misses)
-        )
-    if split and not any(plan.split for plan in plans):
-        refused["split"] = f"{asked.gpus} GPUs do not hold two engines that meet the targets"
+        if named(one) in known:
+            with looked.at(named(one)):
+                looked.plans += asked.plans(known[named(one)])
+    firsts = [known[named(one)] for one in apart if named(one) in known]
+    for one in candidates if apart else ():
+        if named(one) in known:
+            _look_apart(looked, asked, firsts, known[named(one)])
+    if not looked.plans:
+        where = f"{engine.name} on {asked.gpus} of {engine.machine.name}"
+        raise InputError(_nothing(where, looked.refused, looked.misses))
     best: dict[object, Plan] = {}
-    for plan in sorted(plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
-        best.setdefault((str(plan.sized.engine.strategy), plan.split is None), plan)
-    return Plans(tuple(best.values()), refused, tuple(plans))
+    for plan in sorted(looked.plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
+        best.setdefault((named(plan.sized.engine.strategy), plan.apart is None), plan)
+    return Plans(tuple(best.values()), looked.refused, tuple(looked.plans))
+
+
+def _beside(strategy: Strategy, small: Engine) -> Strategy:
+    """Return how a small model runs on the ranks of another.
+
+    A block of that model stands behind its last stage, on the ranks of one; what has no experts
+    has copies on the ranks that divide these.
+    """
+    routed = small.declare(TRAINING).placed(ROUTED)
+    left = {"pp": not small.borrows, "ep": bool(routed)}
+    degrees = {name: d for name, d in strategy.degrees.items() if left.get(name, True)}
+    return replace(strategy, degrees=degrees)
+
+
+def _look_apart(looked: _Looked, asked: Choice, firsts: Sequence[Sized], then: Sized) -> None:
+    """Add the plans of an engine that decodes beside others that prefill."""
+    own = named(then.engine.strategy)
+    if own in looked.refused and own not in looked.misses:  # it does not fit
+        return
+    name = f"{own}, prompts apart"
+    with looked.at(name):
+        listed = [*pairs(asked, firsts, then)]
+        before = len(looked.plans)
+        for pair in listed:
+            with looked.at(name):
+                looked.plans += pair.plans()
+        if len(looked.plans) > before:
+            looked.refused.pop(name, None)
+
+
+class _Looked:
+    """Plans, and why there are no others.
+
+    Attributes:
+        plans: so far.
+        refused: why strategies were left out, by name.
+        misses: what came nearest to the targets, by name.
+    """
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+        self.refused: dict[str, str] = {}
+        self.misses: dict[str, Miss] = {}
+
+    @contextmanager
+    def at(self, name: str) -> Iterator[None]:
+        """Take down why a strategy is left out."""
+        try:
+            yield
+        except MissedError as missed:
+            nearest = self.misses.setdefault(name, missed.nearest)
+            if missed.nearest.excess <= nearest.excess:
+                self.misses[name] = missed.nearest
+                self.refused[name] = str(missed)
+        except InputError as error:
+            self.refused[name] = "; ".join(error.problems)
+        except SymbolicCostError as error:
+            self.refused[name] = str(error)
 
 
 def _nothing(what: str, refused: Mapping[str, str], misses: Mapping[str, Miss]) -> list[str]:

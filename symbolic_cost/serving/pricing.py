@@ -15,6 +15,7 @@ from itertools import groupby
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import At, Role
 from symbolic_cost.ledger import Origin, Phase, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import Conv
@@ -25,6 +26,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.times import Definitions
 
 PRODUCTS, PROMPTS, STEPS, PASSES, COLLECTIVES = KINDS = (
@@ -140,7 +142,8 @@ class Priced:
                 yield PASSES, self._passed(listed, rows, names)
             for work in listed:
                 if kind == "product":
-                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE)
+                    weights = work.share.weights
+                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE, weights)
                 elif kind == "core":
                     yield self._attended(work)
                 yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)
@@ -210,8 +213,12 @@ class Priced:
         move = row.collective
         if move is None:
             return Integer(0)
-        mesh = self.shares[0].divided.ranks.mesh
-        return self.kernels.moved(move, self.network.hops(mesh, move.meshes))
+        divided = self.shares[0].divided
+        routing, slots = EACH, At(Role.SLOT)
+        if "ep" in move.meshes and divided.model.placed(slots):
+            routing = Routing(divided.model.size(slots), *divided.model.routed)
+        hops = self.network.hops(divided.ranks.mesh, move.meshes)
+        return self.kernels.moved(move, hops, routing)
 
 
 def _works(share: Share, part: Part) -> Iterator[Work]:

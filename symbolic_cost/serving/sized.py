@@ -122,9 +122,12 @@ class Sized:
 
     @property
     def copies(self) -> int:
-        """Groups of ranks that hold sequences of their own: data-parallel, experts' included."""
+        """Groups of ranks that hold sequences of their own: data-parallel, experts' included.
+
+        Ranks that share key/value heads hold the same sequences.
+        """
         strategy = self.engine.strategy
-        return int(strategy.ranks / (strategy.degree("tp") * strategy.degree("pp")))
+        return int(strategy.degree("dp") * strategy.degree("ep"))
 
 
 @dataclass(frozen=True)

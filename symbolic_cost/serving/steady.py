@@ -34,8 +34,7 @@ An event simulation agrees to one percent (tests/serving). Where requests arrive
 are up to 2 % off in ITL, 4 % where they fill seven steps of ten: more sequences join than leave
 while a queue of prompts runs, so that more tokens than the mean see its chunks.
 
-Where a draft is checked, N - 1 is what is left of it after the tokens that a step yields. `Split`
-has engines for prompts and for steps.
+Where a draft is checked, N - 1 is what is left of it after the tokens that a step yields.
 """
 
 from __future__ import annotations
@@ -120,7 +119,7 @@ class Batching:
     def first_token(self) -> float:
         """Time to the first token (TTFT) where requests arrive by chance [s]."""
         own = self.prompt / self.stages
-        return _waited(self.requests, own) + self.step / (2 * self.stages) + self.prompt
+        return waited(self.requests, own) + self.step / (2 * self.stages) + self.prompt
 
     @property
     def between(self) -> float:
@@ -222,7 +221,7 @@ class Chunked:
             return inf
         if self.places == 1:
             own = self.parts * self.holding(1)
-            return _waited(self.requests / self.stages, own) + self.holding(0) / 2 + own
+            return waited(self.requests / self.stages, own) + self.holding(0) / 2 + own
         queued = _queued(self.begun, self.places) / self.begun * self.step
         return queued + self.step / 2 + self._mean(min(self.places, 1 + self.begun))
 
@@ -237,59 +236,7 @@ class Chunked:
         return self._mean(self.begun * self.parts, 1.0) / self.load.yielded
 
 
-@dataclass(frozen=True)
-class Split:
-    """Engines that prefill and engines that decode, apart; caches move between them.
-
-    Args:
-        load: what requests ask for.
-        prefilling: engines that prefill, each one prompt after the other.
-        decoding: engines that decode.
-        sequences: of one decoding engine.
-        times: of their passes.
-        transfer: time in which the cache of one prompt moves [s].
-    """
-
-    load: Load
-    prefilling: int
-    decoding: int
-    sequences: int
-    times: Times
-    transfer: float
-
-    @cached_property
-    def between(self) -> float:
-        """Time from one token of a sequence to the next (ITL) [s]."""
-        return self.times.decode(self.sequences, self.load.context) / self.load.yielded
-
-    @cached_property
-    def prompt(self) -> float:
-        """Time of one prefill [s]."""
-        return self.times.prefill(1, self.load.own, self.load.shared)
-
-    @property
-    def decoded(self) -> float:
-        """Requests per second that the engines decode where prompts never fail."""
-        each = self.load.steps * self.between * self.load.yielded
-        return self.decoding * self.sequences / each
-
-    @property
-    def requests(self) -> float:
-        """Requests per second: the slower of both halves sets the pace."""
-        return min(self.decoded, MOST_BUSY * self.prefilling / self.prompt)
-
-    @property
-    def tokens(self) -> float:
-        """Output tokens per second."""
-        return self.requests * self.load.output
-
-    @property
-    def first_token(self) -> float:
-        """Time to the first token where requests arrive by chance, at one engine or another [s]."""
-        return _waited(self.requests / self.prefilling, self.prompt) + self.prompt + self.transfer
-
-
-def _waited(rate: float, service: float) -> float:
+def waited(rate: float, service: float) -> float:
     """Return the mean wait in a queue whose services all take as long [s]; inf if it grows."""
     busy = rate * service
     return busy * service / (2 * (1 - busy)) if busy < 1 else inf

@@ -47,3 +47,8 @@ def refuse_symbols(strategy: Strategy) -> None:
 
 def _powers(most: int) -> list[int]:
     return [2**i for i in range(most.bit_length())]
+
+
+def named(strategy: Strategy) -> str:
+    """Return the name of a strategy, that of one rank too."""
+    return str(strategy) or "one GPU"

@@ -10,8 +10,9 @@ from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import Span, span
 from symbolic_cost.serving.notes import assumptions, engine_name
 from symbolic_cost.serving.plan import Plans
+from symbolic_cost.serving.pools import Pools
 from symbolic_cost.systems.prices import Rates, rates
-from symbolic_cost.units import Unit, human
+from symbolic_cost.units import Unit, gpu_count, human
 
 _BRIEF = (
     Column("engine"),
@@ -53,8 +54,9 @@ def plan_sheet(
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
-        f"Serving {engine.name} on {best.gpus} GPUs of {engine.machine.name}: {load.input} tokens "
-        f"in{shared}, {load.output} out, {engine.weights} weights, {engine.cache} cache"
+        f"Serving {engine.name} on {gpu_count(best.gpus)} of {engine.machine.name}: "
+        f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, "
+        f"{engine.cache} cache"
     )
     notes = (*_told(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
@@ -100,7 +102,7 @@ def _row(plan: Plan, *, full: bool) -> tuple[Cell, ...]:
 
 def _way(plan: Plan) -> str:
     """Return how prompts run, in a word."""
-    if plan.split is not None:
+    if plan.apart is not None:
         return "apart"
     return "none" if plan.chunk is None else str(plan.chunk)
 
@@ -119,19 +121,34 @@ def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
 
 
 def _engines(plan: Plan) -> str:
-    own = plan.split
-    return str(plan.engines) if own is None else f"{own.prefilling} prefill + {own.decoding} decode"
+    own = plan.apart
+    return str(plan.engines) if own is None else f"{own[1]} prefill + {plan.engines} decode"
+
+
+def _built(plan: Plan) -> str:
+    """Return how many engines there are, and of how many GPUs."""
+    own = [] if plan.apart is None else [(plan.apart[1], plan.apart[0], " that prefill")]
+    own.append((plan.engines, plan.sized, " that decode" if own else ""))
+    return " and ".join(
+        f"{count} engine{'s' * (count > 1)} of {gpu_count(int(sized.engine.ranks))}{what}"
+        for count, sized, what in own
+    )
 
 
 def _told(best: Plan, known: Rates) -> Iterator[str]:
     """Yield what is to say of the best plan."""
-    each = int(best.sized.engine.ranks)
-    engines = f"{_engines(best)} engine{'s' if best.engines > 1 else ''} of {each} GPU"
     binds = _BINDS.get(best.binds, best.binds)
     yield (
-        f"best: {engines}{'s' if each > 1 else ''}, {best.requests:.4g} requests/s, "
+        f"best: {_built(best)}, {best.requests:.4g} requests/s, "
         f"{1 / best.itl:.4g} tokens/s to each user; {binds}"
     )
+    if isinstance(best.steady, Pools):
+        own = best.steady
+        yield (
+            f"prompts apart: {_seconds(own.prompt)} each, their engines busy for {own.busy:.0%} of "
+            f"the time; a cache moves in {_seconds(own.prefilling.transfer)}; "
+            f"{own.flying * own.stages:.4g} sequences decode at each place"
+        )
     figures: tuple[tuple[str, Callable[[Plan], float], Callable[[float], str]], ...] = (
         ("tokens/s/GPU", lambda plan: plan.tokens, _plainly),
         ("TTFT", lambda plan: plan.ttft, _seconds),
@@ -164,6 +181,7 @@ _BINDS = {
     "prompts": "steps take no more prompts",
     "rate": "no more is asked for",
     "prefill": "its prefill engines set the pace",
+    "transfer": "caches take long to move",
     "decode": "its decode engines set the pace",
     "batch": "a larger batch serves more",
 }

@@ -37,6 +37,16 @@ _MOVED: Mapping[str, tuple[str, Callable[[Columns], Column]]] = {
 }
 """By measured kernel: the kind of pass, and what it reads and writes [byte]."""
 
+CASTING = "torch_flow"
+"""Layers of TensorRT-LLM without a scale on record, which find that of their input each time.
+
+Source: github.com/ai-dynamo/aiconfigurator, collector/trtllm/collect_gemm.py
+(quantize_e4m3_per_tensor).
+"""
+
+_CAST = 5
+"""Bytes that a cast of an element from 16 to 8 bits moves: two to find the greatest, then three."""
+
 PASSES = tuple(sorted({kind for kind, _ in _MOVED.values()}))
 
 
@@ -100,23 +110,33 @@ class Fitted:
 
 
 def products(machine: Machine, precision: str) -> Form:
-    """Return the form of products in a precision, "bf16" or "fp8", of m, n, k and dtype."""
+    """Return the form of products in a precision, "bf16" or "fp8", of m, n, k and dtype.
+
+    A layer in 8 bits casts its input of m k elements first, two kernels more: the greatest is
+    found, then all are scaled. 8192 x 6144 on h100 are 252 MB, 0.11 ms, beside 0.03 of a product
+    with 512 features.
+    """
     wide = _BYTES[precision]
     peak, bandwidth = float(machine.peak(precision)), float(machine.bandwidth.value)
 
     def time(x: Column, c: Columns) -> Column:
-        share, area, length, memory, call = x
+        share, area, length, memory, call, *casting = x
         m, n, k = c["m"], c["n"], c["k"]
         compute = 2 * (m * n * k) / (peak * share) * (1 + area / (m * n)) * (1 + length / k)
         traffic = (wide * (m * k + k * n) + 2 * m * n) / (bandwidth * memory)
-        return call + np.maximum(compute, traffic)
+        product = call + np.maximum(compute, traffic)
+        if not casting:
+            return product
+        cast = 2 * call + _CAST * m * k / (casting[0] * bandwidth)
+        return product + (c["kernel"] == CASTING) * cast
 
     start = {
         "share": (0.7, 0.2, 1.0),
-        "area": (1e5, 1e3, 1e8),
+        "area": (1e5, 1.0, 1e8),
         "length": (100.0, 1.0, 1e4),
         "memory": (0.7, 0.1, 1.0),
         "call": (5e-6, 5e-7, 5e-5),
+        **({"cast": (0.5, 0.05, 1.0)} if precision == "fp8" else {}),
     }
     return Form(
         f"products {precision}",

@@ -20,13 +20,13 @@ many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.errors import InputError, unknown
@@ -39,6 +39,7 @@ from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.records import machine as named_machine
+from symbolic_cost.systems.routing import EACH, Routing
 
 _NARROW = ("fp8", "fp4")
 RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
@@ -215,9 +216,12 @@ class Kernels:
         attention: over prompts and of decode steps.
         passes: share of the bandwidth by kind of pass.
         call: of one pass [s].
+        cast: share of the bandwidth that casts to a narrow precision reach; None where the times of
+            narrow products have these inside.
         calls: collectives inside one domain; None where the record's own links are all there is.
         origin: machine whose kernels were measured; another one where these were not.
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
+        saved: part of the time of attention in forward that faster exponentials save.
         second: bandwidth of the second-level cache [byte/s]; None where it is not on record.
     """
 
@@ -226,10 +230,12 @@ class Kernels:
     attention: AttentionKernels
     passes: Mapping[str, Expr]
     call: Expr
+    cast: Expr | None
     calls: Calls | None
     origin: str
     errors: Mapping[str, tuple[Expr, int]]
     second: Expr | None = None
+    saved: Expr = Integer(0)
 
     @property
     def wide(self) -> str:
@@ -264,18 +270,24 @@ class Kernels:
             "the nearest by peak, memory and link"
         )
 
-    def product(self, rows: Iterable[Row], precision: str, value: Expr) -> Expr:
-        """Return the time of a product from its rows [s].
+    def product(
+        self, rows: Iterable[Row], precision: str, value: Expr, weights: Container[str] = ()
+    ) -> Expr:
+        """Return the time of a product from its rows [s], with the cast of its input in 8 bits.
 
         Args:
             rows: of the product.
             precision: of its operands; in 16 bits where the machine has no rate for it.
             value: bytes of an element of its result.
+            weights: tensors that are narrow already; others are read in 16 bits, written in 8.
         """
         listed = tuple(rows)
         known = precision in self.products and precision in self.machine.matrix
         own = precision if known else "bf16"
-        return self.products[own].time(
+        wide = (r for r in listed if r.quantity is Quantity.READ and r.tensor not in weights)
+        apart = own in _NARROW and self.cast is not None
+        cast = self.narrowed(mul(_CAST, _sum(wide, Quantity.READ))) if apart else Integer(0)
+        return cast + self.products[own].time(
             _sum(listed, Quantity.FLOP),
             _sum(listed, Quantity.WRITE) / value,
             _sum(listed, Quantity.READ, Quantity.WRITE),
@@ -318,21 +330,32 @@ class Kernels:
             busy = Max(busy, again / (self.attention.memory * self.second))
         return self.attention.decode(cache, own, busy, self.machine.bandwidth.value)
 
-    def moved(self, move: Collective, hops: Hops) -> Expr:
+    def moved(self, move: Collective, hops: Hops, routing: Routing = EACH) -> Expr:
         """Return the time of a collective [s].
 
         The innermost link as measured, outer ones by their record, on what inner ones left; an
-        all-to-all sends to all partners at once, and waits for one latency of each link.
+        all-to-all sends to all partners at once over all links, and waits for the slowest. Copies
+        of a token for one domain cross to it as one where they go as one at all. Machines for
+        which XLA compiles have rings on their links.
         """
+        if self.calls is None:
+            ring = COLLECTIVES["hierarchical ring"].time(move.kind, move.message, hops)
+            return mul(move.calls, ring)
         inner, *outer = hops
         bandwidth = self.machine.links[0].bandwidth.value
-        terms = [_called(self, move, inner.ranks, bandwidth)]
-        left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
+        own = self.calls.time(move.kind, move.message, inner.ranks, bandwidth)
         if move.kind is CollectiveKind.ALL_TO_ALL:
-            terms += [_scattered(left, hop) for hop in outer]
-        elif outer:
-            terms.append(COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer)))
-        return mul(move.calls, add(*terms))
+            units = [mul(*(hop.ranks for hop in outer[place:])) for place in range(len(outer))]
+            sent = [routing.sent(each) if routing is not EACH else Integer(1) for each in units]
+            away = (
+                _scattered(mul(move.message, part), hop)
+                for part, hop in zip(sent, outer, strict=True)
+            )
+            return mul(move.calls, Max(own, *away) if outer else own)
+        left = move.message / inner.ranks if move.kind in _SHRINKING else move.message
+        if outer:
+            own += COLLECTIVES["hierarchical ring"].time(move.kind, left, tuple(outer))
+        return mul(move.calls, own)
 
     def passed(self, moved: Iterable[tuple[str, Expr]], inside: Iterable[Row] = ()) -> Expr:
         """Return the time of a pass over memory [s].
@@ -347,6 +370,11 @@ class Kernels:
         if flop == 0:
             return self.call + took
         return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
+
+    def narrowed(self, size: Expr) -> Expr:
+        """Return the time of a cast to a narrow precision that reads and writes some bytes [s]."""
+        share = self.passes["activation"] if self.cast is None else self.cast
+        return self.call + size / (share * self.machine.bandwidth.value)
 
     def carried(self, size: Expr) -> Expr:
         """Return the time in which a pass reads or writes a state [s], beside what else it does.
@@ -386,6 +414,7 @@ def _kernels(machine: Machine) -> Kernels:
     faster = exact(1) if machine.kernels else _powered(machine, origin)
     origin = machine.name if machine.kernels else origin
     attention, second = _of(AttentionKernels, record["attention"]), _data()["second"]
+    cast = record["products"].get("fp8", {}).get("cast")
     return Kernels(
         machine,
         {
@@ -396,10 +425,12 @@ def _kernels(machine: Machine) -> Kernels:
         replace(attention, share=mul(attention.share, faster)),
         {name: exact(value) for name, value in record["passes"].items() if name != "call"},
         exact(record["passes"]["call"]),
+        exact(cast) if cast is not None else None,
         _of(Calls, record["collectives"]),
         origin,
         {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
         exact(second[machine.name]["value"]) if machine.name in second else None,
+        exact(_data()["exponentials"].get(machine.name, {}).get("value", 0)),
     )
 
 
@@ -444,6 +475,7 @@ def _recorded(machine: Machine) -> Kernels:
         replace(attention, share=share, call=exact(0)),
         {name: own.memory.value for name in origin["passes"] if name != "call"},
         exact(0),
+        None,
         None,
         machine.name,
         {},
@@ -493,12 +525,6 @@ def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:
     return record(**{each.name: exact(data[each.name]) for each in fields(record)})
 
 
-def _called(own: Kernels, move: Collective, ranks: Expr, bandwidth: Expr) -> Expr:
-    if own.calls is None:
-        raise InputError(f"no collectives of {own.machine.name} on record")
-    return own.calls.time(move.kind, move.message, ranks, bandwidth)
-
-
 def _scattered(size: Expr, hop: Hop) -> Expr:
     """Return the time in which all-to-all messages cross one kind of link [s]."""
     sent = size * (1 - 1 / hop.ranks)
@@ -520,6 +546,9 @@ def head_width(rows: Iterable[Row], value: Expr) -> Expr:
     results = add(*(row.expr for row in written if not row.tensor.endswith(".logsumexp")))
     return NORMAL_WIDTH if sums == 0 else (results / value) / (sums / _STATISTIC)
 
+
+_CAST = Rational(3, 2)
+"""Bytes that a cast from 16 to 8 bits moves, per byte of what is cast."""
 
 _STATISTIC = 4
 """Bytes of a sum per row, in single precision."""

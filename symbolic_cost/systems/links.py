@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from sympy import Expr, Integer, Rational, ceiling, log
+from sympy import Expr, Integer, ceiling, log
 
 from symbolic_cost.algebra import add, mul, replaced
 from symbolic_cost.extrema import AtLeast, Choice, Max, Min
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
-from symbolic_cost.symbols import Active, E_t, exact, p
+from symbolic_cost.symbols import Active, exact, p
 from symbolic_cost.systems.kernels import REDUCING, Calls
 from symbolic_cost.systems.network import Hops
+from symbolic_cost.systems.routing import EACH, Routing
 
-_ONE = Integer(1)
 _TWICE = (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST, CollectiveKind.REDUCE)
 """Collectives whose parts go there and back."""
 
@@ -48,7 +48,7 @@ class Measured:
         size: Expr,
         hops: Hops,
         slowness: tuple[Expr, Expr],
-        copies: Expr = _ONE,
+        routing: Routing = EACH,
     ) -> Expr:
         """Return the time of a collective [s]; none for one rank.
 
@@ -57,14 +57,14 @@ class Measured:
             size: of the full message, of the local buffer for an all-to-all [byte].
             hops: where the group lies, innermost first, at the links' own bandwidths.
             slowness: of inner and of outer links.
-            copies: of an element in an all-to-all that go on as one, see `_dispatched`.
+            routing: of an all-to-all, whose copies of an element may go on as one.
         """
         inner, outer = slowness
         several = 1 - mul(*(1 - Active(hop.ranks) for hop in hops))
         own = self.calls.reducing if kind in REDUCING else self.calls.gathering
         sending, waiting = [], []
         for place, (hop, sent) in enumerate(
-            zip(hops, _sent(kind, size, hops, copies), strict=True)
+            zip(hops, _sent(kind, size, hops, routing), strict=True)
         ):
             share = own / inner if place == 0 else self.outer / outer
             sending.append(sent / (share * hop.link.bandwidth))
@@ -81,39 +81,22 @@ def outer_links() -> tuple[Expr, Expr]:
     return exact(record["share"]["value"]), exact(record["hop"]["value"])
 
 
-def _sent(kind: CollectiveKind, size: Expr, hops: Hops, copies: Expr) -> Iterator[Expr]:
+def _sent(kind: CollectiveKind, size: Expr, hops: Hops, routing: Routing) -> Iterator[Expr]:
     """Yield what one rank sends on each tier [byte]."""
     every, before = mul(*(hop.ranks for hop in hops)), Integer(1)
     for hop in hops:
         reached = before * hop.ranks
         if kind is CollectiveKind.SEND_RECEIVE:
             yield Active(hop.ranks) * size
-        elif kind is CollectiveKind.ALL_TO_ALL and copies == 1:
+        elif kind is CollectiveKind.ALL_TO_ALL and routing.copies == 1:
             yield size * (reached - before) / every
         elif kind is CollectiveKind.ALL_TO_ALL:
             away = (hop.ranks - 1) / hop.ranks
-            yield mul(size, away, _dispatched(copies, every / before))
+            yield mul(size, away, routing.sent(every / before))
         else:
             times = 2 if kind in _TWICE else 1
             yield times * size * (hop.ranks - 1) / (hop.ranks * before)
         before = reached
-
-
-def _dispatched(copies: Expr, units: Expr) -> Expr:
-    """Return how often an element goes out to some units, ranks or domains, per copy of it.
-
-    Its copies go to units drawn evenly; of those for one unit it crosses once and is copied there,
-    and on the way back their results are summed there: 8 copies reach 5.3 of 8 ranks.
-
-    Source: deepep-2025.
-    """
-    return replaced(_reached(), {E_t: copies, p: units}) * units / copies
-
-
-@cache
-def _reached() -> Expr:
-    """Return the part of the units that some copies reach; units of one are never asked."""
-    return 1 - (Max(p - 1, Rational(1, 2)) / p) ** E_t
 
 
 def _steps(kind: CollectiveKind, ranks: Expr) -> Expr:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max, Min
@@ -26,6 +26,7 @@ from symbolic_cost.systems.kernels import PASSES, Kernels, head_width
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hops, Network, Tier
 from symbolic_cost.systems.rooflines import Device
+from symbolic_cost.systems.routing import Routing
 from symbolic_cost.systems.stacks import Stack, generation, misalignment
 from symbolic_cost.systems.together import Around
 
@@ -70,12 +71,14 @@ class Busy:
         memory: of the memory.
         call: of the kernel.
         kind: of work.
+        kernels: that the host issues for it.
     """
 
     compute: Expr
     memory: Expr
     call: Expr
     kind: str
+    kernels: Expr = Integer(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +149,14 @@ class Rates:
         if work.flop[Units.MATRIX] != 0:
             if rows[0].kind == "fused":
                 return self._attention(rows, forward)
-            return self._product(rows, work, around)
+            return self._product(rows, forward, work, around)
         if work.traffic == 0 and work.flop[Units.VECTOR] == 0:
             return None
         return self._pass(rows, work, around)
 
-    def _product(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
+    def _product(
+        self, rows: Sequence[Row], forward: Sequence[Row], work: Work, around: Around
+    ) -> Busy:
         apart = not self._in_block(rows[0].path) or rows[0].phase.value == self.stack.wide
         wide = self.precision in _NARROW and apart
         own = self.kernels.wide if wide else self.precision
@@ -166,26 +171,53 @@ class Rates:
         bandwidth = rate.memory * self.kernels.machine.bandwidth.value
         aligned = 1 + mul(misalignment(), around.odd.get(rows[0].path, Integer(0)))
         compute = mul(charged, aligned) / (rate.share * peak)
-        memory, call = work.traffic / bandwidth, mul(rate.call, Max(several / _STREAMS, 1))
+        call, kernels = mul(rate.call, Max(several / _STREAMS, 1)), several
+        traffic = work.traffic
+        if rows[0].phase is Phase.BACKWARD_WEIGHT:
+            traffic += written if self.stack.accumulation == "fused" else 0
+            call += self._accumulated(written / size)
         if own in _NARROW:
-            call = add(call, self._cast(rows, around))
-        return Busy(compute, memory, call, PRODUCTS)
+            cast = self._cast(
+                rows, around, self.stack.cast_fp4 if own == "fp4" else self.stack.cast
+            )
+            call, kernels = add(call, cast), kernels + int(cast != 0)
+        kernels = mul(kernels, _part_of_kernel(forward, around))
+        return Busy(compute, traffic / bandwidth, call, PRODUCTS, kernels)
 
-    def _cast(self, rows: Sequence[Row], around: Around) -> Expr:
+    def _accumulated(self, elements: Expr) -> Expr:
+        """Return the time of a pass that adds a microbatch's gradients of weights to others [s].
+
+        It reads both and writes the sum: in 16 bits beside 32, 10 byte per weight.
+        """
+        if self.stack.accumulation != "apart":
+            return Integer(0)
+        moved = elements * (self.value + 2 * self.gradient)
+        share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
+        return self.kernels.call + moved / share
+
+    def _cast(self, rows: Sequence[Row], around: Around, moves: Expr) -> Expr:
         """Return the time of casts to a narrow precision before a product [s].
 
-        Weights are cast once per step, which microbatches share, or wherever they are used.
+        Weights are cast once per step, which microbatches share, or wherever they are used. What
+        goes to several experts is cast by one kernel.
+
+        Args:
+            rows: of the product.
+            around: names what is cast.
+            moves: bytes per byte of that.
         """
         path, none = rows[0].path, frozenset[str]()
         tensors = around.casts.get(path, none)
         if self.stack.weights == "cast each":
             tensors |= around.weights.get(path, none)
         reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
-        if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
+        if not reads or moves == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
             return Integer(0)
-        share = self.stack.fusion.share or self.kernels.passes["activation"]
-        bandwidth = share * self.kernels.machine.bandwidth.value
-        return self.kernels.call + mul(self.stack.cast, add(*reads)) / bandwidth
+        moved = mul(moves, add(*reads))
+        share = self.stack.fusion.share
+        if share is None:
+            return self.kernels.narrowed(moved)
+        return self.kernels.call + moved / (share * self.kernels.machine.bandwidth.value)
 
     def _attention(self, rows: Sequence[Row], forward: Sequence[Row]) -> Busy:
         """Price attention; what backward computes again belongs to its kernel."""
@@ -200,7 +232,8 @@ class Rates:
         peak = self.kernels.machine.peak(self.kernels.wide) * self.clock
         memory = work.traffic / self.kernels.machine.bandwidth.value
         call = own.call if work.traffic != 0 else Integer(0)
-        return Busy(flop * slowness / (share * peak), memory, call, ATTENTION)
+        saved = self.kernels.saved * (_SCORES * ratio.backward if again else 1)
+        return Busy(flop * slowness * (1 - saved) / (share * peak), memory, call, ATTENTION)
 
     def _pass(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
         kernels, fusion = self.kernels, self.stack.fusion
@@ -215,12 +248,16 @@ class Rates:
         compute = self.device.compute_time(Units.VECTOR, work.flop[Units.VECTOR])
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
-    def moved(self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, copies: Expr) -> Expr:
+    def moved(
+        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, routing: Routing
+    ) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]
         if self.kernels.calls is None:
             return slowness[0] * COLLECTIVES["hierarchical ring"].time(kind, size, hops)
-        return Measured(self.kernels.calls, *outer_links()).time(kind, size, hops, slowness, copies)
+        return Measured(self.kernels.calls, *outer_links()).time(
+            kind, size, hops, slowness, routing
+        )
 
     def update(self, work: Work) -> Expr:
         """Return the time of work on all weights together [s]: passes as additions are."""
@@ -233,11 +270,24 @@ class Rates:
 
 
 _ONE = Integer(1)
+_SCORES = Rational(2, 5)
+"""Scores of a FLOP in backward, which takes five products in place of two, to those in forward."""
+
 _STREAMS = Integer(4)
 """Products of experts that run at the same time where each is a kernel of its own."""
 
 _NARROW = ("fp8", "fp4", "int8")
 """Precisions of products of blocks alone: embeddings, heads and attention stay in 16 bits."""
+
+
+def _part_of_kernel(forward: Sequence[Row], around: Around) -> Expr:
+    """Return the part of a kernel that a product is: less than one where it is joined with others.
+
+    Of queries, keys and values with 4096, 1024 and 1024 features the queries are 2/3.
+    """
+    written = add(*(row.expr for row in forward if row.quantity is Quantity.WRITE))
+    whole = around.together.get((forward[0].path, Phase.FORWARD)) if forward else None
+    return _ONE if whole is None or written == 0 else written / whole
 
 
 def _flop(rows: Iterable[Row]) -> list[Expr]:

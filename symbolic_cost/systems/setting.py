@@ -7,6 +7,8 @@ from sympy import Expr, Integer
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Role as Element
+from symbolic_cost.extrema import Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.graph import Model
@@ -23,6 +25,7 @@ from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.overlap import overlaps
 from symbolic_cost.systems.pricing import Rates
+from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.times import Timing
 
 
@@ -77,11 +80,16 @@ class Setting:
         return self.training.counted(self.methods.conventions)
 
     def reduced(self, phase: Phase) -> Expr:
-        """Return what a gradient's bytes are multiplied with on the wire in a phase."""
+        """Return what a gradient's bytes are multiplied with on the wire in a phase.
+
+        A stack may cast gradients to fewer bytes than the precision keeps, and never to more: those
+        of 16 bits are reduced in 16 bits.
+        """
         runs = self.methods.stack
         if runs is None or phase is not Phase.BACKWARD_WEIGHT:
             return Integer(1)
-        return runs.gradients / self.conventions.sizes.weight_gradient
+        held = self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
+        return Min(runs.gradients, held) / held
 
     @cached_property
     def timing(self) -> Timing:
@@ -98,15 +106,15 @@ class Setting:
             self.machine.host_link() if self.training.offload else None,
             self.methods.strides,
             rates,
-            self._copies,
+            self._routing,
         )
 
     @property
-    def _copies(self) -> Expr:
-        """Copies of a token to its experts that the stack sends as one."""
+    def _routing(self) -> Routing:
+        """How the stack sends the copies of a token to its experts."""
         runs, slots = self.methods.stack, At(Role.SLOT)
         once = runs is not None and runs.dispatch == "once" and self.model.placed(slots)
-        return self.model.size(slots) if once else Integer(1)
+        return Routing(self.model.size(slots), *self.model.routed) if once else EACH
 
     @property
     def _rates(self) -> Rates | None:

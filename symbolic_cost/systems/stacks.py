@@ -86,9 +86,14 @@ class Stack:
         experts: "apart" where the product of every expert is a kernel, four at a time, else
             "grouped".
         wide: pass of products that stays in 16 bits where others are narrower; empty for none.
-        cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
+        cast: bytes that a cast to 8 bits moves, per byte of what is cast.
+        cast_fp4: the same to 4 bits.
         weights: "cast once" per step where products are narrower, else "cast each" time.
         host: in which the host issues one op [s].
+        issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
+            the rest of a block is a CUDA graph.
+        accumulation: of a microbatch's gradients of weights: "fused" where products add to what is
+            there, "apart" where a pass does, "none" where they are reduced at once.
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
@@ -108,8 +113,11 @@ class Stack:
     experts: str
     wide: str
     cast: Expr
+    cast_fp4: Expr
     weights: str
     host: Expr
+    issues: str
+    accumulation: str
     gathers: str
     dispatch: str
     overlap: str

@@ -15,24 +15,16 @@ from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.systems.chain import Chain
-from symbolic_cost.systems.ends import ENDS, StepEnds
+from symbolic_cost.systems.ends import StepEnds
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.passes import PASSES, StagePasses, StageTimes
+from symbolic_cost.systems.results import RESULTS, STEP_PARTS
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import Definitions
 from symbolic_cost.units import Unit
 
 __all__ = ["RESULTS", "STEP_PARTS", "Methods", "StageTimes", "StepTime", "step_time"]
-
-STEP_PARTS = ("microbatches", "bubble", *ENDS)
-"""Definitions that add up to the step."""
-
-THROUGHPUTS = ("tokens per second", "samples per second")
-"""Definitions of which a model has the one that suits it."""
-
-RESULTS = ("step", "bubble fraction", "exposed", *THROUGHPUTS, "achieved", "mfu", "hfu")
-"""Definitions that say how good the step is."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +161,7 @@ def _results(setting: Setting, to: Definitions) -> None:
     )  # the model lives as long as these
     unit, amount, needed, done = to.once(what, setting.methods.counted, lambda: _worked(setting))
     to.keep(f"{unit} per second", amount * setting.training.microbatches / step)
-    peak = setting.ranks.ranks * setting.machine.peak(setting.units)
+    peak = to.keep("peak rate", setting.ranks.ranks * setting.machine.peak(setting.units))
     needed, done = to.keep("model FLOP", needed), to.keep("hardware FLOP", done)
     microbatches = setting.training.microbatches
     to.keep("achieved", microbatches * needed / (setting.ranks.ranks * step))

@@ -19,11 +19,11 @@ from symbolic_cost.systems.network import Hop, Hops, Link, Network
 from symbolic_cost.systems.overlap import NONE, Overlap, exposed, partial
 from symbolic_cost.systems.pricing import SLOWNESS, Rates
 from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
+from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
 
 ResultT = TypeVar("ResultT")
 _ONE = Integer(1)
-
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
 
@@ -44,7 +44,7 @@ class Timing:
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
         rates: by kind of kernel, in place of the roofline.
-        copies: of a token to its experts that go as one to those of one rank.
+        routing: of tokens to their experts, whose copies may go as one.
     """
 
     device: Device
@@ -56,7 +56,7 @@ class Timing:
     host: Link | None = None
     strides: Mapping[str, Expr] = field(default_factory=dict)
     rates: Rates | None = None
-    copies: Expr = Integer(1)
+    routing: Routing = EACH
 
     @cached_property
     def key(self) -> int:
@@ -67,7 +67,7 @@ class Timing:
             self.network,
             self.host,
             self.rates,
-            self.copies,
+            self.routing,
             *self.mesh.items(),
             *self.strides.items(),
             answers,
@@ -199,6 +199,7 @@ class OpTime:
     communication: Expr
     exposed: Expr
     moves: tuple[Collective, ...]
+    kernels: Expr = _ONE
 
     @property
     def collectives(self) -> tuple[CollectiveKind, ...]:
@@ -212,12 +213,12 @@ class OpTime:
 
     @property
     def issued(self) -> Expr:
-        """What the host issues: the op's work, and one call per kind of collective.
+        """What the host issues: the op's kernels, and one call per kind of collective.
 
         One rank calls none: [p > 1] for a group of p ranks.
         """
         calls = (self._called(kind) for kind in self.collectives)
-        return add(Integer(int(self.busy != 0)), *calls)
+        return add(self.kernels if self.busy != 0 else Integer(0), *calls)
 
     def _called(self, kind: CollectiveKind) -> Expr:
         """Return one if any group of a kind has more than one rank, else zero."""
@@ -323,7 +324,7 @@ def communication(
     timing: Timing,
     definitions: Definitions,
     *,
-    copies: Expr = _ONE,
+    routing: Routing = EACH,
 ) -> Expr:
     """Return the time of one call of a collective [s].
 
@@ -333,17 +334,17 @@ def communication(
         hops: where its group lies.
         timing: how work takes time.
         definitions: that it may name.
-        copies: of a token that go as one, see `Timing`.
+        routing: of tokens to experts, see `Timing`.
     """
     if timing.rates is not None:
-        return timing.rates.moved(kind, size, hops, definitions, copies)
+        return timing.rates.moved(kind, size, hops, definitions, routing)
     return timing.collectives.time(kind, size, hops)
 
 
 def collective_time(move: Collective, timing: Timing, definitions: Definitions) -> Expr:
     """Define one call of a collective [s]."""
-    copies = timing.copies if "ep" in move.meshes else _ONE
-    return sent_time(move.kind, move.meshes, move.message, timing, definitions, copies=copies)
+    routing = timing.routing if "ep" in move.meshes else EACH
+    return sent_time(move.kind, move.meshes, move.message, timing, definitions, routing=routing)
 
 
 def sent_time(
@@ -354,7 +355,7 @@ def sent_time(
     definitions: Definitions,
     *,
     pair: str = "",
-    copies: Expr = _ONE,
+    routing: Routing = EACH,
 ) -> Expr:
     """Define one call of a collective [s]; many ops, stages and structures make the same.
 
@@ -365,36 +366,38 @@ def sent_time(
         timing: how work takes time.
         definitions: to add to.
         pair: name of two members of the pipeline between whom it runs, in place of the group.
-        copies: of a token that go as one, see `Timing`.
+        routing: of tokens to experts, see `Timing`.
     """
 
     def made() -> Expr:
         places = timing.pair("pp") if pair else timing.hops(meshes)
         hops = definitions.hops(pair or "+".join(meshes), places)
-        return communication(kind, size, hops, timing, definitions, copies=copies)
+        return communication(kind, size, hops, timing, definitions, routing=routing)
 
-    what = ("collective", timing.key, kind, meshes, size, pair, copies)
+    what = ("collective", timing.key, kind, meshes, size, pair, routing)
     return definitions.once(what, None, made)
 
 
 def _busy(
     rows: list[Row], forward: list[Row], one: Around, timing: Timing, definitions: Definitions
-) -> tuple[Expr, Expr, Expr]:
-    """Define computing, memory traffic and both together [s]."""
+) -> tuple[Expr, Expr, Expr, Expr]:
+    """Define computing, memory traffic and both together [s]; and how many kernels do it."""
     name, device = f"{rows[0].path}.{rows[0].phase}", timing.device
     if timing.rates is None:
         compute, memory = work_time(Work.of(rows), timing, name, definitions)
         took = timing.roofline.time(compute, memory, latency=device.latency, launch=device.launch)
         busy = definitions.add(f"{name}.busy", took) if compute != 0 or memory != 0 else Integer(0)
-        return compute, memory, busy
+        return compute, memory, busy, _ONE
     own = timing.rates.op(rows, forward, one)
     if own is None:
-        return Integer(0), Integer(0), Integer(0)
+        return Integer(0), Integer(0), Integer(0), _ONE
     compute = definitions.add(f"{name}.compute", own.compute)
     memory = definitions.add(f"{name}.memory", own.memory)
     slowness = definitions[f"{SLOWNESS}.{own.kind}"]
     took = mul(slowness, own.call + Max(compute, memory))
-    return compute, memory, definitions.add(f"{name}.busy", took)
+    within = timing.rates.stack.issues == "experts" and rows[0].path not in one.groups
+    kernels = Integer(0) if within else own.kernels
+    return compute, memory, definitions.add(f"{name}.busy", took), kernels
 
 
 def _op_time(
@@ -402,7 +405,7 @@ def _op_time(
 ) -> OpTime:
     path, kind, phase = rows[0].path, rows[0].kind, rows[0].phase
     name = f"{path}.{phase}"
-    compute, memory, busy = _busy(rows, forward, one, timing, definitions)
+    compute, memory, busy, kernels = _busy(rows, forward, one, timing, definitions)
     moves = tuple(
         r.collective
         for r in rows
@@ -427,7 +430,7 @@ def _op_time(
     waits = (exposed(parts, busy),) if timing.rates is None else (*map(_alone, parts), *stolen)
     waited = add(*waits)
     left = definitions.add(f"{name}.exposed", waited)
-    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves)
+    return OpTime(path, kind, phase, compute, memory, busy, communication, left, moves, kernels)
 
 
 def _alone(part: tuple[Overlap, Expr]) -> Expr:

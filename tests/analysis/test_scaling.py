@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Float, Integer, Mul, Piecewise, Rational, ceiling, log, sqrt
 
@@ -182,6 +182,7 @@ def test_leaves_out_what_is_not_positive(roots, negative):
     )
 
 
+@settings(max_examples=10)
 @given(st.lists(laurent(lowest=1), min_size=3, max_size=3), values(50))
 def test_symbolic_solutions_solve_every_case(parts, numbers):
     square, linear, constant = (part.expr.xreplace({l: Integer(1)}) for part in parts)

@@ -97,7 +97,7 @@ def test_scale_says_how_attention_meets_the_mlp():
     }
     assert rows["attention core = MLP at"]["formula"] == "f"
     assert rows["attention core = MLP at"]["value"] == 49152
-    assert rows["leading term in l"]["formula"] == "12 n_layers b l^2 e"
+    assert rows["leading term in l"]["formula"] == "12*n_layers*b*l**2*e"
     assert rows["total"]["value"] == 2048 * 6 * 12288 * (50257 + 96 * (12 * 12288 + 2 * 2048))
 
 
@@ -130,11 +130,11 @@ def test_comm_totals_are_the_sum_of_the_collectives():
     line = "comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8 --set M=64"
     for option in ("", " --per-op"):
         records = json.loads(run(f"{line}{option} --format json"))["records"]
-        first = "op" if option else "group"
-        rows = [record for record in records if not record[first].startswith("sent by")]
-        totals = {record[first]: record["sent value"] for record in records}
-        assert sum(row["sent value"] for row in rows) == totals["sent by one rank: all"]
-        assert totals["sent by the cluster: all"] > 500 * totals["sent by one rank: all"]
+        rows = [one for one in records if not one["collective"].startswith("sent by")]
+        every = [one for one in records if one["group"] == "all"]
+        totals = {one["collective"]: one["sent value"] for one in every}
+        assert sum(row["sent value"] for row in rows) == totals["sent by one rank"]
+        assert totals["sent by the cluster"] > 500 * totals["sent by one rank"]
 
 
 def test_comm_lists_who_talks_to_whom():
@@ -180,7 +180,7 @@ def test_the_difference_of_conventions_is_a_formula():
     line = "compare-conventions gpt2 torch-flop-counter fvcore --of flops_fwd --format json"
     rows = {row["kind"]: row for row in json.loads(run(line))["records"]}
     l, e, f, V, n_layers = 1024, 768, 3072, 50257, 12
-    assert rows["einsum"]["formula"] == ("b l e (2 n_layers l + 4 n_layers e + 2 n_layers f + V)")
+    assert rows["einsum"]["formula"] == "b*l*e*(2*n_layers*l + 4*n_layers*e + 2*n_layers*f + V)"
     products = l * e * (n_layers * (2 * l + 4 * e + 2 * f) + V)
     norms = -5 * l * e * (2 * n_layers + 1)
     assert rows["einsum"]["value"] == products
@@ -193,7 +193,8 @@ def test_time_has_parts_figures_and_ops():
         "--global-batch 64 --recompute selective"
     )
     rows = {row["part"]: row for row in json.loads(run(f"{line} --format json"))["records"]}
-    assert rows["step"]["value"].endswith(" s")
+    assert rows["step"]["value"] > 1
+    assert rows["step"]["value unit"] == "s"
     assert 0.3 < float(rows["mfu"]["value"]) < float(rows["hfu"]["value"]) < 1
     ops = json.loads(run(f"{line} --ops --format json"))["records"]
     assert {op["bound by"] for op in ops} == {"compute", "memory", "communication"}

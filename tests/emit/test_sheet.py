@@ -8,7 +8,16 @@ import pytest
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.sheet import Column, Nested, Sheet, exact, render, rounded
+from symbolic_cost.emit.sheet import (
+    Column,
+    Measured,
+    Nested,
+    Sheet,
+    exact,
+    render,
+    rounded,
+    stacked,
+)
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, b, cp, e, l, m1
@@ -30,6 +39,7 @@ AWKWARD = Sheet(
     ("note_1 & *more* <i>",),
 )
 FORMULA = "24 b l [m1 > 1]/m1 - b"
+CODE = "24*b*l*(m1 > 1)/m1 - b"
 
 
 def test_shape_is_checked():
@@ -71,7 +81,7 @@ def test_every_format_writes_a_sheet_without_rows(name):
         (0.1, 0.1),
         (None, None),
         ("x", "x"),
-        (b * e, "b e"),
+        (b * e, "b*e"),
     ],
 )
 def test_exact(value, text):
@@ -188,8 +198,8 @@ def test_csv():
     rows = list(csv.reader(io.StringIO(render(AWKWARD, "csv"))))
     assert rows == [
         ["name", "formula", "value [FLOP]", "share [%]"],
-        ['a|b, "c"\nd [x]', FORMULA, "3000000000000001", "1/3"],
-        ["_x_ <b>$5 50% → é", "max(b, ceiling(e/cp))", "", "-2.5"],
+        ['a|b, "c"\nd [x]', CODE, "3000000000000001", "1/3"],
+        ["_x_ <b>$5 50% → é", "max(b, ceil(e/cp))", "", "-2.5"],
         ["", "7", "-12", "0.125"],
     ]
 
@@ -207,13 +217,13 @@ def test_json():
         "records": [
             {
                 "name": 'a|b, "c"\nd [x]',
-                "formula": FORMULA,
+                "formula": CODE,
                 "value": 3 * 10**15 + 1,
                 "share": "1/3",
             },
             {
                 "name": "_x_ <b>$5 50% → é",
-                "formula": "max(b, ceiling(e/cp))",
+                "formula": "max(b, ceil(e/cp))",
                 "value": None,
                 "share": -2.5,
             },
@@ -221,6 +231,28 @@ def test_json():
         ],
         "notes": ["note_1 & *more* <i>"],
     }
+
+
+def test_programs_read_numbers_of_their_own_units_apart():
+    sheet = Sheet("t", (Column("part"), Column("value")), (("step", Measured(0.5, Unit.SECOND)),))
+    assert json.loads(render(sheet, "json"))["records"] == [
+        {"part": "step", "value": 0.5, "value unit": "s"}
+    ]
+    assert "500 ms" in render(sheet, "table")
+
+
+def test_stacked_sheets_keep_the_columns_of_all():
+    one, other = (Sheet(x, (Column("a"), Column(x)), (("v", x),)) for x in ("p", "q"))
+    both = stacked("which", {"first": one, "second": other})
+    assert [column.heading for column in both.columns] == ["which", "a", "p", "q"]
+    assert both.rows == (("first", "v", "p", None), ("second", "v", None, "q"))
+
+
+def test_sentences_stand_below_their_rows_where_they_would_be_narrow():
+    said = "a sentence of very many words that no narrow column holds in one line"
+    columns = tuple(map(Column, ("name", "left", "middle", "why")))
+    sheet = Sheet("t", columns, tuple((f"n{n}", 24 * "x", 24 * "y", said) for n in range(2)))
+    assert f"     why: {said}" in render(sheet, "table")
 
 
 def test_json_writes_what_json_lacks_as_text():

@@ -6,11 +6,11 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.ask import read_choices
+from symbolic_cost.explore.asking import read_choices
 from symbolic_cost.explore.candidates import candidates
-from symbolic_cost.explore.choices import Way, orders, switches, ways
+from symbolic_cost.explore.choices import Way, numbers_of, orders, switches, ways
+from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.opened import numbers_of
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.told import search_sheet
 from tests.explore import test_search
@@ -66,7 +66,7 @@ def test_every_option_of_calculon_makes_more_candidates_than_it_has():
         regather=("on", "off"),
         scattered=(False, True),
     )
-    found = candidates(space, sc.job("gpt3-175b", system="a100-80gb"))
+    found = candidates(space, subject(sc.job("gpt3-175b", system="a100-80gb")).facts)
     assert found.count == 1_008_402
     assert len({s for listed in found.structures.values() for s in listed}) == 243
 
@@ -115,10 +115,10 @@ def test_panels_go_alone():
 def test_an_order_is_told_by_which_axis_lies_inside():
     ways = [Way(), Way("dp,tp"), Way("", "saved", "tp=partial=0.5")]
     numbers = numbers_of(ways, ["tp", "dp"], "tp=partial=0.25,dp=full")
-    assert numbers["inside tp dp"].tolist() == [1, 0, 1]
-    assert numbers["hidden tp"].tolist() == [0.25, 0.25, 0.5]
-    assert numbers["hidden dp"].tolist() == [1, 1, 1]
-    assert numbers["hosted saved"].tolist() == [0, 0, 1]
+    assert numbers["inside tp dp"] == [1, 0, 1]
+    assert numbers["hidden tp"] == [0.25, 0.25, 0.5]
+    assert numbers["hidden dp"] == [1, 1, 1]
+    assert numbers["hosted saved"] == [0, 0, 1]
 
 
 def test_what_is_found_is_told_and_runs():

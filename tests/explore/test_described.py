@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import symbolic_cost as sc
 from symbolic_cost.explore.described import described
@@ -53,5 +54,5 @@ def test_a_function_of_the_user_is_not_kept(monkeypatch, tmp_path):
     assert described(own.methods) is None
     for one in (own, job):
         assert not list(tmp_path.iterdir())
-        together(about_setup(one, {}), [0], lambda _, one=one: structure_of(one), Costs({}))
+        together(about_setup(one, {}), [0], lambda _, o=one: structure_of(o), partial(Costs, {}))
     assert list(tmp_path.iterdir())

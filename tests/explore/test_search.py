@@ -9,10 +9,10 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.explore.best import capacity_of
 from symbolic_cost.explore.candidates import candidates
+from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.priced import LEGAL, MEMORY
+from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
 from symbolic_cost.explore.told import search_sheet
@@ -51,9 +51,8 @@ SPACES = {
 }
 
 
-@pytest.mark.parametrize("name", ["mixtral-8x7b"])
-def test_a_candidate_is_the_job_of_its_numbers(name):
-    assert compared(name, structures=2, each=2) > 1
+def test_a_candidate_is_the_job_of_its_numbers():
+    assert compared("gpt2", structures=2, each=2) > 1
 
 
 @pytest.mark.slow
@@ -65,11 +64,11 @@ def test_many_candidates_are_the_jobs_of_their_numbers(name):
 def compared(name, structures, each):
     """Compare random candidates with jobs of their own; return how many were legal."""
     base, space, draw = small(name), SPACES[name], random.Random(name)  # noqa: S311 - draws candidates
-    found = candidates(space, base)
+    found = candidates(space, subject(base).facts)
     chosen = [(shape, s) for shape, listed in found.structures.items() for s in listed]
     equal = 0
     for shape, structure in draw.sample(chosen, min(structures, len(chosen))):
-        ((_, together),) = all_priced(base, {shape: [structure]}, ("b",))
+        ((_, together),) = all_priced(subject(base), {shape: [structure]})
         rows = found.rows(shape)
         results = dict(together.evaluated(columns_of(found, shape), rows))
         if structure not in results:
@@ -89,12 +88,10 @@ def compared(name, structures, each):
 
 
 def test_the_best_is_that_of_all_candidates():
-    base, space = small(), Space(2, 4, cp=(1,), zero=(0, 1), recompute=("none",), sp=(False,))
-    found = sc.search(
-        base, 2, 4, choose={"cp": 1, "zero": (0, 1), "recompute": "none", "sp": (False,)}
-    )
-    listed = candidates(space, base)
-    room = capacity_of(base)
+    base, space = small(), Space(2, 4, cp=(1,), zero=(1,), recompute=("none",), sp=(False,))
+    found = sc.search(base, 2, 4, choose={"cp": 1, "zero": 1, "recompute": "none", "sp": (False,)})
+    listed = candidates(space, subject(base).facts)
+    room = subject(base).facts.capacity
     scores = []
     for shape, structures in listed.structures.items():
         for structure in structures:
@@ -109,7 +106,7 @@ def test_the_best_is_that_of_all_candidates():
 
 
 def test_the_answer_is_a_command_that_runs():
-    found = sc.search(small(), 8, 16, top=3, choose={"zero": 1, "cp": 1, "recompute": "full"})
+    found = sc.search(small(), 8, 16, top=2, choose={"zero": 1, "cp": 1, "recompute": "full"})
     for one in found.best:
         line = shlex.split(time_command(found, one))[1:]
         told = CliRunner().invoke(main, [*line, "--format", "json"])

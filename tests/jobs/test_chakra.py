@@ -249,5 +249,8 @@ def test_what_cannot_be_told_is_refused(changes, said, tmp_path):
 
 
 def test_a_folder_that_is_none(tmp_path):
+    (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is no folder"):
-        chakra_traces(JOB, str(tmp_path / "none"))
+        chakra_traces(JOB, str(tmp_path / "file"))
+    with pytest.raises(InputError, match="is in no folder"):
+        chakra_traces(JOB, str(tmp_path / "none" / "inside"))

@@ -97,6 +97,12 @@ def test_what_is_stored_twice_is_one_parameter(path):
     assert note.endswith("where both are one (tied), 6144 parameters fewer")
 
 
+def test_folded_norms_are_told(path):
+    notes = traced(path(FILES["resnet.script"])).notes
+    assert [n for n in notes if "batch norms that it folded, 400 parameters more" in n]
+    assert not [n for n in traced(path(FILES["convnext.dynamo"])).notes if "folded" in n]
+
+
 # Files made here.
 
 
@@ -156,6 +162,13 @@ def test_a_model_made_by_hand(path):
     flop = table.total("flop", phase="forward").subs(found.model.bindings)
     assert flop == 96 * symbols.b * symbols.l
     assert dict(found.dims) == {"b": "dimension 0 of x", "l": "dimension 1 of x"}
+
+
+def test_an_image_of_the_file_is_no_parameter(path):
+    kernel = [node("Conv", ["image", "w"], ["u"]), node("Add", ["u", "x"], ["y"])]
+    tensors = [tensor("image", (1, 3, 8, 8)), tensor("w", (4, 3, 1, 1))]
+    read = traced(path(model(kernel, tensors, [shape("x", (2, 4, 8, 8))])))
+    assert sc.cost(read.model, COUNTED).total("parameter") == 12
 
 
 def test_functions_of_the_file_are_written_out(path):

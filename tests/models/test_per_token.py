@@ -210,7 +210,7 @@ def test_every_problem_of_a_file_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("resnet-50",), "works off samples"),
+        (("resnet-50",), "works off samples: .*formula flops resnet-50"),
         (("llama-3-8b", 0), "seq = 0"),
         (("llama-3-8b", 64, "torchtita"), "torchtitan"),
         (("llama-3-8b", 64, "no.toml"), "cannot be read"),

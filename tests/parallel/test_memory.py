@@ -80,6 +80,19 @@ def test_zero_bubble_h1_keeps_inputs_of_weight_gradients():
     assert same(split - plain, 32 * b * l * e * n_layers / pp)
 
 
+def test_what_waits_for_weight_gradients_is_a_shard_where_it_is_gathered_again():
+    """korthikanti-2022: under sequence parallelism inputs are kept in shards.
+
+    Inputs 2 (e + e + e + f), gradients of results 2 (3 e + f) over m1; those of the row-parallel
+    products 4 e were gathered by the pass before.
+    """
+    plain = table("tp,sp,pp", stage=Stage.MIDDLE).total(Quantity.SAVED, path="block")
+    late = table("tp,sp,pp", stage=Stage.MIDDLE, schedule="zb-h1")
+    split = late.total(Quantity.SAVED, path="block")
+    waiting = (2 * (3 * e + 4 * e) + 2 * (3 * e + 4 * e)) / m1 + 4 * e
+    assert same(split - plain, waiting * b * l * n_layers / pp)
+
+
 @pytest.mark.parametrize(
     ("zero", "per_parameter"),
     [

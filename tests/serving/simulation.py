@@ -150,12 +150,50 @@ def saturated(load, slots, costs, requests, chunk=None):
     return engine.measured()
 
 
-def by_chance(load, costs, *, requests, rate, seed, chunk=None):
-    """Let requests arrive by chance at a rate, with room for all."""
+def by_chance(load, costs, *, requests, rate, seed, chunk=None, slots=None):
+    """Let requests arrive by chance at a rate, with room for all unless slots are given."""
     chance, time, arrivals = random.Random(seed), 0.0, []  # noqa: S311 - no secret
     for _ in range(requests):
         time += chance.expovariate(rate)
         arrivals.append(time)
-    engine = Engine(load, requests, costs, chunk)
+    engine = Engine(load, slots or requests, costs, chunk)
     engine.run(arrivals)
     return engine.measured()
+
+
+def apart(load, costs, *, engines, transfer, requests, rate, seed):
+    """Let requests arrive by chance at engines that prefill, and decode elsewhere.
+
+    A cache leaves when its prefill is done and both links are free, in the order of the prefills;
+    its sequence joins the step of its decoding engine that begins next.
+    """
+    chance, time = random.Random(seed), 0.0  # noqa: S311 - no secret
+    ready, leaves, enters = ([0.0] * count for count in (engines[0], *engines))
+    done, decoding = [], [Engine(load, requests, costs) for _ in range(engines[1])]
+    joining = [[] for _ in decoding]
+    for _ in range(requests):
+        time += chance.expovariate(rate)
+        first = chance.randrange(engines[0])
+        ready[first] = max(time, ready[first]) + costs.seconds([], [(load.own, load.shared)])
+        done.append((ready[first], first, time))
+    for at, first, arrived in sorted(done):
+        then = chance.randrange(engines[1])
+        moved = max(at, leaves[first], enters[then]) + transfer
+        leaves[first] = enters[then] = moved
+        joining[then].append((moved, arrived))
+    for engine, joins in zip(decoding, joining, strict=True):
+        waiting = deque(sorted(joins))
+        while waiting or engine.running:
+            if not engine.running:
+                engine.now = max(engine.now, waiting[0][0])
+            while waiting and waiting[0][0] <= engine.now:
+                moved, arrived = waiting.popleft()
+                engine.firsts.append((moved, moved - arrived))
+                engine.running.append(Sequence(moved))
+            engine.step()
+    begin, end = time / 5, time * 4 / 5
+    return sum(begin <= at < end for e in decoding for at in e.ends) / (end - begin), *(
+        sum(inside) / len(inside)
+        for pairs in ("gaps", "firsts")
+        for inside in ([w for e in decoding for at, w in getattr(e, pairs) if begin <= at < end],)
+    )

@@ -1,10 +1,13 @@
 """Passes of an engine against laws: parts of a prompt, mixed steps, prefixes, states."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
+from symbolic_cost.models.config import from_config
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
@@ -203,6 +206,21 @@ def test_every_rank_of_data_parallel_attention_holds_sequences_of_its_own(engine
     assert Sized(engine("deepseek_v3", strategy="tp=4")).copies == 1
 
 
+def test_ranks_that_share_heads_hold_the_same_sequences(engine):
+    """Four ranks of two key/value heads are one group: each head is on two of them."""
+    four = replace(parse_strategy("tp=4"), copies=2)
+    shared = Sized(replace(engine("gpt_oss"), strategy=four))
+    assert shared.copies == 1
+    assert shared.cache(1000) == Sized(engine("gpt_oss", strategy="tp=2")).cache(1000)
+
+
+def test_groups_of_experts_are_read_from_a_configuration():
+    assert from_config({**LATENT, "n_group": 4, "topk_group": 2}).routed == (4, 2)
+    assert from_config(LATENT).routed == (1, 1)
+    with pytest.raises(InputError, match="5 groups of a token are more than the 4"):
+        from_config({**LATENT, "n_group": 4, "topk_group": 5})
+
+
 def test_degrees_that_do_not_divide_are_refused(engine):
     with pytest.raises(Exception, match="not divisible"):
         decode(engine("gpt_oss", strategy="tp=3")).seconds({"b": 1, "c": 1})
@@ -215,3 +233,13 @@ def test_definitions_of_a_pass_are_formulas_of_its_shapes(engine):
     assert float(chain.evaluate(numbers)[PASS]) == pytest.approx(
         seconds(mixed(engine("mamba2")), **numbers)
     )
+
+
+@pytest.mark.slow
+def test_slowest_stage_sets_the_pace_of_a_pipeline_that_does_not_divide(engine):
+    """Three blocks on two stages: two and one; a round takes twice what the slower one takes."""
+    whole, two = (decode(engine("mamba2", strategy=one)) for one in ("", "pp=2"))
+    times = two.chain.evaluate({"b": 8, "c": 100})
+    first, last = (float(times[f"{stage}.products"]) for stage in ("first", "last"))
+    assert float(times["products"]) == pytest.approx(2 * max(first, last))
+    assert two.cache_bytes == 2 * whole.cache_bytes / 3

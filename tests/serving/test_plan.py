@@ -1,8 +1,6 @@
 """Plans: what binds, what is chosen, what is refused, and how it is told."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -52,7 +50,8 @@ def test_every_wrong_option_is_told_at_once():
         ({"system": "symbolic"}, "machine with kernels on record"),
         ({"model": "llama"}, "have no number"),
         ({"strategy": "tp=2,dp=2,zero=1"}, "zero does not serve"),
-        ({"split": True, "rate": 1.0}, "leave out the rate"),
+        ({"prefill_strategy": "tp=2"}, "ask for split"),
+        ({"model": "opt-13b", "prompt": 2000}, "opt-13b learned 2050 positions"),
     ],
 )
 def test_what_would_not_be_read_is_refused(changes, said):
@@ -62,7 +61,39 @@ def test_what_would_not_be_read_is_refused(changes, said):
 
 def test_split_without_room_for_two_engines_is_told():
     plans = sc.serve_plan(**LLAMA, gpus=8, strategy="tp=8", split=True)
-    assert "two engines" in plans.refused["split"]
+    assert "two engines" in plans.refused["tp=8, prompts apart"]
+
+
+APART = {"gpus": 48, "strategy": "tp=8", "prefill_strategy": "tp=4", "split": True}
+
+
+def apart(**changes):
+    plans = sc.serve_plan(**{**LLAMA, **APART, **changes})
+    return next(plan for plan in plans.best if plan.apart)
+
+
+def test_pools_are_no_larger_than_a_rate_asks_for():
+    """One engine less of either kind misses the rate or a target."""
+    best = apart(rate=20.0, ttft=0.5, itl=0.03)
+    counts = best.apart[1], best.engines
+    assert (best.ttft <= 0.5, best.itl <= 0.03, best.gpus) == (
+        True,
+        True,
+        4 * counts[0] + 8 * counts[1],
+    )
+    assert best.requests == pytest.approx(20, rel=1e-6)
+    with pytest.raises(InputError, match=r"tp=8, prompts apart: (takes|misses)"):
+        sc.serve_plan(**{**LLAMA, **APART, "gpus": best.gpus - 4}, rate=20.0, ttft=0.5, itl=0.03)
+
+
+def test_pools_keep_step_with_each_other():
+    best = apart()
+    sent = best.apart[1] * 0.95 / best.steady.prompt
+    decoded = best.engines * best.steady.decoded(best.steady.sequences)
+    assert best.requests == pytest.approx(min(sent, decoded))
+    assert best.gpus <= 48
+    one_prompt = best.sized.each(1000) / (50e9 * 0.8)  # of the link between nodes
+    assert best.steady.prefilling.transfer == pytest.approx(2 * one_prompt, rel=0.3)
 
 
 SMALL = {"model": "llama-3-8b", "system": "l40s", "gpus": 1, "prompt": 1500, "answer": 200}
@@ -145,50 +176,25 @@ def test_interval_holds_what_is_expected_and_is_wider_where_no_kernels_were_meas
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "symbolic_cost", "serve-plan", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return CliRunner().invoke(main, ["serve-plan", *arguments])
 
 
 def test_command_line_draws_a_front(tmp_path):
-    options = [
-        "llama-3-8b",
-        "--system",
-        "l40s",
-        "--gpus",
-        "2",
-        "--input",
-        "500",
-        "--output",
-        "100",
-        "--pareto",
-        "--chunk",
-        "none",
-        "--strategy",
-        "tp=1",
-    ]
+    options = ["llama-3-8b", "--system", "l40s", "--gpus", "2", "--input", "500"]
+    options += ["--output", "100", "--pareto", "--chunk", "none", "--strategy", "tp=1", "--split"]
     picture = tmp_path / "front.svg"
     done = run(*options, "-o", str(picture))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert picture.read_text(encoding="utf-8").rstrip().endswith("</svg>")
 
 
 def test_command_line_refuses_with_one_message(tmp_path):
-    options = [
-        "llama-3-8b",
-        "--system",
-        "l40s",
-        "--gpus",
-        "1",
-        "--input",
-        "500",
-        "--output",
-        "1",
-        "--itl",
-        "5min",
-    ]
+    options = ["llama-3-8b", "--system", "l40s", "--gpus", "1", "--input", "500"]
+    options += ["--output", "1", "--itl", "5min", "--prefill-strategy", "tp=1"]
     done = run(*options, "-o", str(tmp_path / "x.csv"))
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "--itl '5min'" in done.stderr
+    assert "ask for split" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -212,6 +218,33 @@ def test_command_line_prints_a_table_of_80_columns():
 def test_command_line_names_what_is_nearest():
     options = ["llama-3-8b", "--system", "l40s", "--gpus", "1", "--input", "500"]
     done = run(*options, "--output", "100", "--strategy", "tp=1", "--itl", "1ms", "--chunk", "none")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "nearest, at" in done.stderr
     assert "with 1 sequence and whole prompts" in done.stderr
+
+
+MTP = {"draft": 1, "acceptance": 0.85, "draft_model": "mtp"}
+
+
+def test_block_that_drafts_costs_about_one_layer_more():
+    small = {**SMALL, "strategy": "tp=1", "chunk": "none", "itl": 0.06}
+    free, drafted = (
+        sc.serve_plan(**small, draft=1, acceptance=0.8, draft_model=name).best[0]
+        for name in ("", "mtp")
+    )
+    times = [sum(one.sized.stepped(16, 1600).values()) for one in (free, drafted)]
+    layers, head = 32 * 218.1e6, 525.3e6  # parameters of a layer, and of the head
+    extra = (218.1e6 + 2 * 4096**2 + head) / (layers + head)
+    assert times[1] / times[0] - 1 == pytest.approx(extra, rel=0.15)
+    assert drafted.sized.weights / free.sized.weights < 1 + 1.3 / 32
+    with pytest.raises(InputError, match="no block for further tokens"):
+        sc.serve_plan(**{**small, "model": "mamba-2.8b"}, **MTP)
+
+
+@pytest.mark.slow
+def test_small_model_without_experts_has_copies_on_ranks_that_divide_experts():
+    small = {**SMALL, "model": "qwen3-30b-a3b", "gpus": 4, "chunk": "none", "system": "h100"}
+    drafts = {"draft": 2, "acceptance": 0.7, "draft_model": "qwen3-8b"}
+    plan = sc.serve_plan(**small, **drafts, strategy="dp=4,ep=4").best[0]
+    assert str(plan.sized.drafting.engine.strategy) == "dp=4"
+    assert plan.sized.weights > plan.sized.drafting.weights > 16e9

@@ -3,9 +3,11 @@
 import pytest
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.serving.choice import at_rate, roomy
 from symbolic_cost.serving.load import Load, accepted
-from symbolic_cost.serving.steady import Batching, Chunked, Split
-from tests.serving.simulation import Costs, by_chance, saturated
+from symbolic_cost.serving.pools import Pools, Prefilling
+from symbolic_cost.serving.steady import Batching, Chunked
+from tests.serving.simulation import Costs, apart, by_chance, saturated
 
 COSTS = Costs()
 LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 300, 48)]
@@ -40,15 +42,6 @@ def test_full_engine_of_chunks_is_simulated_to_one_percent(load, slots, chunk):
     assert closed.between == pytest.approx(between, rel=0.01)
 
 
-def at_rate(rate, at, most):
-    """The engine that holds what arrives at a rate."""
-    low, high = 0.0, float(most)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle).requests < rate else (low, middle)
-    return at(high)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "shared"), [(0.3, 0), (0.6, 0), (0.6, 384)])
 def test_first_token_waits_as_in_the_queue(share, shared):
@@ -61,6 +54,19 @@ def test_first_token_waits_as_in_the_queue(share, shared):
     assert requests == pytest.approx(closed.requests, rel=0.03)  # by chance
     assert closed.between_by_chance == pytest.approx(between, rel=0.01)
     assert closed.first_token == pytest.approx(first, rel=0.02)
+
+
+@pytest.mark.slow
+def test_places_for_three_standard_deviations_keep_the_wait_short():
+    load = Load(512, 128)
+    rates = [Batching(load, held, COSTS).requests for held in (roomy(32), 31)]
+    closed = Batching(load, roomy(32), COSTS)
+    (_, between, first), (*_, crowded) = (
+        by_chance(load, COSTS, requests=6000, rate=rate, seed=5, slots=32) for rate in rates
+    )
+    assert closed.between_by_chance == pytest.approx(between, rel=0.01)
+    assert first < 1.25 * closed.first_token
+    assert crowded > 10 * first
 
 
 @pytest.mark.slow
@@ -98,14 +104,46 @@ def test_one_chunk_of_the_whole_prompt_takes_less_than_a_step_beside_a_prefill()
     assert chunked.requests > whole.requests
 
 
-def test_slower_half_of_a_split_sets_the_pace():
+def test_slower_pool_sets_the_pace():
     load = Load(1000, 100)
-    few = Split(load, 1, 7, 64, COSTS, transfer=0.01)
-    many = Split(load, 7, 1, 64, COSTS, transfer=0.01)
+    few, many = (Pools(load, 64, COSTS, Prefilling(COSTS, n, 0.001), 8 - n) for n in (1, 7))
     prompt = COSTS.prefill(1, 1000, 0)
-    assert few.requests == pytest.approx(0.95 / prompt)
+    assert (few.slower, many.slower) == ("prefill", "decode")
+    assert 7 * few.requests == pytest.approx(0.95 / prompt)
+    assert few.flying < 64 == many.flying
     assert many.requests == pytest.approx(64 / (99 * COSTS.decode(64, 1050)))
-    assert few.first_token == pytest.approx(prompt * (0.95 / 0.1 + 1) + 0.01)
+    assert few.first_token == pytest.approx(prompt * (0.95 / 0.1 + 1) + 0.001)
+    slow = Pools(load, 64, COSTS, Prefilling(COSTS, 4, 1.0), 4)
+    assert (slow.slower, slow.requests) == ("transfer", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("load", "engines", "transfer", "share"),
+    [
+        (Load(2000, 60), (3, 2), 0.02, 0.6),
+        (Load(500, 20), (2, 3), 0.06, 0.6),
+        pytest.param(Load(1000, 6, 200), (8, 4), 0.005, 0.7, marks=pytest.mark.slow),
+        pytest.param(Load(500, 20), (2, 3), 0.01, 0.8, marks=pytest.mark.slow),
+    ],
+)
+def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
+    def at(held):
+        return Pools(load, held, COSTS, Prefilling(COSTS, engines[0], transfer), engines[1])
+
+    rate = share * at(10**4).taken
+    closed = at_rate(rate, at, 10**4)
+    requests, between, first = apart(
+        load,
+        COSTS,
+        engines=engines,
+        transfer=transfer,
+        requests={60: 3000, 20: 8000, 6: 30000}[load.output],
+        rate=rate * engines[1],
+        seed=3,
+    )
+    assert requests == pytest.approx(closed.requests * engines[1], rel=0.03)  # by chance
+    assert closed.between_by_chance == pytest.approx(between, rel=0.01)
+    assert closed.first_token == pytest.approx(first, rel=0.04)
 
 
 def test_checked_drafts_yield_tokens():

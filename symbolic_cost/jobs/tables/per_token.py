@@ -142,7 +142,7 @@ def _compared(counts: list[TokenFlop]) -> Sheet:
         Column("conventions"),
         Column("FLOP per token", "right"),
         Column("over the least", "right", "%"),
-        Column("more than the row above because of"),
+        Column("against the row above"),
     )
     meanings = tuple(f"{one.conventions.name}: {one.conventions.meaning}" for one in ordered)
     return Sheet(_title(ordered[0]), columns, tuple(rows), _notes(ordered[0])[:1] + meanings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.setup import Setup
@@ -16,8 +16,8 @@ from symbolic_cost.systems.spread import Interval
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
 
-_UNITS = {**dict.fromkeys(RESULTS), "achieved": Unit.FLOP_PER_SECOND}
-_UNITS |= dict.fromkeys(("step", "exposed"), Unit.SECOND)
+_UNITS = {**dict.fromkeys(RESULTS), **dict.fromkeys(("step", "exposed"), Unit.SECOND)}
+_UNITS |= dict.fromkeys(("achieved", "peak rate"), Unit.FLOP_PER_SECOND)
 """Units of the figures, None where they have no prefix; all else are times or FLOP."""
 
 
@@ -29,26 +29,38 @@ def step_sheet(timed: Timed) -> Sheet:
     if timed.open_symbols:
         return _formula_sheet(timed)
     definitions = timed.step.chain.definitions
-    shown = {name: definitions[name] for name in (*STEP_PARTS, *RESULTS) if name in definitions}
-    named = {symbol.name for expr in shown.values() for symbol in expr.free_symbols}
+    every = {name: definitions[name] for name in (*STEP_PARTS, *RESULTS) if name in definitions}
+    # What is but another name of one term says no more than that term's number.
+    shown = {name: None if expr.is_Symbol or expr == 0 else expr for name, expr in every.items()}
+    named = {symbol.name for expr in shown.values() if expr for symbol in expr.free_symbols}
     terms = dict.fromkeys(name for name in definitions if name in named and name not in shown)
     rows: list[tuple[Cell, ...]] = [
-        (name, figure_text(timed, name), (shown | terms)[name]) for name in (*shown, *terms)
+        (name, figure(timed, name), (shown | terms)[name]) for name in (*shown, *terms)
     ]
     own = timed.interval
     if own is not None:
         ends = (("step, low", own.low), ("step, high", own.high))
         place = 1 + next(n for n, row in enumerate(rows) if row[0] == "step")
-        rows[place:place] = [(name, human(end, Unit.SECOND), None) for name, end in ends]
+        rows[place:place] = [(name, Measured(end, Unit.SECOND), None) for name, end in ends]
     columns = (Column("part"), Column("value", "right"), Column("definition"))
-    return Sheet(f"{timed.title}: parts", columns, tuple(rows), _notes(timed))
+    about = (
+        "achieved is of one rank, the peak rate of all; model and hardware FLOP are of one "
+        "microbatch of all ranks"
+    )
+    return Sheet(f"{timed.title}: parts", columns, tuple(rows), (about, *_notes(timed)))
+
+
+def figure(timed: Timed, name: str) -> float | Measured:
+    """Return the number of a definition with its unit."""
+    unit = Unit.FLOP if name.endswith("FLOP") else _UNITS.get(name, Unit.SECOND)
+    number = float(timed.known[name])
+    return number if unit is None else Measured(number, unit)
 
 
 def figure_text(timed: Timed, name: str) -> str:
     """Return the number of a definition with its unit, for people."""
-    unit = Unit.FLOP if name.endswith("FLOP") else _UNITS.get(name, Unit.SECOND)
-    number = float(timed.known[name])
-    return f"{number:.6g}" if unit is None else human(number, unit)
+    own = figure(timed, name)
+    return human(own.number, own.unit) if isinstance(own, Measured) else f"{own:.6g}"
 
 
 def _formula_sheet(timed: Timed) -> Sheet:
@@ -90,13 +102,17 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
     numbers = rate.evaluate({symbol.name: timed.known[symbol.name] for symbol in rate.symbols})
     name = derivative_name("step", by)
     slope, step, here = numbers[name], numbers["step"], timed.known[by]
+    own = round(float(slope * here / step), 6)
     rows = (
-        ("step", f"{float(step):.6g}", rate.chain.definitions["step"]),
-        (name, f"{float(slope):.6g}", None),
-        ("elasticity", f"{float(slope * here / step):.6g}", None),
+        ("step", Measured(float(step), Unit.SECOND), rate.chain.definitions["step"]),
+        (name, Measured(float(slope), Unit.SECOND), None),
+        ("elasticity", own, None),
     )
     columns = (Column("part"), Column("value", "right"), Column("definition"))
-    return Sheet(f"{timed.title}: derivative by {by}", columns, rows, (*flat, *_notes(timed)))
+    about = f"{name}: for one more of {by}; elasticity: per cent of the step per per cent of {by}"
+    return Sheet(
+        f"{timed.title}: derivative by {by}", columns, rows, (about, *flat, *_notes(timed))
+    )
 
 
 def _notes(timed: Timed) -> tuple[str, ...]:

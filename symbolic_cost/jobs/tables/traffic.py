@@ -8,6 +8,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows
@@ -25,16 +26,17 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
         work: the costed model.
         per_op: one row per op and message, or one per group, collective and pass.
     """
-    work = work.lettered
+    work = lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
-    width = len(rows[0]) if rows else len(_columns(per_op=per_op))
+    width = len(_columns(per_op=per_op))
     for label, sent in totals.items():
         for mesh, total in {**sent, "all": Add(*sent.values())}.items():
             known = number(work.value(total))
             shown = factored(total) if per_op or known is None else None
-            rows.append((f"{label}: {mesh}", *[None] * (width - 3), shown, known))
+            named = ("all", None, label, mesh) if per_op else (mesh, "all", label)
+            rows.append((*named, *[None] * (width - len(named) - 2), shown, known))
     title = f"Communication of {work.share.name} in one step"
     return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work), work.names)
 
@@ -59,9 +61,7 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
-    return Sheet(
-        f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work), work.names
-    )
+    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
 
 
 def _reach(group: Group) -> str:
@@ -89,7 +89,9 @@ def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
     for entry in communication_rows(work.rows, work.training.microbatches):
         place = (entry.path, entry.message) if per_op else ()
         alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
-    return list(alike.values())
+    met = [*dict.fromkeys(meshes for meshes, *_ in alike)]
+    order = alike if per_op else sorted(alike, key=lambda what: met.index(what[0]))
+    return [alike[what] for what in order]
 
 
 def _row(work: Setup, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ...]:

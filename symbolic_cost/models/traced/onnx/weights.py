@@ -29,6 +29,8 @@ _SURE: Mapping[str, range] = {
 }
 """Places at which operators take parameters."""
 
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
+_CONVOLVED = ("x", "weight", "bias")
 _MATRIX = (0, 1)
 _LOOKS = 512
 _MOST_TOLD = 4
@@ -50,11 +52,11 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
     if told:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
         sure |= _taken(file.calls, _SURE, open_)
-        rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
-        return frozenset(sure | _assumed(file, rest, sure, notes))
-    statistics = _taken(file.calls, {"BatchNormalization": _STATISTICS}, open_)
-    open_ = {name: one for name, one in open_.items() if name not in statistics}
-    sure = _taken(file.calls, _SURE, open_)
+    else:
+        statistics = _taken(file.calls, {"BatchNormalization": _STATISTICS}, open_)
+        open_ = {name: one for name, one in open_.items() if name not in statistics}
+        sure = _taken(file.calls, _SURE, open_)
+    _note_folded(file, sure, notes)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
     return frozenset(sure | _assumed(file, rest, sure, notes))
 
@@ -67,6 +69,27 @@ def _assumed(file: OnnxFile, names: set[str], sure: set[str], notes: Counter[str
         said = ", ".join(told[:_MOST_TOLD]) + (" ..." if len(told) > _MOST_TOLD else "")
         notes[f"counted as parameters, though no product or lookup takes them: {said}"] = len(told)
     return assumed
+
+
+def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str]) -> None:
+    """Note biases of convolutions that the exporter computed, as from a norm after them.
+
+    Modules say `stem.weight` and `stem.bias`. A norm of c channels that is folded into a
+    convolution leaves c numbers (its bias) of 2 c (of 3 c, if the convolution had a bias).
+    """
+    folded = 0
+    for call in file.calls:
+        if call.op not in _CONVOLUTIONS or len(call.inputs) < len(_CONVOLVED):
+            continue
+        weight, bias = call.inputs[1:3]
+        stem, own, _ = weight.rpartition("weight")
+        if {weight, bias} <= sure and (not own or bias != f"{stem}bias"):
+            folded += file.stored[bias].count
+    if folded:
+        notes[
+            "biases of convolutions have names that an exporter makes: where they are batch norms "
+            f"that it folded, {folded} parameters more, twice that beside biases of their own"
+        ] += 1
 
 
 def _mask(one: Stored) -> bool:
@@ -120,7 +143,8 @@ def _beside(calls: Sequence[Call], names: set[str], sure: set[str]) -> set[str]:
     beside: set[str] = set()
     for call in calls:
         if not moving.isdisjoint(call.inputs):
-            beside |= {roots[name] for name in call.inputs if name in roots}
+            if call.op not in _SURE:  # of those the places are known: an image is no parameter
+                beside |= {roots[name] for name in call.inputs if name in roots}
             moving.update(call.outputs)
         elif call.op in _MOVED and call.inputs and call.inputs[0] in roots:
             roots.update(dict.fromkeys(call.outputs, roots[call.inputs[0]]))

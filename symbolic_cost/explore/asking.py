@@ -1,0 +1,170 @@
+"""What may be chosen, as typed or as a script says it, and what of it a search would not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeAlias
+
+from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.explore.best import Search
+from symbolic_cost.explore.best import search as searched
+from symbolic_cost.explore.candidates import Numbers, candidates
+from symbolic_cost.explore.choices import UNSAID
+from symbolic_cost.explore.progress import bar
+from symbolic_cost.explore.space import Space
+from symbolic_cost.explore.subject import Facts, Subject
+
+CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_batch"))
+"""What may be chosen, by name."""
+
+Choice: TypeAlias = int | str | bool
+
+Chosen: TypeAlias = Mapping[str, Choice | Iterable[Choice]]
+
+LONG = 16384
+"""Positions from which on a search splits them where nothing is said."""
+
+_SWITCH = {"on": True, "off": False}
+
+
+def search_of(
+    base: Subject,
+    space: Space,
+    choose: Chosen,
+    *,
+    objective: str,
+    top: int,
+    progress: bool = True,
+) -> Search:
+    """Price every candidate of a space; arguments as of `ask.search`.
+
+    Raises:
+        InputError: what would not be read, and an unknown objective.
+    """
+    with bar("deriving", "structures", shown=progress) as tick:
+        return searched(base, usual(base.facts, space, choose), objective, top, tick)
+
+
+def checked_space(
+    problems: Problems, gpus: int, global_batch: int, choose: Chosen, top: int = 1
+) -> Space:
+    """Return a space; its problems, and those of the number of candidates, are collected."""
+    space = problems.attempt(space_of, gpus, global_batch, choose)
+    if top < 1:
+        problems.texts.append(f"top = {top}: a positive integer is accepted")
+    return space
+
+
+def usual(facts: Facts, space: Space, choose: Mapping[str, object]) -> Space:
+    """Return the space with positions whole where nothing is said and the sequence is short.
+
+    Raises:
+        InputError: what would not be read.
+    """
+    short = facts.length is not None and facts.length < LONG
+    own = replace(space, cp=(1,)) if short and not {"cp", "context"} & {*choose} else space
+    _refuse_unread(facts, own, choose)
+    return own
+
+
+def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> None:
+    """Refuse numbers and choices that would change nothing.
+
+    Raises:
+        InputError: numbers of the job that a search chooses itself, and choices that no candidate
+            has.
+    """
+    known = dict(facts.numbers)
+    problems = [
+        f"{name}={known[name]} is not read: a search chooses it"
+        for name in ("b", "M", "v")
+        if name in known
+    ]
+    shapes = candidates(space, facts).numbers
+    for name in Numbers._fields:
+        used = {getattr(one, name) for listed in shapes.values() for one in listed}
+        chosen = getattr(space, name, ()) if name in choose else ()
+        problems += [f"choose {name}={n}: no candidate has it" for n in chosen if n not in used]
+    names = {name for shape in shapes for name in shape.names}
+    if "context" in choose:
+        problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+
+
+def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:
+    """Return a space.
+
+    Raises:
+        InputError: every name that is no choice, and every value that is refused.
+    """
+    problems = [unknown("choice", name, CHOICES) for name in choose if name not in CHOICES]
+    if problems:
+        raise InputError(problems)
+    listed = {name: _listed(values, UNSAID.get(name)) for name, values in choose.items()}
+    return Space(gpus, global_batch, **listed)
+
+
+def _listed(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
+    listed = (values,) if isinstance(values, str | int) else values
+    return tuple("" if one == unsaid else one for one in listed)
+
+
+def read_ranges(texts: Iterable[str]) -> dict[str, str]:
+    """Return what varies, typed as "l=1024:8192:x2" or several of these with blanks between them.
+
+    Raises:
+        InputError: every text that is none.
+    """
+    problems: list[str] = []
+    ranges: dict[str, str] = {}
+    for text in (piece for whole in texts for piece in whole.split()):
+        name, equals, values = text.partition("=")
+        if not equals or not name or not values:
+            problems.append(f"--vary {shown(text)}: NAME=VALUES is accepted, as in l=1024,2048")
+        elif name in ranges:
+            problems.append(f"--vary {name} is given twice")
+        ranges[name] = values
+    if problems:
+        raise InputError(problems)
+    return ranges
+
+
+def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:
+    """Return choices typed as "tp=1,2,4" or "recompute=none,full".
+
+    Raises:
+        InputError: every text that is none.
+    """
+    problems: list[str] = []
+    choices: dict[str, tuple[int | str | bool, ...]] = {}
+    for text in texts:
+        name, equals, values = (piece.strip() for piece in text.partition("="))
+        if not equals or not values:
+            problems.append(f"{shown(text)}: NAME=VALUE,VALUE is accepted, as in tp=1,2,4")
+        elif name not in CHOICES:
+            problems.append(unknown("choice", name, CHOICES))
+        elif name in choices:
+            problems.append(f"choice {name} is given twice")
+        else:
+            pieces = [piece.strip() for piece in values.split(",")]
+            choices[name] = tuple(_value(name, piece, problems) for piece in pieces)
+    if problems:
+        raise InputError(problems)
+    return choices
+
+
+def _value(name: str, text: str, problems: list[str]) -> int | str | bool:
+    if name in ("sp", "scattered"):
+        try:
+            return looked_up(name, text, _SWITCH)
+        except InputError as error:
+            problems.extend(error.problems)
+            return False
+    if name not in ("recompute", "schedule", "context", *UNSAID):
+        if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - a count
+            problems.append(f"{name} = {shown(text)}: an integer is accepted")
+            return 1
+        return int(text)
+    return "" if text == UNSAID.get(name) else text

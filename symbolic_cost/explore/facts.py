@@ -1,0 +1,106 @@
+"""What a search reads of a job, read from the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sympy import Expr
+
+from symbolic_cost.axes import At, Role
+from symbolic_cost.errors import InputError
+from symbolic_cost.explore.priced import about_setup, bound_numbers
+from symbolic_cost.explore.subject import FREE, Facts, Subject
+from symbolic_cost.jobs.header import trained
+from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.lazy import Recent
+from symbolic_cost.ops.graph import ALL
+from symbolic_cost.parallel.stages import block_count
+from symbolic_cost.systems.stacks import stack_name, usual, usual_attention
+
+_LONG = 1 << 62
+"""Stands for a length without a number, which is not short."""
+
+_SUBJECTS: Recent[tuple[Setup, Subject]] = Recent(8)
+
+
+def subject(setup: Setup) -> Subject:
+    """Return a job as a search takes it.
+
+    Raises:
+        InputError: no machine, or a strategy.
+    """
+    return _SUBJECTS.of(id(setup), lambda: (setup, _subject(setup)))[1]
+
+
+def _subject(setup: Setup) -> Subject:
+    machine = setup.machine
+    problems = [] if machine is not None else ["a search needs a machine: --system h100"]
+    if setup.strategy.degrees:
+        problems.append(f"strategy {setup.strategy} is not read: choose degrees, as in tp=(8,)")
+    if machine is None or problems:
+        raise InputError(problems)
+    model, stack, trains = setup.model, setup.methods.stack, setup.model.trains
+    heads = [axis.name for axis in model.placed(At(Role.HEAD))]
+    shared = heads and model.placed(At(Role.GROUP))
+    facts = Facts(
+        model=model.name,
+        machine=machine.name,
+        capacity=capacity_of(setup),
+        numbers=tuple((name, str(number)) for name, number in setup.numbers.items()),
+        length=_length(setup),
+        experts=len(model.placed(At(Role.EXPERT))),
+        blocks=_integer(setup, block_count(model)),
+        heads=_integer(setup, model.sizes[heads[0]]) if shared else None,
+        hidden="" if stack is None else stack.overlap,
+        trains="" if trains == ALL else str(trains),
+        notes=(run_note(setup), *trained(setup)),
+        words=tuple(_words(setup)),
+        about=about_setup(setup, bound_numbers(setup, FREE)),
+    )
+    return Subject(facts, lambda: setup)
+
+
+def capacity_of(setup: Setup) -> float | None:
+    """Return what a rank of the machine may hold [byte]; None where it is not bounded."""
+    if setup.machine is None:
+        return None
+    usable = setup.machine.usable.value
+    return None if usable.is_infinite or usable.free_symbols else float(usable)
+
+
+def run_note(setup: Setup) -> str:
+    """Say the precision, the optimizer and the kernel of attention."""
+    training = setup.training
+    return (
+        f"precision {training.precision}, optimizer {training.optimizer}, "
+        f"attention {setup.running.attention}"
+    )
+
+
+def _words(setup: Setup) -> Iterator[str]:
+    """Yield the options by which `symbolic-cost time` runs the same job."""
+    runs, training = setup.methods.stack, setup.training
+    yield f"--precision {training.precision}"
+    if stack_name(runs) != usual(setup.machine, setup.methods.roofline):
+        yield f"--stack {stack_name(runs)}"
+    if setup.attention is not None and setup.attention != usual_attention(runs):
+        yield f"--attention {setup.attention}"
+    if training.optimizer != "adam":
+        yield f"--optimizer {training.optimizer}"
+    if setup.model.trains != ALL:
+        yield f"--train {setup.model.trains}"
+    if setup.conventions.name != "standard":
+        yield f"--conventions {setup.conventions.name}"
+
+
+def _length(setup: Setup) -> int | None:
+    """Return the most positions; none where a length has no number, or there are none."""
+    sizes = [setup.model.sizes[axis.name] for axis in setup.model.placed(At(Role.TOKEN))]
+    known = [_integer(setup, size) for size in sizes]
+    longest = max((_LONG if one is None else one for one in known), default=_LONG)
+    return None if longest == _LONG else longest
+
+
+def _integer(setup: Setup, expr: Expr) -> int | None:
+    number = setup.value(expr)
+    return int(number) if number.is_Integer else None

@@ -1,0 +1,75 @@
+"""The most that the stages of a pipeline hold, beside the memory of their machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.units import Unit, human
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most that one rank of a stage holds.
+
+    Args:
+        size: of the peak [byte].
+        binds: the quantity that takes most of it.
+    """
+
+    size: int
+    moment: str
+    binds: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An answer that is true where every stage fits.
+
+    Args:
+        capacity: of the device that may be used [byte]; None where it is not bounded.
+        peaks: by stage; empty where symbols have no number.
+    """
+
+    capacity: int | None
+    peaks: Mapping[Stage, Peak]
+
+    @property
+    def known(self) -> bool:
+        """Whether there are numbers to compare."""
+        return bool(self.peaks) and self.capacity is not None
+
+    @property
+    def fullest(self) -> Stage:
+        """The stage that holds most."""
+        return max(self.peaks, key=lambda stage: self.peaks[stage].size)
+
+    def __bool__(self) -> bool:
+        """Tell whether every stage fits; an unbounded memory holds anything."""
+        if self.capacity is None:
+            return True
+        return bool(self.peaks) and self.peaks[self.fullest].size <= self.capacity
+
+    def __str__(self) -> str:
+        """Say the fullest stage, the capacity, and what binds."""
+        if not self.peaks:
+            return "not known: symbols have no number"
+        peak = self.peaks[self.fullest]
+        size = human(peak.size, Unit.BYTE)
+        room = "no bound" if self.capacity is None else human(self.capacity, Unit.BYTE)
+        return (
+            f"{size} at {peak.moment} on stage {self.fullest}, {room} usable; "
+            f"most of it {peak.binds.replace('_', ' ')}"
+        )
+
+
+def peak_of(held: Mapping[str, float], shares: Mapping[str, float]) -> Peak:
+    """Return the peak of a stage.
+
+    Args:
+        held: by moment [byte].
+        shares: by quantity [byte].
+    """
+    moment = max(held, key=lambda name: held[name])
+    return Peak(int(held[moment]), moment, max(shares, key=lambda name: shares[name]))

@@ -1,0 +1,272 @@
+"""A tape in layers: steps of one kind whose operands are known run as one array operation.
+
+A search prices many small programs at a few hundred points each: calls, not numbers, take its time,
+and layers need a tenth of the calls. Every bit is that of the steps one by one.
+
+For example of x = a b, y = a + x, z = c d, both products are one layer and the sum is the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolic_cost.cache import keep_bytes, kept_bytes
+from symbolic_cost.program import scalars
+from symbolic_cost.program.arrays import run_of
+from symbolic_cost.program.stored import FORMAT, number_of, number_text
+from symbolic_cost.program.tape import Tape
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+KINDS = (
+    *("add", "sub", "mul", "div", "max", "min", "ge", "gt", "inv", "ceil", "floor", "sqrt"),
+    *("log2", "exp2", "select"),
+)
+"""Operations, by the number under which they are stored."""
+
+_ARITY = {"select": 3, **dict.fromkeys(("inv", "ceil", "floor", "sqrt", "log2", "exp2"), 1)}
+_MOST = 512
+"""Points evaluated at a time, so that the registers stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layered:
+    """Steps by layers; registers are those of inputs, constants and steps, in this order.
+
+    Args:
+        inputs: names of the symbols that are needed.
+        counts: whether each counts something.
+        exact: constants as integers and fractions, which are read when a tape is asked for.
+        constants: the same as floats.
+        kinds: number in `KINDS` of every layer's operation.
+        sizes: steps of every layer.
+        operands: registers that steps take, in three rows; 0 where an operation takes fewer.
+        order: place of every step on the tape.
+        names: of outputs.
+        outputs: group, place in `names` and register of every output, in three rows.
+    """
+
+    inputs: tuple[str, ...]
+    counts: tuple[bool, ...]
+    exact: tuple[int | str | None, ...]
+    constants: Floats
+    kinds: Places
+    sizes: Places
+    operands: Places
+    order: Places
+    names: tuple[str, ...]
+    outputs: Places
+
+    @property
+    def first(self) -> int:
+        """Register of the first step."""
+        return len(self.inputs) + len(self.constants)
+
+    @property
+    def moved(self) -> Places:
+        """Register on the tape of every register."""
+        moved = np.arange(self.first + len(self.order))
+        moved[self.first :] = self.first + self.order
+        return moved
+
+    @cached_property
+    def tape(self) -> Tape:
+        """The tape, outputs as "group|name", in the order in which it was recorded."""
+        count, moved = len(self.order), self.moved
+        kinds: list[str] = [""] * count
+        taken: list[tuple[int, ...]] = [()] * count
+        layers = np.repeat(self.kinds, self.sizes).tolist()
+        for place, kind, three in zip(
+            self.order.tolist(), layers, moved[self.operands].T.tolist(), strict=True
+        ):
+            kinds[place] = KINDS[kind]
+            taken[place] = tuple(three[: _ARITY.get(KINDS[kind], 2)])
+        masks = [1 << place for place in range(len(self.inputs))] + [0] * len(self.constants)
+        for own in taken:
+            mask = 0
+            for one in own:
+                mask |= masks[one]
+            masks.append(mask)
+        listed = zip(*self.outputs.tolist(), strict=True)
+        places = moved.tolist()
+        return Tape(
+            inputs=self.inputs,
+            counts=self.counts,
+            constants=tuple(map(number_of, self.exact)),
+            steps=tuple(zip(kinds, taken, strict=True)),
+            outputs={f"{group}|{self.names[name]}": places[one] for group, name, one in listed},
+            masks=tuple(masks),
+        )
+
+    def only(self, chosen: NDArray[np.bool_]) -> Layered:
+        """Return some of the outputs, with the steps that these need."""
+        outputs, first = self.outputs[:, chosen], self.first
+        needed = np.zeros(first + len(self.order), dtype=bool)
+        needed[outputs[2]] = True
+        ends = first + np.cumsum(self.sizes)
+        for kind, size, end in zip(self.kinds[::-1], self.sizes[::-1], ends[::-1], strict=True):
+            own = needed[end - size : end]
+            taken = self.operands[: _ARITY.get(KINDS[kind], 2), end - size - first : end - first]
+            needed[taken[:, own]] = True
+        places = np.cumsum(needed) - 1
+        inside, count = needed[first:], len(self.inputs)
+        starts = ends - self.sizes - first
+        sizes = np.add.reduceat(inside, starts, dtype=np.int64) if len(starts) else self.sizes
+        constants = np.flatnonzero(needed[count:first])
+        inputs = np.flatnonzero(needed[:count]).tolist()
+        return Layered(
+            inputs=tuple(self.inputs[one] for one in inputs),
+            counts=tuple(self.counts[one] for one in inputs),
+            exact=tuple(self.exact[one] for one in constants.tolist()),
+            constants=self.constants[constants],
+            kinds=self.kinds[sizes > 0],
+            sizes=sizes[sizes > 0],
+            operands=places[self.operands[:, inside]],
+            order=np.argsort(np.argsort(self.order[inside])),
+            names=self.names,
+            outputs=np.stack([outputs[0], outputs[1], places[outputs[2]]]),
+        )
+
+    def run(self, columns: Mapping[str, Floats], count: int) -> Floats:
+        """Return the outputs of many points, one in a row.
+
+        Args:
+            columns: numbers by input; arrays of one length.
+            count: that length.
+        """
+        results = np.empty((self.outputs.shape[1], count))
+        registers = np.empty((self.first + len(self.order), min(count, _MOST)))
+        with np.errstate(all="ignore"):  # cases that are not chosen
+            for start in range(0, count, _MOST):
+                stop = min(start + _MOST, count)
+                own = registers[:, : stop - start]
+                for place, name in enumerate(self.inputs):
+                    own[place] = columns[name][start:stop]
+                own[len(self.inputs) : self.first] = self.constants[:, None]
+                self._fill(own)
+                results[:, start:stop] = own[self.outputs[2]]
+        return results
+
+    def _fill(self, registers: Floats) -> None:
+        end = self.first
+        for kind, size in zip(self.kinds.tolist(), self.sizes.tolist(), strict=True):
+            start, end = end, end + size
+            name = KINDS[kind]
+            taken = self.operands[: _ARITY.get(name, 2), start - self.first : end - self.first]
+            run_of(name, [registers[one] for one in taken], registers[start:end])
+
+
+def layered(tape: Tape) -> Layered:
+    """Return a tape, whose outputs are "group|name", in layers."""
+    first = tape.first
+    level = [0] * first
+    for _, taken in tape.steps:
+        level.append(1 + max(level[one] for one in taken))
+    kinds = [KINDS.index(kind) for kind, _ in tape.steps]
+    order = np.lexsort((np.array(kinds, dtype=int), np.array(level[first:], dtype=int)))
+    keys = np.array([level[first:], kinds], dtype=int)[:, order]
+    bounds = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
+    places = np.arange(first + len(order))
+    places[first + order] = np.arange(first, first + len(order))
+    operands = np.zeros((3, len(order)), dtype=np.int64)
+    for place, one in enumerate(order.tolist()):
+        own = tape.steps[one][1]
+        operands[: len(own), place] = places[list(own)]
+    split = [label.partition("|") for label in tape.outputs]
+    names = {name: place for place, name in enumerate(dict.fromkeys(name for *_, name in split))}
+    listed = [
+        (int(group), names[name], int(places[register]))
+        for (group, _, name), register in zip(split, tape.outputs.values(), strict=True)
+    ]
+    return Layered(
+        inputs=tape.inputs,
+        counts=tape.counts,
+        exact=tuple(map(number_text, tape.constants)),
+        constants=np.array([scalars.rounded(one) for one in tape.constants], dtype=np.float64),
+        kinds=keys[1, bounds],
+        sizes=np.diff(bounds, append=len(order)),
+        operands=operands,
+        order=order,
+        names=tuple(names),
+        outputs=np.array(listed, dtype=np.int64).reshape(-1, 3).T,
+    )
+
+
+# ---------------------------------------------------------------------- the folder
+
+
+def kept(about: object, make: Callable[[], Tape]) -> Layered:
+    """Return the tape of what is described in layers: from the folder, else made and put there.
+
+    Args:
+        about: everything that decides what the tape is, as its repr tells it; the library's own
+            version is added.
+        make: the tape; its outputs are "group|name".
+    """
+    data = kept_bytes((FORMAT, about), ".layers")
+    if data is not None:
+        with suppress(ValueError, KeyError, TypeError):
+            return read(data)
+    own = layered(make())
+    keep_bytes((FORMAT, about), ".layers", written(own))
+    return own
+
+
+_ARRAYS = ("kinds", "sizes", "operands", "order", "outputs")
+
+
+def written(own: Layered) -> bytes:
+    """Return layers as a line of JSON and the integers and floats that it announces."""
+    width = "<u2" if own.first + len(own.order) < 1 << 16 else "<u4"
+    arrays = {name: getattr(own, name) for name in _ARRAYS}
+    head = {
+        "inputs": own.inputs,
+        "counts": own.counts,
+        "exact": own.exact,
+        "names": own.names,
+        "width": width,
+        "shapes": {name: array.shape for name, array in arrays.items()},
+    }
+    body = [own.constants.astype("<f8").tobytes()]
+    body += [array.astype(width).tobytes() for array in arrays.values()]
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(body)
+
+
+def read(data: bytes) -> Layered:
+    """Return the layers that bytes hold.
+
+    Raises:
+        ValueError: they hold none.
+        KeyError: a part is missing.
+    """
+    head, _, body = data.partition(b"\n")
+    told = json.loads(head)
+    count = len(told["exact"])
+    constants = np.frombuffer(body, "<f8", count).astype(np.float64)
+    arrays = dict(_arrays(body[8 * count :], told["width"], told["shapes"]))
+    parts: dict[str, Any] = {n: tuple(told[n]) for n in ("inputs", "counts", "exact", "names")}
+    own = Layered(constants=constants, **{**parts, **arrays})
+    taken = max(int(array.max(initial=0)) for array in (own.operands, own.outputs[2]))
+    if int(own.sizes.sum()) != len(own.order) or taken >= own.first + len(own.order):
+        raise ValueError("no layers of a tape")
+    return own
+
+
+def _arrays(
+    body: bytes, width: str, shapes: Mapping[str, list[int]]
+) -> Iterator[tuple[str, Places]]:
+    start = 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        array = np.frombuffer(body, width, size, start).astype(np.int64)
+        start += array.size * np.dtype(width).itemsize
+        yield name, array.reshape(shape)

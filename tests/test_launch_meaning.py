@@ -1,0 +1,218 @@
+"""What settings of launch files mean together: defaults of frameworks, and what is refused."""
+
+import pytest
+
+import symbolic_cost as sc
+from symbolic_cost.errors import InputError
+from symbolic_cost.importers.launch import recipe
+
+GPT = """torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 8 --hidden-size 96 \\
+    --num-attention-heads 8 --seq-length 128 --micro-batch-size 2 --global-batch-size 64 --bf16 \\
+    --vocab-size 1000 --tensor-model-parallel-size 4 --sequence-parallel """
+TITAN = """
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 8
+[parallelism]
+data_parallel_shard_degree = 8
+tensor_parallel_degree = 1
+"""
+ACCELERATE = "mixed_precision: bf16\nnum_processes: 8\ndistributed_type: "
+NEMO = """
+trainer: {devices: 8, num_nodes: 4, precision: bf16}
+model: {encoder_seq_length: 128, tensor_model_parallel_size: 2, optim: {name: NAME}, MORE}
+"""
+CALCULON = '{"attn_heads": 8, "num_blocks": 8, "tensor_par": 4, "num_procs": 32, MORE}'
+FSDP = "weight,weight_gradient,master_weight,optimizer"
+
+
+def read(tmp_path, text, name):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "target", "meant"),
+    [
+        ("--swiglu", "config.intermediate_size", 256),  # 8/3 x 96, in 64s
+        ("--num-query-groups 2", "config.num_key_value_heads", None),  # not read without its flag
+        ("--num-query-groups 2 --group-query-attention", "config.num_key_value_heads", 2),
+        ("--group-query-attention", "config.num_key_value_heads", 1),
+        ("--padded-vocab-size 1001", "config.vocab_size", None),  # contradicts --vocab-size
+        ("--use-rotary-position-embeddings", "config.position_embedding", "rope"),
+        ("--num-experts 4", "config.num_experts_per_tok", 2),
+        ("--num-experts 4 --moe-layer-freq '([0]*2+[1]*6)'", "config.mlp_layer_types", 2),
+        ("--num-experts 4 --moe-layer-freq 2", "config.mlp_layer_types", 4),
+        ("--context-parallel-size 2", "strategy", "tp=4,sp,ring=2,dp=4"),
+        ("--context-parallel-size 2 --cp-comm-type a2a", "strategy", "tp=4,sp,ulysses=2,dp=4"),
+        ("--context-parallel-size 2 --cp-comm-type allgather", "strategy", "tp=4,sp,cp=2,dp=4"),
+        ("--num-experts 8 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1",
+         "strategy", "tp=4,sp,spread,ep=2,dp=8"),
+        ("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params",
+         "strategy", "tp=4,sp,dp=8,zero=3"),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2",
+         "run.recompute", "full/2"),
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+         "run.recompute", "full"),
+        ("--recompute-granularity selective --recompute-modules core_attn layernorm",
+         "run.recompute", "core_attn+layernorm"),
+        ("--recompute-granularity selective --recompute-modules core_attn",
+         "run.recompute", "selective"),
+        ("--checkpoint-activations", "run.recompute", "full"),
+        ("--fp8-format hybrid", "run.policy", "fp8-hybrid"),
+        ("--fp8-format e4m3 --fp8-recipe mxfp8", "run.policy", "mxfp8"),
+        ("--grad-reduce-in-bf16", "run.policy", "bf16-gradients"),
+        ("--optimizer sgd", "run.optimizer", "momentum"),
+        ("--optimizer-cpu-offload", "run.offload", "master_weight,optimizer"),
+        ("--attention-backend unfused", "run.attention", "eager"),
+        ("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 2",
+         "run.layout", "ends=0/0"),
+        (("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
+         "--decoder-last-pipeline-num-layers 1"), "run.layout", "ends=2/2"),
+        ("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2",
+         "run.chunks", 2),
+    ],
+)  # fmt: skip
+def test_megatron(flags, target, meant, tmp_path):
+    """megatron/training/arguments.py."""
+    if "1001" in flags:
+        with pytest.raises(InputError, match="contradicts"):
+            read(tmp_path, GPT + flags, "run.sh")
+        return
+    own = read(tmp_path, GPT + flags, "run.sh")
+    values = {f"{kind}.{name}": v for kind in ("config", "run")
+              for name, v in getattr(own, kind).items()} | {"strategy": own.strategy}  # fmt: skip
+    value = values.get(target)
+    if target == "config.mlp_layer_types":
+        value = value.count("dense")
+    if meant == "ends=0/0":  # as many as elsewhere
+        meant = None
+    assert value == meant
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--multi-latent-attention", "config.json of deepseek_v3"),
+        ("--mtp-num-layers 1", "'--mtp-num-layers': 1 is not read: layers that predict"),
+        ("--window-size 128,0", "with its window"),
+        ("--num-distributed-optimizer-instances 2", "replicas="),
+        ("--context-parallel-size 2 --cp-comm-type p2p a2a", "one for all layers"),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 1",
+         "block recomputes some of the layers"),
+        ("--num-experts 8 --expert-tensor-parallel-size 2", "as all weights, is read"),
+        ("--optimizer lion", "adam, sgd, muon"),
+        ("--exp-avg-dtype bf16", "say a precision"),
+        ("\nif [ $A ]; then\nN=2\nelse\nN=4\nfi\nx --pipeline-model-parallel-size $N",
+         "'<N: several values>' is not accepted"),
+        ("\ntorchrun pretrain_bert.py", "line 4: pretrain_bert.py is not read"),
+    ],
+)  # fmt: skip
+def test_megatron_refusals(flags, told, tmp_path):
+    with pytest.raises(InputError) as error:
+        read(tmp_path, GPT + flags, "run.sh")
+    assert told in str(error.value)
+
+
+def test_switched_off_and_quoted(tmp_path):
+    """A setting that switches off what is not known is none; values may be quoted."""
+    own = read(tmp_path, GPT + '--mtp-num-layers 0 --max-position-embeddings "256"', "run.sh")
+    assert own.config["max_position_embeddings"] == 256
+
+
+def test_experts_without_gates_and_shared(tmp_path):
+    """Experts have the gates of the perceptron, and the shared one its own width."""
+    path = tmp_path / "run.sh"
+    more = "--num-experts 4 --disable-bias-linear --moe-ffn-hidden-size 32"
+    for flags, products in ((more, 2), (f"{more} --swiglu", 3)):
+        sizes = {}
+        for shared in ("", " --moe-shared-expert-intermediate-size 64"):
+            path.write_text(GPT + flags + shared, encoding="utf-8")
+            sizes[shared] = sc.job(str(path), "dp=1").total("params")
+        alone, both = sizes.values()
+        assert both - alone == 8 * products * 96 * 64
+    assert "experts" in "".join(row.path for row in sc.job(str(path), "dp=1").rows)
+
+
+def test_what_is_not_read_is_named(tmp_path):
+    """A setting that may change costs stands in the head of every table; a learning rate not."""
+    path = tmp_path / "run.sh"
+    path.write_text(GPT + "--lr 3e-4 --tp-comm-overlap", encoding="utf-8")
+    text = str(sc.job(str(path)).memory())
+    assert "not read of run.sh: --tp-comm-overlap" in text
+    assert "--lr" not in text
+
+
+@pytest.mark.parametrize(
+    ("more", "policy", "recompute", "zero"),
+    [
+        ('[activation_checkpoint]\nmode = "none"', "bf16-fsdp", "none", 3),
+        ('[activation_checkpoint]\nmode = "selective"\nselective_ac_option = "op"',
+         "bf16-fsdp", "selective-op", 3),
+        ("", "bf16-fsdp", "selective, option 2", 3),
+        ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 2),
+        ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2", 3),
+    ],
+)  # fmt: skip
+def test_torchtitan(more, policy, recompute, zero, tmp_path):
+    text = TITAN
+    if "float8" in more:
+        text = text.replace('flavor = "8B"', 'flavor = "8B"\nconverters = ["float8"]')
+    own = read(tmp_path, text + more, "run.toml")
+    assert (own.run["policy"], own.run["recompute"]) == (policy, recompute)
+    assert own.degrees["zero"] == zero
+
+
+def test_a_policy_that_is_not_known_is_the_users_to_say(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(TITAN, encoding="utf-8")
+    with pytest.raises(InputError, match=r"option 2.* has the last word"):
+        sc.job(str(path))
+    assert sc.job(str(path), recompute="full").training.precision == "bf16-fsdp"
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "offload"),
+    [
+        (('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2, '
+         '"offload_optimizer": {"device": "cpu"}}}'), "bf16-gradients", "master_weight,optimizer"),
+        ('{"train_batch_size": 8, "bf16": {"enabled": true}}', "bf16-deepspeed", None),
+        (('{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, '
+         '"data_types": {"grad_accum_dtype": "fp32"}}'), "bf16-deepspeed", None),
+        ('{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
+         "auto", None),
+        ((f"{ACCELERATE}FSDP\nfsdp_config: {{fsdp_sharding_strategy: 1, "
+         "fsdp_offload_params: true}"), "bf16-fsdp", FSDP),
+        (f"{ACCELERATE}MULTI_GPU", "bf16-fsdp", None),
+        (f"{ACCELERATE}MEGATRON_LM", None, None),
+        ((f"{ACCELERATE}DEEPSPEED\ndeepspeed_config: {{zero_stage: 3, "
+         "offload_param_device: cpu}"), "bf16-gradients", "weight"),
+    ],
+)  # fmt: skip
+def test_bytes_and_hosts(text, policy, offload, tmp_path):
+    """deepspeed runtime/engine.py, get_data_types; FSDP and autocast keep single precision."""
+    own = read(tmp_path, text, "a.json" if text[0] == "{" else "a.yaml")
+    assert (own.run.get("policy"), own.run.get("offload")) == (policy, offload)
+
+
+def test_deepspeed_that_quantises_is_refused(tmp_path):
+    text = '{"train_batch_size": 8, "zero_optimization": {"zero_quantized_weights": true}}'
+    with pytest.raises(InputError, match="gathers in fewer bits are not known"):
+        read(tmp_path, text, "a.json")
+
+
+def test_nemo_and_calculon(tmp_path):
+    fused = NEMO.replace("NAME", "distributed_fused_adam").replace("MORE", "fp8: true")
+    own = read(tmp_path, fused, "a.yaml")
+    assert (own.strategy, own.run["policy"]) == ("tp=2,dp=16,zero=1", "fp8-hybrid")
+    with pytest.raises(InputError, match="say train= of the job"):
+        read(tmp_path, fused.replace("fp8: true", "peft: {peft_scheme: lora}"), "a.yaml")
+    more = '"tensor_par_comm_type": "rs_ag", "pipeline_interleaving": 2, "optimizer_offload": true'
+    own = read(tmp_path, CALCULON.replace("MORE", more), "a.json")
+    assert own.strategy == "tp=4,sp,dp=8"
+    assert (own.run["chunks"], own.run["offload"]) == (2, "master_weight,optimizer")
+    whole = CALCULON.replace("MORE", '"tensor_par_comm_type": "ar"')
+    assert read(tmp_path, whole, "a.json").strategy == "tp=4,dp=8"
