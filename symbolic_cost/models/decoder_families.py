@@ -52,7 +52,8 @@ from symbolic_cost.models.decoder_switches import (
 )
 from symbolic_cost.models.gemma import TAKING, Gemma
 from symbolic_cost.models.gpt import GPT2
-from symbolic_cost.models.kinds import FULL, SLIDES, Sparse, Windows, symbolic_kinds
+from symbolic_cost.models.kinds import DENSE, FULL, SLIDES, Sparse, Windows, symbolic_kinds
+from symbolic_cost.models.layouts import all_of
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.einsum import Call
@@ -90,7 +91,9 @@ _LATE = replace(
     branch=Branch(Norm.RMS_WIDE, Placing.SANDWICH),
     experts=MixtureOfExperts(shared="f_s"),
     windows=Windows(6, 512),
-    reads=Reads(BIAS, shared_width="intermediate_size", head_width=256),
+    reads=Reads(
+        BIAS, shared_width="intermediate_size", head_width=256, kinds=all_of(SLIDES, DENSE)
+    ),
     variants={
         TAKING[SLIDES]: {"at": SLIDING, "sources": Sources.OTHERS},
         TAKING[FULL]: {"sources": Sources.OTHERS},

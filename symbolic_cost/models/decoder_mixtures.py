@@ -32,8 +32,8 @@ from symbolic_cost.models.decoder_switches import (
     normalised,
     output_bias,
 )
-from symbolic_cost.models.kinds import FULL, UNTURNED, Sparse, Windows
-from symbolic_cost.models.layouts import between
+from symbolic_cost.models.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
+from symbolic_cost.models.layouts import all_of, between
 
 _SHARED = MixtureOfExperts(shared="f_s")
 _LATENT = Decoder(
@@ -102,7 +102,7 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             experts=_SHARED,
             sparse=Sparse.ALWAYS,
             windows=Windows(0, 128),
-            reads=Reads(shared_width="moe_intermediate_size"),
+            reads=Reads(shared_width="moe_intermediate_size", kinds=all_of(SLIDES, EXPERTS)),
         ),
         "glm_moe_dsa": _INDEXED,
         "dbrx": Decoder(
@@ -193,7 +193,9 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(6, 129),
             sparse=Sparse.ALWAYS,
             reads=Reads(
-                {**INPUT_BIAS, "norm_topk_prob": normalised}, share=Share(PART, Fraction(167, 500))
+                {**INPUT_BIAS, "norm_topk_prob": normalised},
+                share=Share(PART, Fraction(167, 500)),
+                kinds=all_of(SLIDES, EXPERTS),
             ),
         ),
         "phimoe": Decoder(
