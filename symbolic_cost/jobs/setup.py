@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
 
-from sympy import Add, Expr, Integer, Symbol
+from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
@@ -152,25 +151,6 @@ class Setup(Shown):
         slots = stages * trained.pipeline.chunks_of_a_stage
         known = blocks.is_Integer and slots.is_Integer
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
-
-    @property
-    def lettered(self) -> Self:
-        """The same with M for a known number of microbatches, so that formulas say 2 M b l e."""
-        count = self.training.microbatches
-        if not count.is_Integer:
-            return self
-        training = replace(self.training, microbatches=symbols.M)
-        return replace(self, training=training, numbers={**self.numbers, "M": int(count)})
-
-    @property
-    def names(self) -> dict[Symbol, Expr]:
-        """A name for the blocks of an uneven stage, whose number is a difference."""
-        pipeline, stages = self.trained.pipeline, self.placed.degree("pp")
-        held = pipeline.layout.blocks(
-            block_count(self.model), stages, pipeline.chunks_of_a_stage, self.stage
-        )
-        name = {Stage.FIRST: symbols.n_first, Stage.LAST: symbols.n_last}.get(self.stage)
-        return {name: held} if name is not None and isinstance(held, Add) else {}
 
     @cached_property
     def whole(self) -> Model:

@@ -15,6 +15,7 @@ from sympy import Integer
 
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
+from symbolic_cost.layers.conv import Chain, Maps, Trail
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.heads import Hidden, Output, Predicted
 from symbolic_cost.layers.norm import Norm
@@ -25,11 +26,14 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.decoder_config import CORES
 from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.maps_families import NETWORKS
 from symbolic_cost.models.nested_config import section
 from symbolic_cost.models.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.towers import tower
+from symbolic_cost.models.vision_config import side_lengths
 from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import unread
@@ -104,15 +108,21 @@ def build(fields: Fields, shape: Shape) -> Model:
     names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
     inner = section(fields, names[0], "blip_vision_model")
     words = section(fields, names[1], "blip_text_model")
-    if words.family not in CAPTIONS or inner.record.builder != "vision_config:build":
-        accepted = f"decoders {', '.join(CAPTIONS)} behind a vision transformer are declared"
+    known = inner.family in _MAPS or inner.record.builder == "vision_config:build"
+    if words.family not in CAPTIONS or not known:
+        accepted = (
+            f"decoders {', '.join(CAPTIONS)} behind a vision transformer or one of "
+            f"{', '.join(_MAPS)} are declared"
+        )
         raise InputError(f"{fields.source.where(names[1])}: {accepted}")
     # A decoder, whatever the family says of models that stand alone.
     fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
     words.record = replace(words.record, fixed=fixed)
     inner.head = inner.record.heads[-1]
-    seen = bound(vision_config.build(inner, shape))
-    wide, own, positions = int(seen.sizes["e"]), words.size("hidden_size"), seen.sizes["r"]
+    own_model = _maps if inner.family in _MAPS else vision_config.build
+    seen, last = _unpooled(bound(own_model(inner, shape)))
+    at = next(one for one in seen.parts if one.path == last).results[0].axes
+    wide, own, positions = int(seen.sizes[at[-1]]), words.size("hidden_size"), seen.sizes[at[1]]
     projected = wide != own and fields.family != "blip"
     stated = words.optional_size("cross_attention_hidden_size")
     words.require(
@@ -150,10 +160,9 @@ def build(fields: Fields, shape: Shape) -> Model:
             sizes={**text.sizes, "e_v": Integer(wide)},
             axes={**text.axes, **AXES},
         )
-    whole, last = _unpooled(seen)
-    images = tower(whole, "vision")
+    images = tower(seen, "vision")
     result = "handed[b r e_v]" if projected else "y[b r e]"
-    hand: tuple[Op, ...] = (view("hand", f"x[b_vision r_vision e_vision] -> {result}"),)
+    hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
     ops = (*hand, *_joined(result)) if projected else hand
     joining = Part("image", ops, takes={"x": f"vision.{last}"})
     parts = [replace(p, takes={**p.takes, **_memory(p)}) for p in parts]
@@ -176,6 +185,30 @@ def part(fields: Fields, shape: Shape) -> Model:  # noqa: ARG001 - as every buil
 
 def _memory(part_: Part) -> dict[str, str]:
     return {"memory": "image"} if "memory" in part_.inputs else {}
+
+
+def _maps(inner: Fields, shape: Shape) -> Model:
+    """Declare a Swin transformer whose positions are handed on, row by row."""
+    heights, widths = side_lengths(inner, "image_size", 224)
+    inner.source = replace(inner.source, values={**inner.source.values, "image_size": heights})
+    layers = NETWORKS["swin"](inner)
+    layers = {name: layer for name, layer in layers.items() if name != "mean"}
+    if inner.family == "donut-swin":
+        del layers["last"]
+    sizes = {"b": shape.b, "c0": Integer(inner.size("num_channels", 3))}
+    inner.refuse()
+    sizes |= {"y0": Integer(heights), "x0": Integer(widths)}
+    trail = Trail(Maps("image", ("b", "c0", "y0", "x0"), constant=True), sizes)
+    Chain(layers).declare("", trail)
+    batch, channel, *old = trail.at.axes
+    row = trail.new_axis("r", trail.length(old[0]) * trail.length(old[1]))
+    result = Maps("rows", (batch, row, channel))
+    trail.add(pointwise("rows", f"{trail.at} -> {result}", "copy", laid=" ".join(old)), result)
+    return Model(inner.family, (Part("maps", tuple(trail.ops)),), sizes, axes=trail.glossary)
+
+
+_MAPS = ("swin", "donut-swin")
+"""Towers that are networks of maps."""
 
 
 def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Numbers]:

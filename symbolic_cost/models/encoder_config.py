@@ -53,7 +53,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
 )
 """Functions by the names that configurations use."""
 
-_APART = ("luke",)
+_APART = ("luke", "rembert")
 """Families whose output head has a weight of its own, whatever the configuration says."""
 
 Numbers = dict[str, int]
@@ -83,7 +83,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         _check_blocks(fields, shape)
     whole, near = shape, isinstance(family.attention, Neighbours)
     if near:
-        shape, tables = _chunks(fields, shape, tables)
+        shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
+        tables |= own
     fields.refuse()
     alike = numbers["k"] == numbers["h"]
     sizes = Sizes(
@@ -98,12 +99,11 @@ def build(fields: Fields, shape: Shape) -> Model:
     return replace(model, bindings=numbers)
 
 
-def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables]:
+def chunks(fields: Fields, shape: Shape, layers: int) -> tuple[Shape, Tables]:
     """Return the shape padded to whole windows, and the sizes of chunks.
 
     100 tokens in windows of 16 run as 112: 13 chunks of 16, 14 pieces of 8 that see 24 keys.
     """
-    layers = fields.size("num_hidden_layers")
     stated = fields.source.values.get("attention_window", 512)
     listed = isinstance(stated, list | tuple)
     windows = stated if listed else [stated]
@@ -119,7 +119,7 @@ def _chunks(fields: Fields, shape: Shape, tables: Tables) -> tuple[Shape, Tables
     own: Tables = {"c_n": padded / reach - 1, "s_n": padded / reach, "n_b": size + 1}
     own |= {**dict.fromkeys(("i_n", "j_n"), size), "x_n": reach, "y_n": 3 * reach}
     own |= dict.fromkeys(("r_u", "l_u"), shape.l)
-    return replace(shape, l=padded), tables | own
+    return replace(shape, l=padded), own
 
 
 def _unpadded(model: Model) -> Model:
@@ -175,6 +175,13 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         "n_layers": fields.size("num_hidden_layers"),
         **head_sizes(fields, e, grouped=family.attention.heads != PLAIN),
     }
+    if "e_b" in traits.tables:
+        numbers["q"] = fields.size("intra_bottleneck_size", 128) // numbers["h"]
+        fields.require(
+            holds=fields.size("intra_bottleneck_size") % numbers["h"] == 0,
+            problem=f"{numbers['h']} heads do not divide it",
+            name="intra_bottleneck_size",
+        )
     width = numbers.get("q", e // numbers["h"])
     fields.require(
         holds=width % 2 == 0 or family.attention.rotated is Rotated.NOTHING,
@@ -190,7 +197,7 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         numbers["n_rel"] = fields.size("relative_attention_num_buckets", 32)
     if isinstance(family.attention, Disentangled) and not isinstance(family.attention, Shifted):
         numbers["n_rel"] = _distances(fields)
-    if isinstance(words, Words) and words.width == "w_t":
+    if "w_t" not in traits.tables and isinstance(words, Words) and words.width == "w_t":
         numbers["e_p"] = fields.size("embedding_size", e)
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
@@ -209,6 +216,8 @@ def _tables(fields: Fields, family: Encoder) -> Tables:
     tables: Tables = {axis: fields.size(key) for axis, key in family.traits.tables.items()}
     if fields.family == "markuplm":
         tables["f_x"] = 4 * fields.size("hidden_size")
+    if fields.family == "mobilebert":
+        tables["w_x"] = fields.size("hidden_size") - fields.size("embedding_size")
     if fields.family == "luke":
         tables |= {"c_n": 2, "n_q": 3 * fields.size("num_hidden_layers")}
     if fields.family == "esm":  # one weight for every head of every layer, and a bias
@@ -322,6 +331,17 @@ def _esm(fields: Fields, family: Encoder) -> Encoder:
     return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
 
 
+def _mobile(fields: Fields, family: Encoder) -> Encoder:
+    """Return a MobileBERT with as many perceptrons as it has, and neighbours or none."""
+    e = fields.size("hidden_size")
+    problem = f"a width below the {e} of hidden_size is accepted"
+    narrow = fields.size("embedding_size", 128)
+    fields.require(holds=narrow < e, problem=problem, name="embedding_size")
+    networks = fields.size("num_feedforward_networks", 4)
+    near = "c " if fields.flag("trigram_input", default=True) else ""
+    return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
+
+
 def _roc_bert(fields: Fields, family: Encoder) -> Encoder:
     """Return a RoCBert with glyphs and sounds beside the tokens, or their tables unused."""
     named = {"shape": "n_shape w_shape", "sound": "n_sound w_sound"}
@@ -355,6 +375,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
         "deberta": _deberta,
         "deberta-v2": _deberta,
         "esm": _esm,
+        "mobilebert": _mobile,
         "roc_bert": _roc_bert,
         "tapas": _tapas,
     }

@@ -14,6 +14,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Mapped, Paths, Words
+from symbolic_cost.models.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoder import ATTENTION, Assumed, Encoder, Habit, Traits
 from symbolic_cost.models.encoder_switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
 
@@ -162,6 +163,23 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
                 }
             ),
         ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w")),
+        "mobilebert": replace(
+            MOBILE,
+            traits=Traits(
+                tables={"e_b": "intra_bottleneck_size", "w_t": "embedding_size"}, function="relu"
+            ),
+        ).headed(
+            MASKED=Widened(Hidden("relu", norm=Norm.LAYER)), SEQUENCE=Classes(hidden=Hidden())
+        ),
+        "rembert": replace(
+            BERT,
+            words=_NARROW,
+            traits=Traits(
+                tables={"w_o": "output_embedding_size"},
+                assumed=Assumed.DROP | Assumed.PROJECT | Assumed.OWN_HEAD,
+            ),
+        ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_o", Output.BIAS)),
+        "bert-generation": replace(_BARE, words=_PLACED),
         "markuplm": replace(
             BERT,
             words=Paths(),
@@ -174,7 +192,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
                 }
             ),
         ),
-        "clip_text_model": _CLIP,
+        **dict.fromkeys(("clip_text_model", "metaclip_2_text_model"), _CLIP),
         "siglip_text_model": replace(_CLIP, attention=ATTENTION),
         **dict.fromkeys(("chinese_clip_text_model", "altclip_text_model"), _BARE),
         "dpr": _BARE,

@@ -42,6 +42,8 @@ _DEFAULTS = {name: _TABLES.get(own.get("like", ""), own) for name, own in _TABLE
 
 _IMAGE = "vision"
 
+_TOWERS = "vision_config:build"
+
 _TEXT_ALONE = "ForCausalLM"
 """Head of the language model without the tower, as files of text-only copies name it."""
 
@@ -86,7 +88,10 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
         )
     record = FAMILIES[name]
     values = {**_DEFAULTS.get(name, {}), **values}
-    if "embed_dim" in values:  # beside it, hidden_size is the width of the language model
+    towers = record.builder == _TOWERS
+    if (
+        "embed_dim" in values and towers
+    ):  # beside it, hidden_size is the width of the language model
         values[_BESIDE] = values.get("hidden_size")
         values["hidden_size"] = values.pop("embed_dim")
     if name in GLM_TOWERS:

@@ -76,6 +76,7 @@ class Contrastive:
 CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
     {
         "clip": Contrastive("clip_vision_model", "clip_text_model"),
+        "metaclip_2": Contrastive("metaclip_2_vision_model", "metaclip_2_text_model"),
         "siglip": Contrastive(
             "siglip_vision_model", "siglip_text_model", Meeting.HEADED, scalars=2
         ),
@@ -96,6 +97,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "qwen2_vl_text": "qwen2",
         "qwen2_5_vl_text": "qwen2",
         "glm4v_moe_text": "glm4_moe",
+        "kimi_k2": "deepseek_v3",
         "paddleocr_vl_text": "ernie4_5",
         "qwen3_vl_text": "qwen3",
         "qwen3_vl_moe_text": "qwen3_moe",

@@ -24,6 +24,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts
+from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Distances, distances
 from symbolic_cost.layers.residual import Branch, Outcome
@@ -33,7 +34,7 @@ from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
 from symbolic_cost.models.mixers_state import letters_of, renamed
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import dropout
+from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.symbols import exact
@@ -49,7 +50,7 @@ AXES = glossary(
     heads.AXES,
     axes(
         "o token residual, m token query, u key-token, h_t head, k_t head, g_t group, d_t width, "
-        "f_t inner, e_t hidden, v_s vocabulary, z_u token routed, z_r_u token posted"
+        "f_t inner, e_t hidden, v_s vocabulary, p_s whole, z_u token routed, z_r_u token posted"
     ),
     renamed(moe.AXES),
 )
@@ -60,6 +61,9 @@ ENCODED = Positions("", "t", "t", "t")
 """A source whose keys and values are in the cache."""
 
 TO_TARGET = {"r": "o", "l": "m", "t": "u", "z_s": "z_u", "z_r_s": "z_r_u"}
+
+_UNPADDED = {"r": "r_u", "l": "l_u", "t": "t_u"}
+"""Positions of a source without padding."""
 
 GENERATED = "ForConditionalGeneration"
 ENCODER_ONLY = "EncoderModel"
@@ -108,6 +112,7 @@ class Seq2Seq:
         entry: embedding of the source where it is no text.
         experts: that some layers have in place of the perceptron, or None.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
+        near: attention of the source to neighbours in chunks, whose positions are padded, or None.
         last: norm after the blocks, or None.
         last_dropped: whether what it gives is dropped out.
         tables: names of the token tables of source and target.
@@ -117,6 +122,7 @@ class Seq2Seq:
     words: Words = WORDS
     entry: Sound | None = None
     attention: Attention = ATTENTION
+    near: Neighbours | None = None
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     experts: MixtureOfExperts | None = None
     capacity: Expr | int = 1
@@ -155,13 +161,14 @@ class Seq2Seq:
         )
 
     def _encoder(self, sizes: Sizes) -> Iterator[Part]:
-        own = replace(self.attention, at=SOURCE, core=self._core())
+        own = replace(self.near or self.attention, at=SOURCE, core=self._core())
         first = (
             *self._by_distance("each"),
             *self.branch.around("attention", own.ops(), "x", "middle", **self._outside()),
         )
         entry = self.entry or replace(self.words, token=self.tables[0])
         own_words = {} if sizes.V_s is None else {"v": "v_s"}
+        own_words |= {} if sizes.P_s is None else {"p": "p_s"}
         yield Part("encoder.embedding", retitled(entry.ops(), own_words))
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
@@ -169,6 +176,9 @@ class Seq2Seq:
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
+        if self.near is not None:
+            cut = pointwise("unpad", "x[b r e] -> y[b r_u e]", "copy", laid="r")
+            yield Part("encoder.tokens", (cut,))
         yield from self._last("encoder", {})
 
     def _decoder(self, sizes: Sizes) -> Iterator[Part]:
@@ -178,7 +188,7 @@ class Seq2Seq:
         yield from self._once("decoder", names)
         takes = {
             "x": "decoder.embedding",
-            "memory": "encoder.norm" if self.last else "encoder.block",  # experts have a last norm
+            "memory": self._memory,
             # of the cache, once the source is encoded
             "cross.k": OUTSIDE,
             "cross.v": OUTSIDE,
@@ -197,6 +207,12 @@ class Seq2Seq:
                 yield Part(named, ops, number, takes, Place.BLOCK)
                 takes = takes | {"x": named}
         yield from self._last("decoder", names)
+
+    @property
+    def _memory(self) -> str:
+        """Path of the part that the target attends to; what has experts has a last norm."""
+        own = "encoder.tokens" if self.near is not None else "encoder.block"
+        return "encoder.norm" if self.last else own
 
     def _layers(self, layers: Expr, sparse: int) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
         """Yield path, perceptron and number of the blocks of each kind."""
@@ -225,6 +241,7 @@ class Seq2Seq:
             "cross", cross.ops(), "attended", "middle", memory="memory"
         )
         inner = {old: new for old, new in names.items() if old not in TO_TARGET} | {"e_s": "e"}
+        inner |= {} if self.near is None else _UNPADDED
         return (
             *retitled((*self._by_distance("each"), *first), names),
             *retitled(second, inner),
@@ -293,6 +310,7 @@ class Sizes:
         l: source length [tokens].
         l_t: target length [tokens].
         V_s: vocabulary of the source, where it has one of its own.
+        P_s: rows of its table of positions, where it has one of its own.
         cached: target tokens in the cache; None if the source is not encoded yet.
         own: widths and heads of the decoder, by axis, where they differ.
         W: window of sliding blocks of the decoder.
@@ -313,6 +331,7 @@ class Sizes:
     q: Expr | int = symbols.q
     V: Expr | int = symbols.V
     V_s: Expr | int | None = None
+    P_s: Expr | int | None = None
     P: Expr | int = symbols.P
     T: Expr | int = symbols.T
     n_layers: Expr | int = symbols.n_layers
@@ -338,7 +357,7 @@ class Sizes:
         """Return the size of every axis."""
         named = {"b": self.b, "e": self.e, "w": self.e, "f": self.f, "h": self.h, "k": self.k}
         named |= {"g": exact(self.h) / self.k, "d": self.q, "p": self.P, "types": self.T}
-        named |= {"v": self.V, "v_s": self.V_s or self.V}
+        named |= {"v": self.V, "v_s": self.V_s or self.V, "p_s": self.P_s or self.P}
         named |= {"n_rel": self.n_rel, "z": self.n_classes, "c": 3, "one": 1, "w_t": self.e}
         named |= dict.fromkeys(("r", "l", "t"), self.l) | dict.fromkeys(("o", "m"), self.l_t)
         named |= {"u": exact(self.l_t) + exact(self.cached or 0)}

@@ -6,6 +6,8 @@ from dataclasses import replace
 from sympy import Expr
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import axes
+from symbolic_cost.layers import neighbours
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
@@ -15,7 +17,7 @@ from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import Change
 from symbolic_cost.models.decoder_config import CORES
 from symbolic_cost.models.encoder import SEQUENCE, SPAN, TRUNK
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers
+from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers, chunks
 from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import ENCODER_ONLY, GENERATED, Seq2Seq, Sizes, Source
@@ -32,7 +34,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     """
     family = running(fields, SEQ2SEQ[fields.family])
     family, numbers, own = bart_numbers(fields, family)
-    if "p" in family.words.tables.values():
+    if "p" in family.words.tables.values() and fields.family != "led":
         numbers["P"] = fields.size("max_position_embeddings") + family.reads.offset
     if fields.family == "fsmt":
         numbers["P"] += fields.size("pad_token_id", 1) if _padded(fields) else 0
@@ -43,6 +45,8 @@ def build(fields: Fields, shape: Shape) -> Model:
                 problem="source and target share a table and differ in their vocabulary",
                 name="tie_word_embeddings",
             )
+    if fields.family == "led":
+        return _chunked(fields, shape, family, numbers, own)
     if family.experts is None:
         return declared(fields, shape, family, numbers, own)
     fields.require(
@@ -51,6 +55,20 @@ def build(fields: Fields, shape: Shape) -> Model:
     fields.ignore("expert_capacity")
     sparse = _sparse(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
     return declared(fields, shape, family, numbers | _routed(fields, 2), own, sparse=sparse)
+
+
+def _chunked(
+    fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers, own: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose source attends to neighbours, as LED."""
+    numbers["P"] = fields.size("max_decoder_position_embeddings", 1024)
+    places = fields.size("max_encoder_position_embeddings", 16384)
+    tokens = shape.c if shape.c != 0 else shape.l
+    padded, sizes = chunks(fields, replace(shape, l=tokens), numbers["n_layers"])
+    sizes["t_u"] = tokens
+    known = {**neighbours.AXES, **axes("t_u key-token")}
+    source = Source(padded.l, sizes, known)
+    return declared(fields, shape, family, numbers, own, source=source, places=places)
 
 
 def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Numbers]:
@@ -149,6 +167,7 @@ def declared(
     own: Numbers,
     *,
     source: Source | None = None,
+    places: int | None = None,
     sliding: int = 0,
     sparse: tuple[int, int] = (0, 0),
 ) -> Model:
@@ -170,6 +189,7 @@ def declared(
         sliding=sliding,
         sparse=sparse,
         V_s=words,
+        P_s=places,
         capacity=family.capacity,
         **lengths(shape, head),
     )

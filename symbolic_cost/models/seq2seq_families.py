@@ -11,6 +11,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
+from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
@@ -62,6 +63,7 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
         "bigbird_pegasus": replace(PEGASUS, attention=replace(PEGASUS.attention, bias=Bias.NONE)),
         "marian": replace(PEGASUS, branch=_POST, last=None),
         "blenderbot-small": replace(BART, reads=Reads()),
+        "led": replace(BART, reads=Reads(), near=Neighbours(**vars(BART.attention))),
         # Positions are computed, and stored as parameters.
         "fsmt": replace(
             PEGASUS,

@@ -83,20 +83,20 @@ def _image(fields: Fields, words: Patches, numbers: Numbers) -> Sizes:
     if "image_size" not in fields.source.values and "spatial_merge_size" in fields.source.values:
         return _tubes(fields)
     spectrum = "frequency_stride" in fields.source.values
-    patch = _sides(fields, "patch_size", 16)
+    patch = side_lengths(fields, "patch_size", 16)
     image: tuple[int, ...]
     step = patch
     if spectrum:
         image = (fields.size("num_mel_bins", 128), fields.size("max_length", 1024))
         step = (fields.size("frequency_stride", 10), fields.size("time_stride", 10))
     else:
-        image = _sides(fields, "image_size", 224)
+        image = side_lengths(fields, "image_size", 224)
     frames = Piece.FRAMES in words.pieces
     if frames:
         image = (fields.size("num_frames"), *image)
         tubes = fields.source.values.get("tubelet_size")
         if isinstance(tubes, list | tuple):
-            patch = _sides(fields, "tubelet_size", 16, 3)
+            patch = side_lengths(fields, "tubelet_size", 16, 3)
         else:
             patch = (fields.size("tubelet_size"), *patch)
         step = patch
@@ -131,7 +131,7 @@ def freed(sizes: Sizes, patches: Expr) -> Sizes:
     return replace(sizes, patches=patches, image=(*others, side * patches))
 
 
-def _sides(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
+def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
     """Read a side, or a side for each dimension."""
     stated = fields.source.values.get(name)
     if not isinstance(stated, list | tuple):
@@ -186,7 +186,7 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     # Added between blocks, which costs no product.
     placed = fields.flag("use_mid_position_embeddings", default=True)
     side = fields.size("patch_size", 16)
-    sides = _sides(fields, "image_size", 512)
+    sides = side_lengths(fields, "image_size", 512)
     fields.require(
         holds=all(length % side == 0 for length in sides),
         problem=f"patches of {side} do not divide an image of {list(sides)}",

@@ -91,7 +91,11 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             heads={"ForVideoClassification": Classes(Take.MEAN, after=Norm.LAYER)},
         ).attended(bias=_KEYLESS),
         **dict.fromkeys(
-            ("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"), _CLIP
+            (
+                *("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"),
+                "metaclip_2_vision_model",
+            ),
+            _CLIP,
         ),
         "blip_vision_model": _BARE,
         "siglip_vision_model": _SIGLIP,

@@ -22,9 +22,9 @@ COUNTED = {
 }
 LINES = (GOLDEN / "mutations.jsonl").read_text(encoding="utf-8").splitlines()
 CONFIGS = {
-    entry["config"]["model_type"]: entry["config"]
-    for entry in TRUTH.values()
-    if entry["category"] == "causal" and entry["id"].endswith("/a")
+    entry["config"]["model_type"] if entry["category"] == "causal" else name[:-2]: entry["config"]
+    for name, entry in TRUTH.items()
+    if name.endswith("/a")
 }
 FEW = LINES[::40]
 
@@ -39,10 +39,15 @@ def answered(config):
 
 def check(text):
     line = json.loads(text)
-    kind, key, _ = line["what"]
-    config = {**CONFIGS[kind], key: line["set"]}
+    kind, path, _ = line["what"]
+    config = json.loads(json.dumps(CONFIGS[kind]))
+    *sections, key = path.split(".")
+    fields = config
+    for name in sections:
+        fields = fields[name]
+    fields[key] = line["set"]
     if line["set"] == "missing":
-        del config[key]
+        del fields[key]
     answer, refusal = answered(config)
     if answer is None:
         assert key in refusal or "refused" in line

@@ -62,11 +62,24 @@ def test_null_is_false_where_the_family_says_true():
         ("gpt_neox_japanese/a", "head_dim", 7, "knows no other"),
         ("falcon_h1/a", "mamba_d_state", 1, "1 is no product of states"),
         ("llama4_text/a", "attention_chunk_size", 1, "1 is no chunk"),
+        ("led/a", "attention_window", 7, "an even window above 2, alike in all 4 layers"),
+        ("mobilebert/a", "use_bottleneck", False, "only true is declared"),
+        ("mobilebert/a", "embedding_size", 96, "a width below the 96 of hidden_size"),
+        ("timesformer/a", "attention_type", "space_only", "unknown value 'space_only'"),
+        ("blip/a", "text_config", None, "an object with the fields is accepted"),
+        ("ved-trocr/a", "decoder", {"model_type": "llama"}, "decoders blip_text_model, bert, rob"),
+        ("ved-trocr/a", "encoder", {"model_type": "trocr"}, "behind a vision transformer or one"),
     ],
 )
 def test_what_is_not_declared_is_refused(name, key, value, said):
     with pytest.raises(InputError, match=said):
         count({**known(name), key: value}, 1, 64)
+
+
+def test_a_decoder_of_images_does_not_stand_alone():
+    config = {**known("ved-trocr/a")["decoder"], "architectures": ["TrOCRForCausalLM"]}
+    with pytest.raises(InputError, match="trocr is declared as a part of others"):
+        count(config, 1, 64)
 
 
 def test_images_of_mllama_are_refused():
