@@ -14,12 +14,12 @@ READING = ("models/count.py", "models/inference.py")  # they read models and dec
 OTHERS = {
     # symbols that bear the letter of an axis
     "systems/calibration.py": {"e", "h", "l"},
-    "systems/runs.py": {"b", "e", "f", "h", "l", "n_d"},
+    "systems/runs.py": {"b", "e", "f", "h", "l"},
     "parallel/layout.py": {"v"},
     "jobs/build.py": {"b"},
     "jobs/calculator.py": {"b", "e", "l"},
     "jobs/workings.py": {"b", "h", "k", "v"},
-    "jobs/numbers.py": {"n_d", "v"},
+    "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
     "jobs/launched.py": {"b", "l", "v"},
     "serving/passes.py": {"b", "c", "l"},
