@@ -60,6 +60,8 @@ class Term:
 
     __slots__ = ("node", "space")
 
+    _op_priority = 20.0  # SymPy leaves operations with a term to it, and need not try to convert it
+
     is_Symbol = is_Rational = False
     is_finite = is_extended_nonnegative = None
     free_symbols: frozenset[Any] = frozenset()

@@ -150,7 +150,7 @@ class _Reader:
 
     def _stopped(self, accepted: str) -> InputError:
         token = self._now
-        here = "the end" if token.kind == "end" else f"{shown(token.text)} at {token.place + 1}"
+        here = "at the end" if token.kind == "end" else f"{shown(token.text)} at {token.place + 1}"
         return _wrong(self._text, f"{here}: {accepted} is accepted")
 
     def _sum(self, depth: int) -> Node:

@@ -41,6 +41,12 @@ def _count(name: str, meaning: str, latex: str | None = None) -> Symbol:
     return symbol
 
 
+def _mean(name: str, meaning: str, latex: str) -> Symbol:
+    symbol = Symbol(name, nonnegative=True)
+    GLOSSARY[name] = Entry(symbol, latex, meaning, integer=False)
+    return symbol
+
+
 def _rate(name: str, meaning: str, latex: str | None = None) -> Symbol:
     symbol = Symbol(name, positive=True)
     GLOSSARY[name] = Entry(symbol, latex or name, meaning, integer=False)
@@ -85,7 +91,16 @@ g = _count("g", "query heads that share one key/value head")
 W = _count("W", "window of sliding attention [tokens]")
 n_dense = _count("n_dense", "dense blocks before the experts", r"n_{\mathrm{dense}}")
 n_first = _count("n_first", "blocks of the first stage of a pipeline", r"n_{\mathrm{first}}")
+n_middle = _count("n_middle", "blocks of a middle stage", r"n_{\mathrm{middle}}")
 n_last = _count("n_last", "blocks of the last stage of a pipeline", r"n_{\mathrm{last}}")
+n_lead_first, n_lead_middle, n_lead_last = (
+    _mean(f"n_lead_{end}", f"leading blocks of the {end} stage", rf"n_{{\mathrm{{lead,{end}}}}}")
+    for end in ("first", "middle", "last")
+)
+n_rest_first, n_rest_middle, n_rest_last = (
+    _mean(f"n_rest_{end}", f"other blocks of the {end} stage", rf"n_{{\mathrm{{rest,{end}}}}}")
+    for end in ("first", "middle", "last")
+)
 E = _count("E", "experts")
 E_t = _count("E_t", "experts per token", "E_t")
 f_m = _count("f_m", "width of one expert", "f_m")

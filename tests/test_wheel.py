@@ -24,7 +24,7 @@ def installed(tmp_path_factory):
     pytest.importorskip("hatchling")
     place = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
-    env = {**os.environ, "SYMBOLIC_COST_PROGRAMS": "lstm:h100:2"}
+    env = {**os.environ, "SYMBOLIC_COST_PROGRAMS": "gpt2:h100:2"}
     subprocess.run(build, cwd=ROOT, env=env, check=True, capture_output=True)
     (wheel,) = place.glob("*.whl")
     with ZipFile(wheel) as file:
@@ -71,7 +71,7 @@ def test_data_files_are_in_the_wheel(installed):
 KEPT = """
 import sys
 from symbolic_cost.cli import main
-sys.argv[1:] = "search lstm --system h100 --gpus 2 --global-batch 4".split()
+sys.argv[1:] = "search gpt2 --system h100 --gpus 2 --global-batch 4".split()
 try:
     main()
 except SystemExit as ended:
@@ -84,5 +84,5 @@ def test_programs_are_in_the_wheel(installed):
     env = {**os.environ, "PYTHONPATH": str(installed), "SYMBOLIC_COST_CACHE": ""}
     line = [sys.executable, "-c", KEPT]
     done = subprocess.run(line, cwd=installed, env=env, capture_output=True, text=True, check=True)
-    assert "run it: symbolic-cost time lstm" in done.stdout
+    assert "run it: symbolic-cost time gpt2" in done.stdout
     assert done.stdout.endswith("0 False\n")

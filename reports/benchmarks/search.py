@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import symbolic_cost as sc
@@ -76,9 +77,27 @@ def asked(place: int) -> None:
         start = time.process_time()
         found = sc.search(job, gpus, gpus, choose=choose, progress=False)
         taken.append(time.process_time() - start)
-    best = found.best[0]
-    held = [found.considered, found.structures, f"{best.strategy} {best.options}"]
-    print(json.dumps([taken, *held]))
+    print(json.dumps([taken, found.considered, found.structures]))
+
+
+def line_of(place: int) -> list[str]:
+    """Return the command line of a question of SPACES."""
+    _, model, numbers, system, gpus, choose = SPACES[place]
+    ranks = ["--gpus", str(gpus), "--global-batch", str(gpus)]
+    line = ["-m", "symbolic_cost", "search", model, "--system", system, *ranks]
+    if numbers:
+        line += ["--set", ",".join(f"{name}={size}" for name, size in numbers.items())]
+    for name, values in choose.items():
+        listed = values if isinstance(values, list | tuple) else [values]
+        words = [_word(one) for one in listed]
+        line += ["--choose", f"{name}={','.join(words)}"]
+    return line
+
+
+def _word(value: object) -> str:
+    switches = {True: "on", False: "off", "": "none"}
+    named = isinstance(value, bool) or value == ""
+    return switches[value] if named else str(value)  # type: ignore[index]
 
 
 def spaces(folder: str) -> dict[str, float]:
@@ -86,22 +105,30 @@ def spaces(folder: str) -> dict[str, float]:
     figures: dict[str, float] = {}
     for place, (theirs, model, _, _, gpus, _) in enumerate(SPACES):
         name = f"every option of Calculon ({theirs}): {model} on {gpus}"
-        for state in ("nothing kept", "programs kept"):
-            child = subprocess.Popen(
-                [sys.executable, __file__, str(place)],
-                stdout=subprocess.PIPE,
-                env={**os.environ, "SYMBOLIC_COST_CACHE": folder},
-            )
-            told = child.stdout.read() if child.stdout else b""
-            _, _, used = os.wait4(child.pid, 0)
-            taken, considered, structures, _ = json.loads(told)
-            seconds = used.ru_utime + used.ru_stime - sum(taken[1:])
-            figures[f"{name}: candidates"] = considered
-            figures[f"{name}: structures"] = structures
+        line = line_of(place)
+        first = spent(line, folder)
+        kept = min(spent([*line, "--top", str(top)], folder) for top in range(3, 6))
+        for state, (seconds, memory) in (("nothing kept", first), ("programs kept", kept)):
             figures[f"{name}: {state}, fresh process [s]"] = seconds
-            figures[f"{name}: asked again in one process [s]"] = min(taken[1:])
-            figures[f"{name}: peak memory [MiB], {state}"] = used.ru_maxrss / 1024
+            figures[f"{name}: {state}, beside SymPy's import"] = seconds / import_of_sympy(folder)
+            figures[f"{name}: peak memory [MiB], {state}"] = memory
+        told = subprocess.run(
+            [sys.executable, __file__, str(place)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "SYMBOLIC_COST_CACHE": folder},
+            check=True,
+        ).stdout
+        taken, considered, structures = json.loads(told)
+        figures[f"{name}: candidates"] = considered
+        figures[f"{name}: structures"] = structures
+        figures[f"{name}: asked again in one process [s]"] = min(taken[1:])
     return figures
+
+
+@cache
+def import_of_sympy(folder: str) -> float:
+    """Return what a fresh process takes to import SymPy [s]."""
+    return least(["-c", "import sympy"], folder)[0]
 
 
 def least(line: list[str], folder: str, repeats: int = 5) -> tuple[float, float]:
@@ -115,7 +142,7 @@ def measured() -> dict[str, float]:
     compileall.compile_dir(Path(sc.__file__).parent, quiet=2)
     with tempfile.TemporaryDirectory() as folder:
         figures[BARE] = least(["-c", "pass"], folder)[0]
-        figures[IMPORT] = least(["-c", "import sympy"], folder)[0]
+        figures[IMPORT] = import_of_sympy(folder)
         os.environ["SYMBOLIC_COST_CACHE"] = folder
         for model, system, gpus, batch in SEARCHES:
             name = f"{model} on {gpus} {system}"

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 
+_OF_A_FILE = {"precision", "recompute", "schedule", "optimizer", "offload", "layout"}
+"""Options that a launch file may say; what the user did not type is not the user's word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """How a model is run and costed, as typed: numbers, strategy, and options of `jobs.job`."""
@@ -52,7 +56,7 @@ class Choices:
         if "attention" not in self.typed:
             del chosen["attention"]  # the stack says it
         if launched(model) is not None:  # what the user did not type, the file says
-            for name in {"precision", "recompute", "schedule"} - self.typed:
+            for name in _OF_A_FILE - self.typed:
                 chosen.pop(name, None)
         make = partial(job, **chosen)
         built = problems.attempt(make, model, self.strategy, numbers)

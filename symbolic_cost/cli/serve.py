@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,8 @@ def command(*, mcp: bool) -> None:  # noqa: ARG001 - the one protocol that there
         )
 
     async def served() -> None:
-        server = Server("symbolic-cost", on_list_tools=listed, on_call_tool=answered)
+        own = version("symbolic-cost")
+        server = Server("symbolic-cost", version=own, on_list_tools=listed, on_call_tool=answered)
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 

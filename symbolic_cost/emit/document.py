@@ -125,6 +125,7 @@ _PREAMBLE = r"""\documentclass[10pt{option}]{{article}}
 \setlength{{\parindent}}{{0pt}}
 \setlength{{\parskip}}{{3pt}}
 \setlength{{\emergencystretch}}{{3em}}
+\setlength{{\belowcaptionskip}}{{4pt}}
 \setcounter{{topnumber}}{{9}}\setcounter{{totalnumber}}{{20}}\setcounter{{dbltopnumber}}{{9}}
 \renewcommand{{\topfraction}}{{.95}}\renewcommand{{\dbltopfraction}}{{.95}}
 \renewcommand{{\textfraction}}{{.02}}
@@ -150,7 +151,7 @@ def _latex(document: Document, page: Page, *, cites: bool) -> str:
         r"\begin{document}",
         r"\raggedright",
         rf"{{\large\bfseries {latex.text_of(shown.title)}}}\par\medskip",
-        *(_phrase(line) + r".\par" for line in shown.head),
+        *(_phrase(_begun(line)) + r".\par" for line in shown.head),
         *(
             line
             for sheet, place in zip(sheets, places, strict=True)
@@ -162,6 +163,13 @@ def _latex(document: Document, page: Page, *, cites: bool) -> str:
         *([bibtex(shown.cited)] if cites and shown.cited else []),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _begun(line: Phrase) -> Phrase:
+    """Return a sentence with its first letter large; a symbol stays as it is."""
+    first = line[0]
+    begins = isinstance(first, str) and first[:2].isalpha()
+    return (f"{first[0].upper()}{first[1:]}", *line[1:]) if begins else line
 
 
 def _phrase(line: Phrase) -> str:

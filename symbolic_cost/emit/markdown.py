@@ -2,11 +2,18 @@
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
 
-from sympy import Expr
+from sympy import Basic, Expr
 
 from symbolic_cost.emit.formulas import latex
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Nested, Sheet
+
+Given: TypeAlias = (
+    str | Nested | Measured | tuple[str | Basic, ...] | int | Fraction | float | Expr | None
+)
+"""A cell as types that arguments are checked against; that of `Sheet` loads no SymPy."""
 
 _RULE = {"left": ":---", "right": "---:"}
 
@@ -25,7 +32,7 @@ def write(sheet: Sheet) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[Given]]) -> str:
     """Return rows as a Markdown table; formulas stand in dollars, None is an empty cell.
 
     >>> print(markdown(["model", "parameters"], [["gpt2", 124439808]]), end="")

@@ -103,7 +103,7 @@ class Sheet:
     """A table.
 
     Args:
-        names: for people, of parts of its formulas, as {n_first: ceiling(n_layers/pp) - 1}.
+        names: what letters in its formulas stand for, as {n_first: ceiling(n_layers/pp) - 1}.
 
     Raises:
         InputError: a row of another length than the columns, or a heading that occurs twice.
@@ -134,10 +134,9 @@ class Sheet:
     def visible(self) -> Sheet:
         """The same for people: with names in formulas, and what a terminal would obey escaped."""
         columns = tuple(replace(one, heading=visible(one.heading)) for one in self.columns)
-        said = {part: name for name, part in self.names.items()}
-        rows = tuple(tuple(_replaced(cell, said) for cell in row) for row in self.rows)
-        for part, name in said.items():
-            rows = tuple(tuple(_solved(cell, part, name) for cell in row) for row in rows)
+        rows = self.rows
+        for letter, part in self.names.items():
+            rows = tuple(tuple(_summed(cell, letter, part) for cell in row) for row in rows)
         names, shorter = _abbreviated(rows)
         rows = tuple(tuple(_visible(_replaced(cell, shorter)) for cell in row) for row in rows)
         sheet = Sheet(visible(self.title), columns, rows, tuple(map(visible, self.notes)))
@@ -156,11 +155,14 @@ class Sheet:
 
     @property
     def split(self) -> Sheet:
-        """The same for programs: units of single numbers have columns of their own."""
+        """The same for programs: whole formulas, and columns for units of single numbers."""
+        whole = dict(reversed(tuple(self.names.items())))
         columns: list[Column] = []
         cells: list[list[Cell]] = []
         for place, column in enumerate(self.columns):
             own = [row[place] for row in self.rows]
+            for letter, part in whole.items():
+                own = [_replaced(cell, {letter: part}) for cell in own]
             columns.append(column)
             cells.append([one.number if isinstance(one, Measured) else one for one in own])
             if any(isinstance(one, Measured) for one in own):
@@ -211,6 +213,7 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
 
 _LONG = 24
 """Symbols and numbers of a part of a formula that a name is better for, where it is repeated."""
+_PAIR = 2
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
@@ -295,23 +298,28 @@ def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:
     return cell.xreplace(parts) if isinstance(cell, formulas()) else cell
 
 
-def _solved(cell: Cell, part: Expr, name: Symbol) -> Cell:
-    """Return a formula with a name for a difference of roundings, where it is multiplied out.
+def _summed(cell: Cell, letter: Symbol, part: Expr) -> Cell:
+    """Return a formula with a letter that stands for the sum of two others.
 
-    With n_first for ceiling(x) - floor(y), a ceiling(x) - a floor(y) becomes a n_first.
+    With n_first for n_lead + n_rest, 3 e n_lead + 2 e n_rest becomes 2 e n_first + e n_lead.
     """
-    from sympy import Dummy, Expr, ceiling, floor
+    both = part.args
+    if len(both) != _PAIR or not all(one.is_Symbol for one in both):
+        return cell
+    if not isinstance(cell, formulas()) or not all(cell.has(one) for one in both):
+        return cell
+    from sympy import Add, expand
 
     from symbolic_cost.analysis.forms import factored
 
-    terms = {-one if one.could_extract_minus_sign() else one for one in part.args}
-    if not isinstance(cell, Expr) or not all(isinstance(one, floor | ceiling) for one in terms):
-        return cell
-    first, less = sorted(terms, key=lambda one: -one in part.args)
-    if not cell.has(first):
-        return cell
-    left = Dummy(integer=True)
-    return factored(cell.xreplace({first: name + left, less: left})).xreplace({left: less})
+    terms = dict(term.as_coeff_Mul()[::-1] for term in Add.make_args(expand(cell)))
+    for term, count in tuple(terms.items()):
+        other = term.xreplace({both[0]: both[1]})
+        if other != term and other in terms:
+            alike = min(count, terms[other])
+            terms[term.xreplace({both[0]: letter})] = alike
+            terms[term], terms[other] = count - alike, terms[other] - alike
+    return factored(Add(*(count * term for term, count in terms.items())))
 
 
 def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:

@@ -30,7 +30,7 @@ _INSIDE = 4
 _LONG = 16
 """Characters up to which formulas stay in their column."""
 
-_FEW, _SENTENCE = 3, 20
+_FEW, _SENTENCE = 2, 20
 """Columns beside which sentences have room, and how long these are at least in the mean."""
 
 

@@ -15,7 +15,7 @@ from symbolic_cost.explore.candidates import Structured, candidates
 from symbolic_cost.explore.objectives import OBJECTIVES, Objective
 from symbolic_cost.explore.outputs import HELD, SHARE
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import all_priced, axes_of, structured_setup
 from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate, Part, Tally
 from symbolic_cost.jobs.peaks import Fit, peak_of
@@ -84,7 +84,7 @@ class Search:
         return self.facts.capacity
 
 
-ROWS = 2048
+ROWS = 8192
 """Rows of a shape priced together, so that the buffers of all its structures stay small."""
 
 
@@ -123,10 +123,12 @@ def search(
             label = f"{_words(structure)}: {reason}"
             tally.refused[label] = tally.refused.get(label, 0) + rows
         done += len(together.priced)
-        columns = columns_of(walked, shape)
-        for start in range(0, rows, ROWS):
-            part = {name: column[start : start + ROWS] for name, column in columns.items()}
-            tally.add(Part(walked, shape, together, part, start, min(ROWS, rows - start)))
+        axes = axes_of(walked, shape)
+        degrees = axes.sizes[-1]
+        width = -(-degrees // -(-axes.size // ROWS))
+        for start in range(0, degrees, width):
+            stop = min(start + width, degrees)
+            tally.add(Part(walked, shape, together, axes, start, stop, width))
     left_out = {**walked.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times

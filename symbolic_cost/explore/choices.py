@@ -60,6 +60,9 @@ HOST = "host"
 OFFLOADED = ("weight", "weight_gradient", "master_weight", "optimizer", "saved")
 """What may be on the host."""
 
+INSIDE = "inside "
+"""Symbols that begin so tell the order of ranks."""
+
 OPENED: Mapping[str, bool] = {
     **{f"inside {one} {other}": False for one, other in combinations(DEGREES, 2)},
     **{f"hidden {mesh}": False for mesh in (*DEGREES, HOST)},

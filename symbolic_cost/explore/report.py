@@ -182,8 +182,8 @@ def _figures(timed: Timed) -> Iterator[Figure]:
     share = float(known["bubble"] / known["step"])
     yield Figure("Bubble", f"{share:.1%}", f"{figure_text(timed, 'bubble')} of the step", "bubble")
     share = float(known["exposed"] / known["step"])
-    note = f"{figure_text(timed, 'exposed')} of waiting for ranks"
-    yield Figure("Exposed communication", f"{share:.1%}", note, "exposed")
+    note = f"{figure_text(timed, 'exposed')} of waiting for communication"
+    yield Figure("Exposed", f"{share:.1%}", note, "exposed")
 
 
 def _ranks(timed: Timed) -> int:

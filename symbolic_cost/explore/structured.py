@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.choices import CONTEXT, DEGREES, numbers_of
+from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
 from symbolic_cost.explore.subject import FREE, Subject
-from symbolic_cost.explore.together import Columns, Floats, Together, together
+from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.priced import Costs
@@ -88,16 +88,27 @@ def _tick(progress: Progress, before: int, every: int, place: int) -> None:
     progress(before + place, every)
 
 
-def columns_of(walked: Candidates, shape: Shape) -> Columns:
-    """Return the numbers of every symbol by its name, of a shape's rows; ways are slowest."""
-    columns = _numbers(shape, walked.numbers[shape])
-    run, count = walked.ways[shape], len(walked.numbers[shape])
+def axes_of(walked: Candidates, shape: Shape) -> Axes:
+    """Return the numbers of a shape's rows by the axis that they vary along.
+
+    Rows are orders of ranks, each with every other way, each of these with all degrees.
+    """
+    run, numbers = walked.ways[shape], _numbers(shape, walked.numbers[shape])
     if len(run) == 1:
-        return columns
+        return Axes(({}, {}, numbers), (1, 1, len(walked.numbers[shape])))
     options = numbers_of(run, shape.names, walked.hidden)
-    return {name: np.tile(column, len(run)) for name, column in columns.items()} | {
-        name: np.repeat(column, count) for name, column in options.items()
-    }
+    orders = len({way.order for way in run})
+    others = len(run) // orders
+    along: list[dict[str, Floats]] = [{}, {}]
+    for name, column in options.items():
+        inside = name.startswith(INSIDE)
+        along[not inside][name] = np.array(column[::others] if inside else column[:others])
+    return Axes((*along, numbers), (orders, others, len(walked.numbers[shape])))
+
+
+def columns_of(walked: Candidates, shape: Shape) -> Columns:
+    """Return the numbers of every symbol by its name, of a shape's rows."""
+    return axes_of(walked, shape).columns()
 
 
 def _numbers(shape: Shape, listed: Sequence[Numbers]) -> dict[str, Floats]:

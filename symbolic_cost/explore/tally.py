@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
 from symbolic_cost.explore.objectives import Objective
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
-from symbolic_cost.explore.together import Columns, Floats, Together
+from symbolic_cost.explore.together import Axes, Floats, Together
 
 
 @dataclass(frozen=True)
@@ -49,22 +49,34 @@ class Candidate:
 
 
 class Part(NamedTuple):
-    """Some rows of a shape's candidates.
+    """The candidates of some degrees of a shape.
 
     Args:
         found: every candidate.
         together: program of the shape's structures.
-        columns: numbers of the rows by symbol.
-        start: first row.
-        size: how many rows.
+        axes: numbers of all candidates of the shape.
+        start: first degrees.
+        stop: first degrees that are not there.
+        width: degrees of the parts of the shape.
     """
 
     found: Candidates
     shape: Shape
     together: Together[Structured]
-    columns: Columns
+    axes: Axes
     start: int
-    size: int
+    stop: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Candidates of a structure."""
+        return self.axes.ways * (self.stop - self.start)
+
+    def row(self, place: int) -> int:
+        """Return the row among all candidates of the shape."""
+        way, degrees = divmod(place, self.stop - self.start)
+        return way * self.axes.sizes[-1] + self.start + degrees
 
 
 class _Kept(NamedTuple):
@@ -78,7 +90,7 @@ class _Kept(NamedTuple):
     @property
     def point(self) -> dict[str, float]:
         """Its numbers by symbol."""
-        return {name: float(column[self.place]) for name, column in self.part.columns.items()}
+        return self.part.axes.point(self.part.row(self.place))
 
 
 def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
@@ -127,7 +139,8 @@ class Tally:
     def add(self, part: Part) -> None:
         """Keep the best candidates of some rows."""
         asked = frozenset({MEMORY, *self.objective.outputs})
-        for structure, outputs in part.together.evaluated(part.columns, part.size, asked):
+        axes = part.axes.part(part.start, part.stop)
+        for structure, outputs in part.together.over(axes, part.width, asked):
             self._add(part, structure, outputs)
         self._verdicts.clear()
 
@@ -173,7 +186,7 @@ def _ranked(
     part: Part, structure: Structured, outputs: Mapping[str, Floats], place: int, score: float
 ) -> _Kept:
     told = {n: float(v[place]) for n, v in outputs.items() if not n.startswith(LEGAL)}
-    chosen = part.found.chosen(part.shape, structure, part.start + place)
+    chosen = part.found.chosen(part.shape, structure, part.row(place))
     return _Kept(Candidate(*chosen, told, score), part, structure, place)
 
 

@@ -7,9 +7,10 @@ question need not derive it.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import prod
 from threading import get_ident, local
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,9 +20,9 @@ from numpy.typing import NDArray
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.lazy import Recent
-from symbolic_cost.program.arrays import CHUNK, Flat, evaluated
-from symbolic_cost.program.layered import Layered, Places, layered
-from symbolic_cost.program.stored import kept_layers
+from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.layered import Layered, Places, kept, layered
+from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import Tape, recorded
 
 if TYPE_CHECKING:
@@ -34,6 +35,52 @@ StructureT = TypeVar("StructureT", bound=Hashable)
 MadeT = TypeVar("MadeT")
 
 _REFUSED = "refused: "
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Numbers of candidates that are a product: orders of ranks, other ways, degrees.
+
+    Args:
+        along: columns by symbol, of every axis; the last is that of degrees.
+        sizes: length of every axis.
+    """
+
+    along: Sequence[Columns]
+    sizes: tuple[int, ...]
+
+    @property
+    def ways(self) -> int:
+        """Candidates of the same degrees."""
+        return prod(self.sizes[:-1])
+
+    @property
+    def size(self) -> int:
+        """All candidates."""
+        return prod(self.sizes)
+
+    def columns(self) -> Columns:
+        """Return one column for all candidates by symbol."""
+        columns: dict[str, Floats] = {}
+        for place, own in enumerate(self.along):
+            inner, outer = prod(self.sizes[place + 1 :]), prod(self.sizes[:place])
+            for name, column in own.items():
+                columns[name] = np.tile(np.repeat(column, inner), outer)
+        return columns
+
+    def part(self, start: int, stop: int) -> Axes:
+        """Return the candidates of some degrees."""
+        own = {name: column[start:stop] for name, column in self.along[-1].items()}
+        return Axes((*self.along[:-1], own), (*self.sizes[:-1], stop - start))
+
+    def point(self, row: int) -> dict[str, float]:
+        """Return the numbers of one candidate by symbol."""
+        places = np.unravel_index(row, self.sizes)
+        return {
+            name: float(column[place])
+            for own, place in zip(self.along, places, strict=True)
+            for name, column in own.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -118,12 +165,52 @@ class Together(Generic[StructureT]):
         Raises:
             InputError: a symbol without numbers.
         """
-        missing = [name for name in self.layers.inputs if name not in columns]
+        asked = self._chosen(names, columns)
+        if count <= MOST_LAYERED:
+            return self._told(asked, [*asked.layers.run(columns, count)])
+        tape = self._tapes.of(names, lambda: _each(asked.layers))
+        arrays = evaluated(tape, columns, count).values()
+        return self._told(asked, [filled(array, count) for array in arrays])
+
+    def over(
+        self, axes: Axes, width: int, names: frozenset[str]
+    ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
+        """Yield the same of candidates that are a product.
+
+        Args:
+            axes: numbers by symbol.
+            width: degrees for which there are buffers; no less than those of the axes.
+            names: as of `evaluated`.
+
+        Raises:
+            InputError: a symbol without numbers.
+        """
+        sizes = (*axes.sizes[:-1], width)
+        most = MOST_LAYERED if sizes not in self._met else MOST_LAYERED_AGAIN
+        self._met.add(sizes)
+        if axes.ways * width <= most:
+            return self.evaluated(axes.columns(), axes.size, names)
+        asked = self._chosen(names, {name for own in axes.along for name in own})
+        tape = self._tapes.of(names, lambda: _each(asked.layers))
+        make = partial(Spread, tape, [[*own] for own in axes.along], sizes, _buffers())
+        bound = self._bound.of((names, sizes, get_ident()), make)
+        count = axes.sizes[-1]
+        last = {n: np.pad(one, (0, width - count), "edge") for n, one in axes.along[-1].items()}
+        arrays = bound((*axes.along[:-1], last)).values()
+        whole = (np.broadcast_to(array, sizes)[..., :count].reshape(-1) for array in arrays)
+        return self._told(asked, [*whole])
+
+    def _chosen(self, names: frozenset[str], known: Collection[str]) -> _Asked:
+        """Return some outputs; refuse symbols without numbers."""
+        missing = [name for name in self.layers.inputs if name not in known]
         if missing:
             raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
-        asked = self._asked.of(names, lambda: self._only(names))
-        run = asked.layers.run if count <= MOST_LAYERED else partial(self._run, names, asked)
-        arrays = [*run(columns, count)]  # one object each: verdicts are known by it
+        return self._asked.of(names, lambda: self._only(names))
+
+    def _told(
+        self, asked: _Asked, arrays: Sequence[Floats]
+    ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
+        """Yield arrays by structure; one that several have is one object."""
         for place, outputs in asked.groups.items():
             yield self.structures[place], {name: arrays[one] for name, one in outputs.items()}
 
@@ -134,19 +221,6 @@ class Together(Generic[StructureT]):
         asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
         return _Asked(layers.only(np.array(asked, dtype=bool)[layers.outputs[1]]))
 
-    def _run(
-        self, names: frozenset[str], asked: _Asked, columns: Columns, count: int
-    ) -> Sequence[Floats]:
-        """Evaluate; the buffers of the last calls serve the next one of their size."""
-        own = self._tapes.of(names, lambda: _each(asked.layers))
-        if count > CHUNK:
-            arrays = evaluated(own, columns, count)
-        else:
-            make = partial(Flat, own, frozenset(own.inputs), count, _buffers())
-            flat = self._flats.of((names, count, get_ident()), make)
-            arrays = flat({name: columns[name] for name in own.inputs})
-        return [filled(array, count) for array in arrays.values()]
-
     @cached_property
     def _asked(self) -> Recent[_Asked]:
         return Recent(2)
@@ -156,12 +230,17 @@ class Together(Generic[StructureT]):
         return Recent(2)
 
     @cached_property
-    def _flats(self) -> Recent[Flat]:
+    def _met(self) -> set[tuple[int, ...]]:
+        """Sizes that were asked for: buffers are bound for those that are asked for again."""
+        return set()
+
+    @cached_property
+    def _bound(self) -> Recent[Spread]:
         return Recent(2)
 
 
-MOST_LAYERED = 1024
-"""Candidates up to which layers are faster than steps one by one."""
+MOST_LAYERED, MOST_LAYERED_AGAIN = 1024, 256
+"""Candidates up to which layers are faster than steps one by one; where these are bound already."""
 
 
 class _Asked:
@@ -226,7 +305,7 @@ def together(
     if about is None:
         return Together(structures, layered(_seldom(make)))
     key = (about, tuple(structures))
-    read = partial(kept_layers, about, make)
+    read = partial(kept, about, make)
     return _TOGETHER.of(key, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
 
 

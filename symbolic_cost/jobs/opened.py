@@ -53,6 +53,8 @@ def figure_unit(name: str) -> str:
     if ".matrix." in name or ".vector." in name:
         return "[FLOP/s]" if ".efficiencies." not in name else "[1]"
     if ".efficiencies." in name:
-        return "[s]" if last in {"launch", "host"} else "[FLOP]" if last == "half" else "[1]"
-    units = {"bandwidth": "[byte/s]", "latency": "[s]", "usable": "[byte]"}
+        units = dict.fromkeys(("launch", "host"), "[s]") | dict.fromkeys(("half", "flop"), "[FLOP]")
+        return units.get(last, "[1]")
+    units = {"bandwidth": "[byte/s]", "latency": "[s]", "ranks": "[rank]"}
+    units |= dict.fromkeys(("usable", "capacity"), "[byte]")
     return units.get(last, "[1]")

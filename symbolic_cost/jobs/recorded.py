@@ -92,6 +92,9 @@ STACKS: Mapping[str, str] = {
 """Software stacks by a word of a row's framework, the first that it has."""
 
 _NOT_SAID = re.compile(r"|recipe default|unknown|selective or none.*", re.DOTALL)
+_LOCAL = re.compile(r"\blocal batch (\d+)\b.*\bassumed\b")
+"""What a row says whose microbatch is not printed."""
+
 _ASYNCHRONOUS = "tp=partial=0.75"
 """What asynchronous tensor parallelism hides, in pieces of a product beside each other."""
 
@@ -280,6 +283,18 @@ class _Reading:
         self.cells = {**cells, **settings(cells), **said}
         if "async TP" in cells.get("assumed", ""):
             self.cells.setdefault("overlap", _ASYNCHRONOUS)
+        self._split()
+
+    def _split(self) -> None:
+        """Divide a rank's batch of which microbatches are not printed into one for every stage.
+
+        Source: torchtitan of 2024, pipeline_parallel_microbatches or the pipeline's degree.
+        """
+        batch = _LOCAL.search(self.cells.get("assumed", ""))
+        stages = _number(self.cells.get("pp", "1"))
+        if batch is not None and stages > 1 and int(batch[1]) % stages == 0:
+            self.cells["micro_batch"] = str(int(int(batch[1]) / stages))
+            self.assumed.append("as many microbatches as stages, as the framework has it")
 
     def job(self) -> Job:
         """Return the job."""

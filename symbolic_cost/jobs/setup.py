@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
 
-from sympy import Add, Expr, Symbol
+from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
@@ -21,7 +20,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import Shown
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
-from symbolic_cost.ledger import CostTable, Least
+from symbolic_cost.ledger import CostTable, Least, Row
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
@@ -36,7 +35,7 @@ from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.symbols import exact
+from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 
@@ -153,25 +152,6 @@ class Setup(Shown):
         known = blocks.is_Integer and slots.is_Integer
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
 
-    @property
-    def lettered(self) -> Self:
-        """The same with M for a known number of microbatches, so that formulas say 2 M b l e."""
-        count = self.training.microbatches
-        if not count.is_Integer:
-            return self
-        training = replace(self.training, microbatches=symbols.M)
-        return replace(self, training=training, numbers={**self.numbers, "M": int(count)})
-
-    @property
-    def names(self) -> dict[Symbol, Expr]:
-        """A name for the blocks of an uneven stage, whose number is a difference."""
-        pipeline, stages = self.trained.pipeline, self.placed.degree("pp")
-        held = pipeline.layout.blocks(
-            block_count(self.model), stages, pipeline.chunks_of_a_stage, self.stage
-        )
-        name = {Stage.FIRST: symbols.n_first, Stage.LAST: symbols.n_last}.get(self.stage)
-        return {name: held} if name is not None and isinstance(held, Add) else {}
-
     @cached_property
     def whole(self) -> Model:
         """The model on the microbatches of all data-parallel ranks."""
@@ -196,8 +176,16 @@ class Setup(Shown):
 
     @cached_property
     def rows(self) -> CostTable:
-        """Every cost of one rank and microbatch, degrees as symbols."""
-        return self.divided.table(self.stage, self.training.recompute)
+        """Every cost of one rank and microbatch, degrees as symbols.
+
+        A degree that is a symbol is several, as a degree of one is none: a bracket [pp > 1] is one.
+        """
+        table = self.divided.table(self.stage, self.training.recompute)
+        degrees = self.placed.mesh.values()
+        several = {Active(one): Integer(1) for one in degrees if one.is_Symbol}
+        if not several:
+            return table
+        return replace(table, rows=tuple(_with(row, several) for row in table.rows))
 
     def rows_under(self, strategy: Strategy) -> CostTable:
         """Return the same with the degrees of a strategy, which splits what the job's does."""
@@ -254,3 +242,8 @@ class Setup(Shown):
         """Return an expression with every known number in place."""
         number: Expr = bind(expr, self.values)
         return number
+
+
+def _with(row: Row, known: Mapping[Expr, Expr]) -> Row:
+    """Return a row with known brackets in place; most have none."""
+    return replace(row, expr=row.expr.xreplace(known)) if row.expr.has(Active) else row

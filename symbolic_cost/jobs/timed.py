@@ -73,7 +73,7 @@ class Timed:
             setting.model, setting.strategy, setting.machine, setting.training, setting.methods
         )
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
         """What the step rests on."""
         setup, machine = self.setup, self.setup.machine

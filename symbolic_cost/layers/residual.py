@@ -41,6 +41,8 @@ class Outcome(Flag):
     """It is scaled by a learned factor per feature."""
     DROP = auto()
     """It is dropped out."""
+    CARRY = auto()
+    """What it is added to is scaled by a learned factor per feature."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class Branch:
             links.append(lambda a, b: pointwise("layer_scale", scaled.format(a, b), "mul"))
         if self.drops:
             links.append(lambda a, b: dropout("dropout", f"{a}{axes} -> {b}{axes}"))
-        add = f"x{axes}, {{}}{axes} -> {{}}{axes}"
+        carried = f", *carry[{axes.rsplit(maxsplit=1)[-1]}" if Outcome.CARRY in self.outcome else ""
+        add = f"x{axes}{carried}, {{}}{axes} -> {{}}{axes}"
         links.append(lambda a, b: pointwise("residual", add.format(a, b), "add"))
         return links

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import Glossary, axes, glossary
-from symbolic_cost.layers import attention, core, gated, latent, mlp, moe, rotary, tokens
+from symbolic_cost.layers import (
+    attention,
+    core,
+    differential,
+    gated,
+    latent,
+    mlp,
+    moe,
+    rotary,
+    tokens,
+)
 from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection, Rotated
 from symbolic_cost.layers.core import GROUPED, SLIDING, AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
@@ -55,6 +65,7 @@ if TYPE_CHECKING:
 AXES = glossary(
     attention.AXES,
     core.AXES,
+    differential.AXES,
     gated.AXES,
     latent.AXES,
     mlp.AXES,

@@ -185,6 +185,7 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
     """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
     decoder = decoder_of(fields)
     _followed(fields)
+    _alike(fields)
     own = decoder.stepping(Step.SINK, on=True).attended(at=SLIDING).attention
 
     def sized(fields: Fields) -> tuple[int, int]:
@@ -210,6 +211,20 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
         reads=replace(decoder.reads, kinds=kinds),
     )
     return declared(fields, shape, changed)
+
+
+def _alike(fields: Fields) -> None:
+    """Check sizes that sliding layers are given apart against those that Transformers takes."""
+    usual = {
+        "swa_num_attention_heads": fields.size("num_attention_heads"),
+        "swa_num_key_value_heads": 2 * fields.size("num_key_value_heads", 4),
+        "swa_head_dim": fields.size("head_dim", 192),
+        "swa_v_head_dim": fields.size("v_head_dim", 128),
+    }
+    for name, size in usual.items():
+        own = fields.optional_size(name)
+        problem = f"only {size} is declared"
+        fields.require(holds=own in (None, size), problem=problem, name=name)
 
 
 def _followed(fields: Fields) -> None:

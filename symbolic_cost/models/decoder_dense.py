@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection
 from symbolic_cost.layers.core import PLAIN, Step
+from symbolic_cost.layers.differential import Decayed, Differential
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP
@@ -120,6 +121,12 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             branch=_DROPPED,
         ),
         "cwm": Decoder(windows=Windows(4, 8192, full_at=0), reads=Reads()),
+        "diffllama": Decoder(Differential(**vars(ATTENTION)), reads=Reads(BIAS)),
+        "doge": Decoder(
+            Decayed(**vars(NORMED)),
+            branch=Branch(Norm.RMS, outcome=Outcome.CARRY),
+            reads=Reads(BIASES),
+        ),
         "ernie4_5": Decoder(head=TIED, reads=Reads({"use_bias": every_bias})),
         "exaone": Decoder(),
         "exaone4": Decoder(

@@ -33,7 +33,7 @@ from symbolic_cost.models.decoder_switches import (
     TIED,
     head_norm,
 )
-from symbolic_cost.models.kinds import DENSE, NONE, Sparse
+from symbolic_cost.models.kinds import DENSE, FULL, NONE, Sparse
 from symbolic_cost.models.layouts import (
     LINEAR,
     adjusted,
@@ -74,7 +74,7 @@ _QWEN = Decoder(
 _LFM = Decoder(
     NORMED,
     head=TIED,
-    reads=Reads(kinds=indexed("full_attn_idxs", other="conv")),
+    reads=Reads(kinds=indexed("full_attn_idxs", other="conv", usual=FULL)),
     mixers={"conv": Short()},
 )
 

@@ -89,6 +89,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
         "bailing_moe": replace(
             _DEEP, reads=Reads({"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED})
         ),
+        "bailing_moe_v2": replace(
+            _DEEP,
+            attention=NORMED,
+            reads=Reads(
+                {"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED},
+                share=Share(PART, 1),
+            ),
+        ),
         "deepseek_v32": _INDEXED,
         "deepseek_v4": Connected(
             experts=_SHARED,

@@ -16,6 +16,7 @@ is a table that says what is its own, or more:
     fixed = {use_qk_norm = true}               # the only value that is declared, or a list of them
     section = "text_config"                    # object that holds the fields
     merged = ["attn_config"]                   # objects whose fields stand beside the others
+    alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
 (keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`.
@@ -46,6 +47,7 @@ class Family:
     headed: tuple[str, ...] = ()
     costless: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    alike: tuple[str, ...] = ()
 
 
 class Registry(Mapping[str, Family]):
@@ -99,7 +101,7 @@ def _family(record: dict[str, Any]) -> Family:
     prefix, suffixes = record.pop("prefix", ""), record.pop("suffixes", ())
     heads = tuple(record.pop("heads", (f"{prefix}{suffix}" for suffix in suffixes)))
     aliases = {name: tuple(others) for name, others in record.pop("aliases", {}).items()}
-    record |= {key: tuple(record.get(key, ())) for key in ("costless", "headed", "merged")}
+    record |= {key: tuple(record.get(key, ())) for key in ("costless", "headed", "merged", "alike")}
     return Family(heads=heads, aliases=aliases, **record)
 
 

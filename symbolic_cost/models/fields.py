@@ -75,6 +75,19 @@ class Fields:
     _seen: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Take one value of a list that has it for every layer."""
+        for name in self.record.alike:
+            entries = self.source.values.get(name)
+            if isinstance(entries, list | tuple):
+                self.require(
+                    holds=bool(entries) and all(one == entries[0] for one in entries),
+                    problem="one value for all layers is declared",
+                    name=name,
+                )
+                values = {**self.source.values, name: entries[0] if entries else None}
+                self.source = replace(self.source, values=values)
+
     def size(self, name: str, default: int = _MISSING) -> int:
         """Return a positive integer; a default replaces a missing or null one."""
         return self._read(name, default, is_size, "a positive integer", 1)

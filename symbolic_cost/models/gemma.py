@@ -48,13 +48,13 @@ def own_heads(fields: Fields) -> tuple[int, int]:
     heads = fields.optional_size("num_global_key_value_heads")
     layers = fields.source.values.get("per_layer_config")
     fields.ignore("per_layer_config")
-    if not layers:
+    if layers is None:
         return (heads or usual) if apart else usual, width
     own = list(layers.values()) if isinstance(layers, Mapping) else []
     full = [str(n) for n, kind in enumerate(full_layers(fields)) if kind == FULL]
     sizes = own[0] if own and isinstance(own[0], Mapping) else {}
     known = {"head_dim", "num_key_value_heads"}
-    fits = isinstance(layers, Mapping) and sorted(map(str, layers)) == sorted(full)
+    fits = isinstance(layers, Mapping) and sorted(map(str, layers)) in ([], sorted(full))
     numbers = all(isinstance(size, int) and size > 0 for size in sizes.values())
     fields.require(
         holds=fits and numbers and sizes.keys() <= known and all(one == sizes for one in own),

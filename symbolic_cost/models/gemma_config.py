@@ -59,7 +59,6 @@ def gemma4(fields: Fields, shape: Shape) -> Model:
 
 def gemma3n(fields: Fields, shape: Shape) -> Model:
     """Declare a Gemma 3n: the residual stream has copies, of which a layer computes one."""
-    _one_width(fields)
     decoder = decoder_of(fields)
     copies = fields.size("altup_num_inputs", 4)
     fields.require(holds=copies > 1, problem="1 is no copy", name="altup_num_inputs")
@@ -69,7 +68,7 @@ def gemma3n(fields: Fields, shape: Shape) -> Model:
 
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         first = 10 if layers > 10 else 0  # noqa: PLR2004 - as the class has it
-        thin = list(sparse) or [0.95] * first + [0] * (layers - first)
+        thin = list(sparse) or [1] * first + [0] * (layers - first)  # whatever share it is
         fields.require(
             holds=len(thin) == layers and all(isinstance(one, int | float) for one in thin),
             problem=f"{layers} shares are accepted",
@@ -90,21 +89,6 @@ def gemma3n(fields: Fields, shape: Shape) -> Model:
         },
     )
     return declared(fields, shape, changed)
-
-
-def _one_width(fields: Fields) -> None:
-    """Take one width for a list of those of all layers, which must be alike."""
-    widths = fields.source.values.get("intermediate_size")
-    if not isinstance(widths, list | tuple):
-        return
-    layers = fields.size("num_hidden_layers", 35)
-    fields.require(
-        holds=len(widths) == layers and all(width == widths[0] for width in widths),
-        problem=f"one width for all {layers} layers is declared",
-        name="intermediate_size",
-    )
-    values = {**fields.source.values, "intermediate_size": widths[0] if widths else None}
-    fields.source = replace(fields.source, values=values)
 
 
 def _features(fields: Fields) -> Mapping[str, Expr]:

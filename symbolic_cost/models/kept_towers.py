@@ -42,13 +42,15 @@ def build(fields: Fields, shape: Shape) -> Model:
             "accepted, which counts the text"
         )
     section = family.get("section", "text_config")
+    _complete(fields, section, family.get("text_defaults", {}))
+    _tie(fields, section, family.get("ties", "whole"), family.get("tied", False))
     nested = Nested("", family["text"], Connector(), ("", section), tied=family.get("tied", False))
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
     parts, sizes = list(text.parts), {f"{axis}_own": Integer(size) for axis, size in own.items()}
     for key, kind in family["towers"].items():
-        part = _section(fields, key)
+        part = _section(fields, key, family.get("towers_may_lack", False))
         if part is not None:
             joins = family.get("joins", {}).get(key, {})
             held = {name: axes for name, axes in joins.items() if name not in left_out}
@@ -69,6 +71,29 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
 
 
+def _complete(fields: Fields, section: str, usual: Mapping[str, Any]) -> None:
+    """Give the language model what the class of the whole holds where its section leaves it out."""
+    text = fields.source.values.get(section)
+    if isinstance(text, Mapping):
+        values = {**fields.source.values, section: {**usual, **text}}
+        fields.source = replace(fields.source, values=values)
+
+
+def _tie(fields: Fields, section: str, ties: str, usual: bool) -> None:  # noqa: FBT001
+    """Say of the whole and of the text whether the head is the token table, as the class has it.
+
+    Most classes ask the whole alone; some tie if either says so, some never do.
+    """
+    text = fields.source.values.get(section)
+    if ties == "whole" or not isinstance(text, Mapping):
+        return
+    name = "tie_word_embeddings"
+    said = [values.get(name, usual) for values in (fields.source.values, text)]
+    tied = ties == "either" and any(one is True for one in said)
+    values = {**fields.source.values, name: tied, section: {**text, name: tied}}
+    fields.source = replace(fields.source, values=values)
+
+
 def _named(weights: Weights, own: Mapping[str, int], end: str = "own") -> dict[str, str]:
     """Return weights whose own axes end in a name."""
     return {
@@ -87,9 +112,10 @@ def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
     }
 
 
-def _section(fields: Fields, key: str) -> Fields | None:
-    """Return the fields of a tower; None without it."""
+def _section(fields: Fields, key: str, lacking: bool) -> Fields | None:  # noqa: FBT001
+    """Return the fields of a tower; None without it, where that may be."""
     if fields.source.values.get(key) is None:
+        fields.require(holds=lacking, problem="an object with the fields is accepted", name=key)
         return None
     fields.assume(key, "text alone: it has weights and no work")
     return fields.part(key)

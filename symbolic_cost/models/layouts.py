@@ -55,8 +55,17 @@ def _period(fields: Fields, name: str, default: tuple[int, int]) -> Callable[[in
     return lambda layer: layer % period == offset
 
 
-def indexed(key: str, mixer: str = FULL, other: str = LINEAR) -> Callable[[Fields, int], Layout]:
-    """Return what reads layers of which a list numbers those of one mixer."""
+def indexed(
+    key: str, mixer: str = FULL, other: str = LINEAR, usual: str = ""
+) -> Callable[[Fields, int], Layout]:
+    """Return what reads layers of which a list numbers those of one mixer.
+
+    Args:
+        key: field of the list.
+        mixer: of the layers in it.
+        other: of those that are not.
+        usual: of all layers where there is no list.
+    """
 
     def kinds(fields: Fields, layers: int) -> Layout:
         places = fields.items(key)
@@ -68,6 +77,8 @@ def indexed(key: str, mixer: str = FULL, other: str = LINEAR) -> Callable[[Field
         entries = fields.items("layer_types") if other != LINEAR or not places else ()
         if entries:
             return listed(fields, layers), []
+        if usual and not fields.given(key):
+            return [usual] * layers, []
         return [mixer if n in places else other for n in range(layers)], []
 
     return kinds

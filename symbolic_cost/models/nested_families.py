@@ -97,6 +97,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "qwen2_vl_text": "qwen2",
         "qwen2_5_vl_text": "qwen2",
         "glm4v_moe_text": "glm4_moe",
+        "kimi_k2": "deepseek_v3",
         "paddleocr_vl_text": "ernie4_5",
         "qwen3_vl_text": "qwen3",
         "qwen3_vl_moe_text": "qwen3_moe",

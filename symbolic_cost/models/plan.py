@@ -56,12 +56,25 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
     window = None if windows == NEVER else _window(fields, windows.width)
     window = window // 2 + 1 if window and Habit.HALVE in decoder.habits else window
     if windows.period not in {0, 1} and fields.given("sliding_window_pattern"):
-        period = fields.size("sliding_window_pattern", 6)
-        windows = replace(windows, period=period)
+        windows = replace(windows, period=_period(fields))
     mixers = _mixers(fields, replace(decoder, windows=windows), layers, window)
     mixers = [decoder.renamed.get(mixer, mixer) for mixer in mixers]
     kinds, numbers = numbered_kinds(windows, mixers, perceptrons(fields, decoder, layers))
     return Plan(kinds, numbers | ({} if window is None else {"W": window}))
+
+
+def _period(fields: Fields) -> int:
+    """Read of how many layers the last is full: a number, or as in "LLLG", which is 4."""
+    pattern = fields.source.values.get("sliding_window_pattern")
+    if not isinstance(pattern, str):
+        return fields.size("sliding_window_pattern", 6)
+    fields.ignore("sliding_window_pattern")
+    fields.require(
+        holds=bool(pattern) and pattern == "L" * (len(pattern) - 1) + "G",
+        problem="layers that slide and a last that is full are accepted, as LLLG",
+        name="sliding_window_pattern",
+    )
+    return max(len(pattern), 1)
 
 
 def _window(fields: Fields, width: int | None) -> int | None:

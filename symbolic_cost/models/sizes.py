@@ -94,6 +94,8 @@ class Sizes:
             "f": self.f,
             "c": Integer(3),
             "two": Integer(2),
+            "n_4": Integer(4),
+            "n_d": heads,
             "one": Integer(1),
             "h": self.h,
             "k": heads,

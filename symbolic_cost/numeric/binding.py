@@ -92,12 +92,14 @@ def _number(name: str, assigned: object) -> Expr:
         if entry.integer
         else "a positive finite number"
     )
+    zero = not entry.symbol.is_positive  # a mean over stages
+
     try:
         number = exact(assigned)
     except (InputError, TypeError):
         number = Integer(0)
     fits = number.is_Integer and number <= LARGEST_COUNT if entry.integer else number.is_Rational
-    if not (fits and number > 0):
+    if not (fits and (number > 0 or (zero and number == 0))):
         raise InputError(f"{name} = {_shown(assigned)}: {accepted} is accepted ({entry.meaning})")
     return number
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sympy import Expr, Integer
 
@@ -34,9 +35,18 @@ from symbolic_cost.ops.weights import cuts
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
+from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.units import Unit
 
-__all__ = ["Stage", "block_conditions", "block_paths", "stage_model", "stage_rows"]
+__all__ = [
+    "Blocks",
+    "Stage",
+    "block_conditions",
+    "block_paths",
+    "stage_blocks",
+    "stage_model",
+    "stage_rows",
+]
 
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
@@ -62,8 +72,18 @@ def stage_model(
     return cut_stage(model, stage_parts(model, stages, stage, pipeline or Pipeline()))
 
 
-def stage_parts(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Mapping[str, Expr]:
-    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`."""
+def stage_parts(
+    model: Model, stages: Expr, stage: Stage, pipeline: Pipeline, blocks: Blocks | None = None
+) -> Mapping[str, Expr]:
+    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`.
+
+    Args:
+        model: the whole one.
+        stages: of the pipeline.
+        stage: which of them.
+        pipeline: which says where microbatches enter and end, and how blocks are laid out.
+        blocks: of the stage, where letters stand for them.
+    """
     if stages == 1:
         return {part.path: part.repeat for part in model.parts}
     before, between, after = _ends(model)
@@ -71,14 +91,30 @@ def stage_parts(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) ->
     last = after if stage in pipeline.schedule.exit else ()
     ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
     others = tuple(part for part in between if part not in ahead)
-    total, leading = _number(between), _number(ahead)
-    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
-    leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
+    held = blocks or stage_blocks(model, stages, stage, pipeline)
     return {
         **{part.path: part.repeat for part in (*first, *last)},
-        **_spread(ahead, leads),
-        **_spread(others, held - leads),
+        **_spread(ahead, held.leading),
+        **_spread(others, held.others),
     }
+
+
+class Blocks(NamedTuple):
+    """How many blocks a stage holds: of those that lead, and of the others."""
+
+    leading: Expr
+    others: Expr
+
+
+def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Blocks:
+    """Return how many blocks of a model a stage of a pipeline of several holds."""
+    between = tuple(part for part in model.parts if part.is_block)
+    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
+    total = _number(between)
+    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
+    leading = _number(ahead)
+    leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
+    return Blocks(leads, held - leads)
 
 
 def _number(parts: Iterable[Part]) -> Expr:
@@ -198,11 +234,12 @@ def _sent(
     For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
     """
     alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
-    ranks = placement.degrees.get("tp", Integer(1))
+    meshes = tuple(mesh for mesh in (KEY_COPIES, "tp") if mesh in placement.degrees)
+    ranks = placement.degree(meshes)
     parts = ranks if pipeline.scattered and alike else Integer(1)
     yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
     if parts != 1:
-        yield Collective(CollectiveKind.ALL_GATHER, ("tp",), parts, size, "flat")
+        yield Collective(CollectiveKind.ALL_GATHER, meshes, parts, size, "flat")
 
 
 def _copied(
@@ -289,7 +326,9 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         )
     blocks = {part.path for part in repeated}
     for part in repeated:
-        elsewhere = (blocks - {part.path}) & set(part.takes.values())
+        state = next(iter(part.inputs), "")  # which one block hands to the next
+        beside = {source for port, source in part.takes.items() if port != state}
+        elsewhere = sorted((blocks - {part.path}) & beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
@@ -322,8 +361,8 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
                 samples = any(of_role(model.axes, operand.axes, Role.BATCH))
                 if samples and source != OUTSIDE and source not in inside:
                     carried.setdefault(source, operand)
-    for chain in chains if carried else (between,):
-        yield _passed_on(chain[-1]), False
+    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    yield from ((_passed_on(part), False) for part in ends)
     yield from ((operand, True) for operand in carried.values())
 
 

@@ -20,7 +20,13 @@ from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.stages import block_conditions, cut_stage, stage_parts, stage_rows
+from symbolic_cost.parallel.stages import (
+    Blocks,
+    block_conditions,
+    cut_stage,
+    stage_parts,
+    stage_rows,
+)
 from symbolic_cost.parallel.steps import apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
@@ -124,12 +130,14 @@ class Divided:
         strategy: degrees of the mesh.
         conventions: answers to the counting questions.
         pipeline: schedule and layout, which say how often a stage sends and what it holds.
+        blocks: letters for the blocks of a stage, where formulas are to have them.
     """
 
     model: Model
     strategy: Strategy
     conventions: Conventions
     pipeline: Pipeline = field(default_factory=Pipeline)
+    blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
 
     @cached_property
     def structure(self) -> Structure:
@@ -181,7 +189,7 @@ class Divided:
         """
         if stage not in self._shares:
             self.structure.checked(stage)
-            parts = stage_parts(self.own, self.stages, stage, self.pipeline)
+            parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
             self._shares[stage] = self._placed.share(parts)
         return self._shares[stage]
 

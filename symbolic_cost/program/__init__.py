@@ -21,7 +21,8 @@ _HOMES = {
     "nest": ("gridded",),
     "program": ("Program", "included", "of_graph"),
     "scalars": ("function",),
-    "stored": ("kept", "read", "written"),
+    "layered": ("kept",),
+    "stored": ("read", "written"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

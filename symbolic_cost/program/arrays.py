@@ -101,7 +101,7 @@ class Flat:
             np.ones(self._size) if name in self._varying else next(numbers) for name in tape.inputs
         ]
         registers += [scalars.rounded(one) for one in tape.constants]
-        last, moves, own = _last_use(tape), self._moves, len(tape.inputs)
+        last, moves, own = last_use(tape), self._moves, len(tape.inputs)
         free: list[Floats] = []
         self._calls, self._taken = [], 0
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
@@ -149,7 +149,8 @@ def run_of(kind: str, operands: list[Floats], out: Floats) -> None:
         _CALLS[kind](*operands, out)
 
 
-def _last_use(tape: Tape) -> list[float]:
+def last_use(tape: Tape) -> list[float]:
+    """Return the place of the last step that takes each register; outputs are taken after all."""
     last: list[float] = [-1] * len(tape.masks)
     for place, (_, taken) in enumerate(tape.steps, tape.first):
         for one in taken:

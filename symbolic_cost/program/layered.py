@@ -9,18 +9,19 @@ For example of x = a b, y = a + x, z = c d, both products are one layer and the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolic_cost.cache import keep_bytes, kept_bytes
 from symbolic_cost.program import scalars
 from symbolic_cost.program.arrays import run_of
-from symbolic_cost.program.exact import UNDEFINED, Number, undefined
+from symbolic_cost.program.stored import FORMAT, number_of, number_text
 from symbolic_cost.program.tape import Tape
 
 Floats = NDArray[np.float64]
@@ -100,7 +101,7 @@ class Layered:
         return Tape(
             inputs=self.inputs,
             counts=self.counts,
-            constants=tuple(map(_number, self.exact)),
+            constants=tuple(map(number_of, self.exact)),
             steps=tuple(zip(kinds, taken, strict=True)),
             outputs={f"{group}|{self.names[name]}": places[one] for group, name, one in listed},
             masks=tuple(masks),
@@ -189,7 +190,7 @@ def layered(tape: Tape) -> Layered:
     return Layered(
         inputs=tape.inputs,
         counts=tape.counts,
-        exact=tuple(map(_plain, tape.constants)),
+        exact=tuple(map(number_text, tape.constants)),
         constants=np.array([scalars.rounded(one) for one in tape.constants], dtype=np.float64),
         kinds=keys[1, bounds],
         sizes=np.diff(bounds, append=len(order)),
@@ -200,19 +201,25 @@ def layered(tape: Tape) -> Layered:
     )
 
 
-def _plain(value: Number) -> int | str | None:
-    if undefined(value):
-        return None
-    return value if isinstance(value, int) else str(value)
+# ---------------------------------------------------------------------- the folder
 
 
-def _number(value: int | str | None) -> Number:
-    if value is None:
-        return UNDEFINED
-    return value if isinstance(value, int) else Fraction(value)
+def kept(about: object, make: Callable[[], Tape]) -> Layered:
+    """Return the tape of what is described in layers: from the folder, else made and put there.
 
+    Args:
+        about: everything that decides what the tape is, as its repr tells it; the library's own
+            version is added.
+        make: the tape; its outputs are "group|name".
+    """
+    data = kept_bytes((FORMAT, about), ".layers")
+    if data is not None:
+        with suppress(ValueError, KeyError, TypeError):
+            return read(data)
+    own = layered(make())
+    keep_bytes((FORMAT, about), ".layers", written(own))
+    return own
 
-# ---------------------------------------------------------------------- bytes
 
 _ARRAYS = ("kinds", "sizes", "operands", "order", "outputs")
 

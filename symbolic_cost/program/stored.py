@@ -1,23 +1,16 @@
-"""Programs as JSON, and tapes that are kept in the folder of `cache`."""
+"""Programs and tapes as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from fractions import Fraction
-from sys import intern
-from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.cache import keep_bytes, kept_bytes
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.arithmetic import KINDS, Node, arguments
 from symbolic_cost.program.exact import UNDEFINED, Number, undefined
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.tape import Tape
-
-if TYPE_CHECKING:
-    from symbolic_cost.program.layered import Layered
 
 FORMAT = "symbolic_cost program 1"
 _OF_NODES = {"ceil": 1, "floor": 1, "sqrt": 1, "log2": 1, "exp2": 1, "ge": 2, "gt": 2, "div": 2}
@@ -61,13 +54,14 @@ def read(text: str) -> Program:
 def _plain(node: Node) -> list[object]:
     kind = node[0]
     if kind == "num":
-        return [kind, _number_text(node[1])]
+        return [kind, number_text(node[1])]
     if kind in ("add", "mul"):
-        return [kind, _number_text(node[1]), [[one, _number_text(by)] for one, by in node[2]]]
+        return [kind, number_text(node[1]), [[one, number_text(by)] for one, by in node[2]]]
     return [kind, *(list(part) if isinstance(part, tuple) else part for part in node[1:])]
 
 
-def _number_text(value: Number) -> int | str | None:
+def number_text(value: Number) -> int | str | None:
+    """Return an exact number as JSON has it; none for what is undefined."""
     if undefined(value):
         return None
     return value if isinstance(value, int) else str(value)
@@ -81,13 +75,13 @@ def _node(plain: list[object], place: int, symbols: Mapping[str, bool]) -> Node:
     """
     match plain:
         case ["num", value]:
-            node: Node = ("num", _number(value))
+            node: Node = ("num", number_of(value))
         case ["sym", str(name)] | ["sym", str(name), bool()] if name in symbols:
             node = ("sym", name, symbols[name])
         case ["add", value, list(terms)]:
-            node = ("add", _number(value), tuple((one, _number(by)) for one, by in terms))
+            node = ("add", number_of(value), tuple((one, number_of(by)) for one, by in terms))
         case ["mul", value, list(terms)]:
-            node = ("mul", _number(value), tuple((one, _exponent(by)) for one, by in terms))
+            node = ("mul", number_of(value), tuple((one, _exponent(by)) for one, by in terms))
         case ["max" | "min" as kind, list(args)] if args:
             node = (kind, tuple(args))
         case [str(kind), *args] if len(args) == _OF_NODES.get(kind) and kind in KINDS:
@@ -99,7 +93,12 @@ def _node(plain: list[object], place: int, symbols: Mapping[str, bool]) -> Node:
     return node
 
 
-def _number(value: object) -> Number:
+def number_of(value: object) -> Number:
+    """Return the exact number that JSON has.
+
+    Raises:
+        TypeError: it is none.
+    """
     if value is None:
         return UNDEFINED
     if type(value) is int:
@@ -115,56 +114,10 @@ def _exponent(value: object) -> int:
     return value
 
 
-# ---------------------------------------------------------------------- the folder
-
-
-def kept(about: object, make: Callable[[], Tape]) -> Tape:
-    """Return the tape of what is described: from the folder, else made and put there.
-
-    Args:
-        about: everything that decides what the tape is, as its JSON or repr tells it; the
-            library's own version is added.
-        make: the tape.
-    """
-    data = kept_bytes((FORMAT, about), ".tape")
-    if data is not None:
-        with suppress(ValueError, KeyError):
-            return _tape(json.loads(data))
-    tape = make()
-    keep_bytes((FORMAT, about), ".tape", written_tape(tape).encode())
-    return tape
-
-
-def kept_layers(about: object, make: Callable[[], Tape]) -> Layered:
-    """Return the tape of what is described in layers: from the folder, else made and put there.
-
-    Args:
-        about: as of `kept`.
-        make: the tape; its outputs are "group|name".
-    """
-    from symbolic_cost.program.layered import layered, read, written
-
-    data = kept_bytes((FORMAT, about), ".layers")
-    if data is not None:
-        with suppress(ValueError, KeyError, TypeError):
-            return read(data)
-    own = layered(make())
-    keep_bytes((FORMAT, about), ".layers", written(own))
-    return own
-
-
 def written_tape(tape: Tape) -> str:
     """Return a tape as JSON."""
     held: dict[str, object] = {name: getattr(tape, name) for name in ("inputs", "counts", "masks")}
     held |= {"kinds": " ".join([kind for kind, _ in tape.steps])}
     held |= {"taken": [taken for _, taken in tape.steps], "outputs": dict(tape.outputs)}
-    held |= {"constants": [_number_text(one) for one in tape.constants]}
+    held |= {"constants": [number_text(one) for one in tape.constants]}
     return json.dumps(held, separators=(",", ":"))
-
-
-def _tape(plain: dict[str, Any]) -> Tape:
-    kinds = map(intern, plain["kinds"].split())  # a dozen words, thousands of times
-    steps = tuple(zip(kinds, map(tuple, plain["taken"]), strict=True))
-    constants = tuple(_number(one) for one in plain["constants"])
-    rest = {name: tuple(plain[name]) for name in ("inputs", "counts", "masks")}
-    return Tape(**rest, constants=constants, steps=steps, outputs=plain["outputs"])

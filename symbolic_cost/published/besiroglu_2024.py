@@ -7,11 +7,14 @@ Source: besiroglu-2024, table of estimates.
 
 from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.scaling.declared import law
+from symbolic_cost.scaling.law import Constants
 from symbolic_cost.scaling.optimum import optimum
 
 
 def _split(inputs: Values) -> Values:
-    own, later = (optimum(law("besiroglu"), float(inputs[name])) for name in ("C", "C_next"))
+    values = {name: float(inputs[name]) for name in ("E", "A", "B", "alpha", "beta")}
+    chosen = law("besiroglu").with_constants(Constants("given", values, "inputs"))
+    own, later = (optimum(chosen, float(inputs[name])) for name in ("C", "C_next"))
     other = optimum(law("chinchilla"), float(inputs["C"]), "tex")
     return {
         "a": own.exponents["N"],

@@ -85,7 +85,8 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
     least = len(law.parameters) + 1
     if len(rows) < least:
         problems.append(
-            f"{place}: has {len(rows)} rows; {len(law.parameters)} parameters need at least {least}"
+            f"{place}: has {len(rows)} row{'s' * (len(rows) != 1)}; "
+            f"{len(law.parameters)} parameters need at least {least}"
         )
     if problems:
         raise InputError(problems)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.models.shape import LONGEST_STEP
 
 MOST_TOKENS = 10**8
 """Of a prompt or an answer."""
@@ -135,3 +136,45 @@ def accepted(rate: float, draft: int) -> float:
     if not 0 <= rate <= 1:
         raise InputError(f"rate = {rate}: a share from 0 to 1 is accepted")
     return draft + 1.0 if rate == 1 else (1 - rate ** (draft + 1)) / (1 - rate)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Tokens that are drafted, and checked by the next step.
+
+    Args:
+        tokens: per step; none without a draft.
+        acceptance: share of them that is accepted, each alike.
+        model: that drafts them one by one; empty where heads of the model or a lookup do, whose
+            time is neglected.
+
+    Raises:
+        InputError: every number that is refused.
+    """
+
+    tokens: int = 0
+    acceptance: float = 0.0
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        """Check all."""
+        problems = Problems()
+        if not 0 <= self.tokens < LONGEST_STEP:
+            accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
+            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
+        if not 0 <= self.acceptance <= 1:
+            problems.texts.append(
+                f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
+            )
+        if bool(self.tokens) is not bool(self.acceptance):
+            problems.texts.append("draft and acceptance go together: give both, or neither")
+        if self.model and not self.tokens:
+            problems.texts.append(
+                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
+            )
+        problems.refuse()
+
+    @property
+    def yielded(self) -> float:
+        """Tokens that a step yields."""
+        return accepted(self.acceptance, self.tokens)

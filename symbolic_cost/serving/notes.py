@@ -14,7 +14,7 @@ from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import has_states
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import READINGS, WEIGHTS
-from symbolic_cost.serving.sized import USED
+from symbolic_cost.serving.sized import USED, Sized
 from symbolic_cost.serving.strategies import named
 from symbolic_cost.systems.prices import Rates
 
@@ -63,6 +63,8 @@ def _ways(plans: Plans) -> Iterator[str]:
         yield "chunk none: whole prompts run between decode steps, one by one"
     if any(plan.chunk for plan in plans.best):
         yield "chunk: prompt tokens that a step of the decoding sequences holds besides, at most"
+    if any(plan.rate for plan in plans.best):
+        yield "rate: engines have room for three standard deviations more sequences than the mean"
     if any(plan.apart for plan in plans.best):
         yield (
             "apart: engines for prompts, one by one, and for steps; caches move over the innermost "
@@ -75,25 +77,24 @@ def _ways(plans: Plans) -> Iterator[str]:
 
 
 def _of_engine(best: Plan) -> Iterator[str]:
-    """Say what is assumed of how the engine runs."""
+    """Say what is assumed of how the engine runs, and one that prefills apart."""
     engine, load = best.sized.engine, best.steady.load
+    engines = [engine] if best.apart is None else [engine, best.apart[0].engine]
     if load.shared:
         yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"
     if engine.drafted:
-        small = best.sized.drafting
-        way = "; drafting itself takes no time" if small is None else f", of {small.engine.name}"
-        if small is not None and small.engine.borrows:
-            way = "; one more block like the last and the head draft them, one by one"
-        yield f"{engine.drafted} drafted tokens a step yield {load.yielded:.3g} tokens{way}"
+        yield from _drafted(best.sized, load.yielded)
     if has_states(engine):
         yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
-    if engine.strategy.degree("pp") != 1:
+    if any(one.strategy.degree("pp") != 1 for one in engines):
         yield (
             "as many microbatches as stages are in flight, the slowest stage sets the pace; "
             "bubbles between unlike microbatches are left aside"
         )
-    if "ep" in engine.strategy:
-        yield from _held_twice(engine)
+    if any("dp" in one.strategy for one in engines):
+        yield "ranks with sequences of their own run in step, each with as much to do"
+    if any("ep" in one.strategy for one in engines):
+        yield from dict.fromkeys(words for one in engines for words in _held_twice(one))
         groups, chosen = engine.declare(TRAINING).routed
         limit = f", in {chosen} of {groups} groups" if groups > chosen else ""
         yield (
@@ -105,6 +106,21 @@ def _of_engine(best: Plan) -> Iterator[str]:
         yield f"{engine.machine.name} has no {rate} units: products run in bf16"
 
 
+def _drafted(sized: Sized, yielded: float) -> Iterator[str]:
+    """Say what drafts, and what it yields."""
+    drafted, small = sized.engine.drafted, sized.drafting
+    told = f"{drafted} drafted token{'s' * (drafted > 1)} a step yield {yielded:.3g} tokens"
+    if small is None:
+        yield f"{told}; drafting itself takes no time"
+    elif small.engine.borrows:
+        yield f"{told}; one more block like the last and the head draft them, one by one"
+    else:
+        yield f"{told}, of {small.engine.name}"
+        one, other = (each.engine.declare(TRAINING).bindings.get("V") for each in (sized, small))
+        if one != other:
+            yield f"vocabularies of {one} and {other} tokens: translating takes no time"
+
+
 def _held_twice(engine: Engine) -> Iterator[str]:
     """Say which experts there are more than once."""
     model = engine.declare(TRAINING)
@@ -113,7 +129,5 @@ def _held_twice(engine: Engine) -> Iterator[str]:
     ranks = int(engine.strategy.degree("ep"))
     each = ceil(count / ranks)
     if each * ranks > count:
-        yield (
-            f"{count} experts on {ranks} ranks: {each} on each, so that {each * ranks - count} are "
-            "held a second time"
-        )
+        again = each * ranks - count
+        yield f"{count} experts on {ranks} ranks: {each} on each, {again} of them once more"

@@ -12,16 +12,19 @@ from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
-from symbolic_cost.models.shape import LONGEST_STEP, TRAINING
+from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import NEXT, declaring, predicting
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.load import MOST_TOKENS, Load, Targets, accepted
+from symbolic_cost.serving.load import MOST_TOKENS, Draft, Load, Targets
 from symbolic_cost.serving.precisions import Reading
 from symbolic_cost.serving.sized import Sized
 from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
+from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernels import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import find_machine
@@ -40,48 +43,6 @@ class Plans:
     best: tuple[Plan, ...]
     refused: Mapping[str, str]
     every: tuple[Plan, ...] = ()
-
-
-@dataclass(frozen=True)
-class Draft:
-    """Tokens that are drafted, and checked by the next step.
-
-    Args:
-        tokens: per step; none without a draft.
-        acceptance: share of them that is accepted, each alike.
-        model: that drafts them one by one; empty where heads of the model or a lookup do, whose
-            time is neglected.
-
-    Raises:
-        InputError: every number that is refused.
-    """
-
-    tokens: int = 0
-    acceptance: float = 0.0
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        """Check all."""
-        problems = Problems()
-        if not 0 <= self.tokens < LONGEST_STEP:
-            accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
-        if not 0 <= self.acceptance <= 1:
-            problems.texts.append(
-                f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
-            )
-        if bool(self.tokens) is not bool(self.acceptance):
-            problems.texts.append("draft and acceptance go together: give both, or neither")
-        if self.model and not self.tokens:
-            problems.texts.append(
-                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
-            )
-        problems.refuse()
-
-    @property
-    def yielded(self) -> float:
-        """Tokens that a step yields."""
-        return accepted(self.acceptance, self.tokens)
 
 
 @checked
@@ -163,6 +124,8 @@ def serve_plan(
     first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
     declared = problems.attempt(declaring, model)
     drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
+    if not problems.texts:
+        problems.attempt(_refuse_too_long, declared[0](TRAINING), load)
     problems.refuse()
     shared = {"weights": weights, "cache": cache, "shared": shared_prefix}
     engine = _engine(model, declared, machine, drafted=draft, reading=reading, **shared)
@@ -194,6 +157,27 @@ def _chunks(chunk: int | str) -> Sequence[int | None]:
         return (chunk,)
     accepts = f"an integer from 1 to {MOST_TOKENS}, 'best' or 'none' is accepted"
     raise InputError(f"chunk = {shown(chunk)}: {accepts}")
+
+
+def _refuse_too_long(model: Model, load: Load) -> None:
+    """Refuse sequences that are longer than a model's table of positions.
+
+    Raises:
+        InputError: they are.
+    """
+    learned = [
+        model.bindings.get(str(size), size)
+        for part in model.parts
+        for op in part.ops
+        if op.path.endswith("position") and isinstance(op, Lookup)
+        for size in (model.sizes[op.weights[0].axes[0]],)
+    ]
+    short = [n for n in learned if exact(n).is_Integer and int(n) < load.longest]
+    if short:
+        raise InputError(
+            f"input + output = {load.longest}: {model.name} learned {short[0]} positions, and has "
+            "none for later tokens"
+        )
 
 
 def _strategy(text: str) -> Strategy:
@@ -282,7 +266,10 @@ def _beside(strategy: Strategy, small: Engine) -> Strategy:
 
 def _look_apart(looked: _Looked, asked: Choice, firsts: Sequence[Sized], then: Sized) -> None:
     """Add the plans of an engine that decodes beside others that prefill."""
-    name = f"{named(then.engine.strategy)}, prompts apart"
+    own = named(then.engine.strategy)
+    if own in looked.refused and own not in looked.misses:  # it does not fit
+        return
+    name = f"{own}, prompts apart"
     with looked.at(name):
         listed = [*pairs(asked, firsts, then)]
         before = len(looked.plans)

@@ -45,10 +45,6 @@ class Decoding(StrEnum):
     """How a decode step reads keys and values that query heads share."""
 
     GROUPED = "grouped"
+    """Once for all heads that share them."""
     PER_HEAD = "per-head"
-
-
-DECODINGS: Mapping[Decoding, str] = {
-    Decoding.GROUPED: "once for all heads that share them",
-    Decoding.PER_HEAD: "once for every query head, from the second-level cache, as kernels of 2023",
-}
+    """Once for every query head, from the second-level cache, as kernels of 2023."""

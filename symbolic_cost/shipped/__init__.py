@@ -7,8 +7,6 @@ asked for.
 
 from __future__ import annotations
 
-import json
-import lzma
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -37,6 +35,9 @@ def ship(archives: Iterable[Mapping[str, bytes]], place: Path) -> int:
         archives: files by name, of each.
         place: folder, which is made.
     """
+    import json
+    import lzma
+
     place.mkdir(parents=True, exist_ok=True)
     files: dict[str, tuple[str, int, int]] = {}
     taken = 0
@@ -68,6 +69,10 @@ def sources() -> str:
 @cache
 def _index(place: Path) -> Mapping[str, tuple[str, int, int]]:
     """Return where files are, by name; none where they were made from other sources."""
+    if not (place / INDEX).exists():
+        return {}
+    import json
+
     with suppress(OSError, ValueError, KeyError):
         held = json.loads((place / INDEX).read_bytes())
         if held["sources"] == sources():
@@ -77,6 +82,8 @@ def _index(place: Path) -> Mapping[str, tuple[str, int, int]]:
 
 @cache
 def _archive(place: Path) -> bytes:
+    import lzma
+
     try:
         return lzma.decompress(place.read_bytes())
     except (OSError, lzma.LZMAError):

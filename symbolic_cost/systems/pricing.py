@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max, Min
@@ -177,7 +177,9 @@ class Rates:
             traffic += written if self.stack.accumulation == "fused" else 0
             call += self._accumulated(written / size)
         if own in _NARROW:
-            cast = self._cast(rows, around)
+            cast = self._cast(
+                rows, around, self.stack.cast_fp4 if own == "fp4" else self.stack.cast
+            )
             call, kernels = add(call, cast), kernels + int(cast != 0)
         kernels = mul(kernels, _part_of_kernel(forward, around))
         return Busy(compute, traffic / bandwidth, call, PRODUCTS, kernels)
@@ -193,20 +195,25 @@ class Rates:
         share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
         return self.kernels.call + moved / share
 
-    def _cast(self, rows: Sequence[Row], around: Around) -> Expr:
+    def _cast(self, rows: Sequence[Row], around: Around, moves: Expr) -> Expr:
         """Return the time of casts to a narrow precision before a product [s].
 
         Weights are cast once per step, which microbatches share, or wherever they are used. What
         goes to several experts is cast by one kernel.
+
+        Args:
+            rows: of the product.
+            around: names what is cast.
+            moves: bytes per byte of that.
         """
         path, none = rows[0].path, frozenset[str]()
         tensors = around.casts.get(path, none)
         if self.stack.weights == "cast each":
             tensors |= around.weights.get(path, none)
         reads = [r.expr for r in rows if r.quantity is Quantity.READ and r.tensor in tensors]
-        if not reads or self.stack.cast == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
+        if not reads or moves == 0 or rows[0].phase is Phase.BACKWARD_WEIGHT:
             return Integer(0)
-        moved = mul(self.stack.cast, add(*reads))
+        moved = mul(moves, add(*reads))
         share = self.stack.fusion.share
         if share is None:
             return self.kernels.narrowed(moved)
@@ -225,7 +232,8 @@ class Rates:
         peak = self.kernels.machine.peak(self.kernels.wide) * self.clock
         memory = work.traffic / self.kernels.machine.bandwidth.value
         call = own.call if work.traffic != 0 else Integer(0)
-        return Busy(flop * slowness / (share * peak), memory, call, ATTENTION)
+        saved = self.kernels.saved * (_SCORES * ratio.backward if again else 1)
+        return Busy(flop * slowness * (1 - saved) / (share * peak), memory, call, ATTENTION)
 
     def _pass(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
         kernels, fusion = self.kernels, self.stack.fusion
@@ -262,6 +270,9 @@ class Rates:
 
 
 _ONE = Integer(1)
+_SCORES = Rational(2, 5)
+"""Scores of a FLOP in backward, which takes five products in place of two, to those in forward."""
+
 _STREAMS = Integer(4)
 """Products of experts that run at the same time where each is a kernel of its own."""
 

@@ -8,6 +8,7 @@ from sympy import Expr, Integer
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.conventions.questions import Role as Element
+from symbolic_cost.extrema import Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.graph import Model
@@ -79,11 +80,16 @@ class Setting:
         return self.training.counted(self.methods.conventions)
 
     def reduced(self, phase: Phase) -> Expr:
-        """Return what a gradient's bytes are multiplied with on the wire in a phase."""
+        """Return what a gradient's bytes are multiplied with on the wire in a phase.
+
+        A stack may cast gradients to fewer bytes than the precision keeps, and never to more: those
+        of 16 bits are reduced in 16 bits.
+        """
         runs = self.methods.stack
         if runs is None or phase is not Phase.BACKWARD_WEIGHT:
             return Integer(1)
-        return runs.gradients / self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
+        held = self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
+        return Min(runs.gradients, held) / held
 
     @cached_property
     def timing(self) -> Timing:

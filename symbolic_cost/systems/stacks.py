@@ -86,7 +86,8 @@ class Stack:
         experts: "apart" where the product of every expert is a kernel, four at a time, else
             "grouped".
         wide: pass of products that stays in 16 bits where others are narrower; empty for none.
-        cast: bytes that a cast to a narrow precision moves, per byte of what is cast.
+        cast: bytes that a cast to 8 bits moves, per byte of what is cast.
+        cast_fp4: the same to 4 bits.
         weights: "cast once" per step where products are narrower, else "cast each" time.
         host: in which the host issues one op [s].
         issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
@@ -112,6 +113,7 @@ class Stack:
     experts: str
     wide: str
     cast: Expr
+    cast_fp4: Expr
     weights: str
     host: Expr
     issues: str

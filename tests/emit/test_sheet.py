@@ -8,7 +8,16 @@ import pytest
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.emit.sheet import Column, Measured, Nested, Sheet, exact, render, rounded
+from symbolic_cost.emit.sheet import (
+    Column,
+    Measured,
+    Nested,
+    Sheet,
+    exact,
+    render,
+    rounded,
+    stacked,
+)
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
 from symbolic_cost.symbols import Active, b, cp, e, l, m1
@@ -230,6 +239,20 @@ def test_programs_read_numbers_of_their_own_units_apart():
         {"part": "step", "value": 0.5, "value unit": "s"}
     ]
     assert "500 ms" in render(sheet, "table")
+
+
+def test_stacked_sheets_keep_the_columns_of_all():
+    one, other = (Sheet(x, (Column("a"), Column(x)), (("v", x),)) for x in ("p", "q"))
+    both = stacked("which", {"first": one, "second": other})
+    assert [column.heading for column in both.columns] == ["which", "a", "p", "q"]
+    assert both.rows == (("first", "v", "p", None), ("second", "v", None, "q"))
+
+
+def test_sentences_stand_below_their_rows_where_they_would_be_narrow():
+    said = "a sentence of very many words that no narrow column holds in one line"
+    columns = tuple(map(Column, ("name", "left", "middle", "why")))
+    sheet = Sheet("t", columns, tuple((f"n{n}", 24 * "x", 24 * "y", said) for n in range(2)))
+    assert f"     why: {said}" in render(sheet, "table")
 
 
 def test_json_writes_what_json_lacks_as_text():

@@ -267,9 +267,15 @@ FAULTS = (
     ),
     Fault(
         "parallel/stages.py",
-        "self.counter.bytes(weight) / self.placement.degree(shards)",
-        "self.counter.bytes(weight)",
+        "return size / self.placement.degree(shards)",
+        "return size",
         ("tests/parallel/test_stages.py",),
+    ),
+    Fault(
+        "parallel/stages.py",
+        "held = {Stage.FIRST: Min(leading, first)}",
+        "held = {Stage.FIRST: leading * first / total}",
+        ("tests/parallel/test_stages.py::test_layers_that_lead_are_on_the_first_stages",),
     ),
     Fault(
         "jobs/setup.py",

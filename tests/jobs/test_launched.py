@@ -92,6 +92,23 @@ def test_an_option_that_is_typed_wins(script):
     assert "precision bf16-mixed" in CliRunner().invoke(main, line[:2]).output
 
 
+def test_what_is_not_typed_is_the_files_word(script):
+    """The command line asks what Python asks, also of optimizer, host and uneven stages."""
+    more = (
+        "--vocab-size 1000 --optimizer sgd --optimizer-cpu-offload "
+        "--decoder-first-pipeline-num-layers 3"
+    )
+    path = script(f"{more} --num-layers 8 --swiglu")
+    job = sc.job(path)
+    assert job.training.layout == "ends=2/0"
+    done = CliRunner().invoke(main, ["memory", path])
+    assert done.exit_code == 0, done.output
+    for said in ("layout ends=2/0", "optimizer momentum", "optimizer on the host"):
+        assert said in done.output
+    typed = CliRunner().invoke(main, ["memory", path, "--optimizer", "adam", "--layout", "even"])
+    assert "optimizer adam" in typed.output
+
+
 def test_counts_of_a_script(script):
     path = script()
     assert sc.count(path, 1, 128)["params"] == sc.job(path, "tp=1").total("params")

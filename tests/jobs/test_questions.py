@@ -202,3 +202,18 @@ def test_a_bound_that_no_size_meets_says_what_is_in_the_way():
     assert solved.integer is None
     assert solved.refused == "no l meets the bound"
     assert solved.binds.startswith("backward: optimizer")
+
+
+def test_learned_positions_bound_the_length():
+    solved = solve("memory == 80 GiB", sc.job("gpt2"), "l")
+    assert solved.integer > 100_000
+    assert solved.legal == 1024
+    assert "no l above 1024 is legal" in "\n".join(solved.sheet().notes)
+    beyond = sc.job("bert-base", numbers={"l": 1024})
+    assert "512 learned positions: of 1024, those beyond have no row" in str(beyond.table())
+
+
+def test_a_length_beyond_the_one_on_record_is_told():
+    solved = solve("memory == 80 GiB", sc.job("llama-3-8b", "tp=8,dp=8,zero=3"), "l")
+    assert solved.legal > 8192
+    assert "is beyond the l = 8192 on record" in "\n".join(solved.sheet().notes)

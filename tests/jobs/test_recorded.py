@@ -105,3 +105,14 @@ def test_experts_on_tensor_parallel_ranks(tmp_path):
     (run,) = rows(tmp_path, line.replace("8192,2,1,1", "8192,2,0,1")).expressed
     assert str(run.job.strategy) == "tp=2,ep=32,dp=32,zero=1"
     assert any("the 2 beyond data-parallel ones" in said for said in run.assumed)
+
+
+def test_a_local_batch_is_split_into_as_many_microbatches_as_stages(tmp_path):
+    line = "t,x,h100,512,torchtitan,llama3-70b,,,,,,,,8192,8,1,8,1,1,1,8,3,1,256,full,bf16,9.9"
+    said = "local batch 32 split into pipeline microbatches (1 assumed)"
+    header, row = f"{HEADER},assumed", f"{line},{said}"
+    (run,) = rows(tmp_path, row, header=header).expressed
+    assert (run.job.values["b"], run.job.value(run.job.training.microbatches)) == (4, 8)
+    assert any("as many microbatches as stages" in one for one in run.assumed)
+    (run,) = rows(tmp_path, line).expressed
+    assert run.job.values["b"] == 1

@@ -1,11 +1,16 @@
 """What print shows of values, and names for the blocks of uneven stages."""
 
+import json
+
 import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.emit.sheet import render
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.tables.memory import memory_sheet
-from symbolic_cost.symbols import n_first, n_layers, pp
+from symbolic_cost.ledger import Quantity
+from symbolic_cost.parallel.memory import moments
+from symbolic_cost.symbols import n_dense, n_first, n_layers, pp
 
 UNEVEN = sc.job("deepseek-v3", "tp=8,sp,pp=16,ep=8,dp=8,zero=1", global_batch=4096)
 
@@ -17,23 +22,44 @@ def test_a_job_and_a_model_are_a_line_and_print_as_tables():
     assert "output.loss" in str(sc.model("gpt2"))
 
 
-@pytest.mark.parametrize(("stage", "name"), [("first", "n_first"), ("last", "n_last")])
-def test_blocks_of_an_uneven_stage_have_a_name_for_people(stage, name):
+@pytest.mark.parametrize("stage", ["first", "middle", "last"])
+def test_blocks_of_an_uneven_stage_have_letters_for_people(stage):
     sheet = memory_sheet(UNEVEN.replace(stage=stage))
-    text = render(sheet, "table")
-    assert f"{name} = ceiling(n_layers/pp) - " in text
-    assert text.count("ceiling(n_layers/pp)") == 2, "in the note alone"
-    assert name not in render(sheet, "json"), "programs read whole formulas"
+    text = " ".join(render(sheet, "table").split())
+    assert f"n_rest_{stage} = ceiling(n_layers/pp) - " in text
+    assert f"n_{stage} = n_lead_{stage} + n_rest_{stage}, the blocks of" in text
+    formulas = text[: text.index("precision bf16")]
+    assert f" n_{stage} " in formulas, "what all blocks have"
+    assert f"4 b f n_lead_{stage}" in formulas or f"4 f n_lead_{stage}" in formulas
+    assert "n_layers" not in formulas
+    whole = json.loads(render(sheet, "json"))["records"]
+    assert "n_layers" in str(whole), "programs read whole formulas"
+    assert f"n_rest_{stage}" not in str(whole)
 
 
-def test_even_stages_and_middle_ones_need_no_name():
-    assert not sc.job("llama-3-8b", "pp=4", {"M": 4}).names
-    assert not UNEVEN.replace(stage="middle").names
+def test_letters_change_no_number():
+    for stage in ("first", "middle", "last"):
+        job = UNEVEN.replace(stage=stage)
+        other = lettered(job)
+        flop = Quantity.FLOP
+        assert other.bound.total(flop) == job.bound.total(flop)
+        with_letters, whole = (moments(one.memory_rows)["backward"] for one in (other, job))
+        assert with_letters != whole
+        assert other.value(with_letters) == job.value(whole)
+
+
+def test_even_stages_of_blocks_alike_need_no_letter():
+    assert not lettered(sc.job("llama-3-8b", "pp=4", {"M": 4})).names
+    uneven = lettered(sc.job("llama-3-405b", "pp=16", {"M": 16}))
+    assert list(uneven.names) == [n_first]
 
 
 def test_blocks_are_those_of_the_layout():
-    numbers = {n_layers: 61, pp: 16}
-    assert UNEVEN.names[n_first].xreplace(numbers) == 3
+    numbers = {n_layers: 61, pp: 16, n_dense: 3}
+    leading, others, every = lettered(UNEVEN).names.items()
+    assert leading[1].xreplace(numbers) == 3
+    assert others[1].xreplace({**numbers, leading[0]: 3}) == 0
+    assert every == (n_first, leading[0] + others[0])
 
 
 def test_a_total_is_refused_where_the_table_is():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.layered import layered, read, written
 from symbolic_cost.program.scalars import function
+from symbolic_cost.program.spread import Spread
 from tests.program.recipes import configurations, graphs, real, values
 from tests.program.test_bits import columns, same
 
@@ -53,3 +54,25 @@ def test_what_is_no_layers_is_refused(damage):
     data = written(layered(grouped(real("gpt3-175b").tape)))
     with pytest.raises((ValueError, KeyError, TypeError)):
         read(data[:-20] if damage is None else damage)
+
+
+def test_a_product_is_evaluated_over_the_axes_that_steps_depend_on():
+    tape, sizes = grouped(real("gpt3-175b").tape), (2, 3, 5)
+    names = [tape.inputs[place::3] for place in range(3)]
+    rng, pool = np.random.default_rng(0), []
+    for _ in range(2):  # the second time in buffers that are bound
+        axes = [
+            {name: rng.integers(1, 99, size).astype(float) for name in own}
+            for own, size in zip(names, sizes, strict=True)
+        ]
+        flat = {
+            name: np.broadcast_to(np.expand_dims(column, axis), sizes).reshape(-1)
+            for column_axis, own in enumerate(axes)
+            for name, column in own.items()
+            for axis in [[other for other in range(3) if other != column_axis]]
+        }
+        whole = evaluated(tape, flat, 30)
+        spread = Spread(tape, names, sizes, pool)
+        for _ in range(2):
+            for name, array in spread(axes).items():
+                assert same(np.broadcast_to(array, sizes).reshape(-1), whole[name])

@@ -10,13 +10,13 @@ from hypothesis import given
 
 from symbolic_cost import cache
 from symbolic_cost.errors import InputError
-from symbolic_cost.program import stored
+from symbolic_cost.program import layered, stored
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.symbols import V, b, m1
 from tests.program.recipes import graphs, real, values
 from tests.program.test_graph import _exact
 
-PROGRAM = lowered({"x": V / m1 + b, "y": b**2 / 3})
+PROGRAM = lowered({"0|x": V / m1 + b, "0|y": b**2 / 3})
 
 
 @pytest.fixture
@@ -82,29 +82,29 @@ def test_it_is_made_once(folder):
         made.append(1)
         return PROGRAM.tape
 
-    found = [stored.kept(("family", 1), make) for _ in range(3)]
+    found = [layered.kept(("family", 1), make).tape for _ in range(3)]
     assert len(made) == 1
     assert found == [PROGRAM.tape] * 3
-    stored.kept(("family", 2), make)
+    layered.kept(("family", 2), make)
     assert len(made) == 2
     assert len(list(folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
 def test_a_damaged_file_is_made_again(folder, damage):
-    stored.kept("x", lambda: PROGRAM.tape)
+    layered.kept("x", lambda: PROGRAM.tape)
     (file,) = folder.iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[:-20] if damage is None else damage)
-    found = stored.kept("x", lambda: PROGRAM.tape)
-    assert found == PROGRAM.tape
+    found = layered.kept("x", lambda: PROGRAM.tape)
+    assert found.tape == PROGRAM.tape
     assert file.read_bytes() == whole
 
 
 def test_another_version_of_the_library_has_its_own(folder, monkeypatch):
-    stored.kept("x", lambda: PROGRAM.tape)
+    layered.kept("x", lambda: PROGRAM.tape)
     monkeypatch.setattr(cache, "fingerprint", lambda: "later")
-    stored.kept("x", lambda: PROGRAM.tape)
+    layered.kept("x", lambda: PROGRAM.tape)
     assert len(list(folder.iterdir())) == 2
 
 
@@ -113,23 +113,23 @@ def test_nothing_is_kept_where_nothing_can_be_written(tmp_path, monkeypatch):
     file.write_text("")
     for place in (str(file / "inside"), ""):
         monkeypatch.setenv("SYMBOLIC_COST_CACHE", place)
-        assert stored.kept("x", lambda: PROGRAM.tape) == PROGRAM.tape
+        assert layered.kept("x", lambda: PROGRAM.tape).tape == PROGRAM.tape
 
 
 def test_many_writers_at_once(folder):
     def one(_):
-        return stored.kept("x", lambda: PROGRAM.tape)
+        return layered.kept("x", lambda: PROGRAM.tape).tape
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(one, range(64))) == [PROGRAM.tape] * 64
     code = (
-        "from symbolic_cost.program import stored\n"
-        "for turn in range(200): stored.write_bytes('same', bytes([turn]) * 10000)\n"
+        "from symbolic_cost import cache\n"
+        "for turn in range(200): cache.write_bytes('same', bytes([turn]) * 10000)\n"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     seen = 0
     while any(writer.poll() is None for writer in writers):
-        body = stored.read_bytes("same")
+        body = cache.read_bytes("same")
         if body is not None:
             assert len(set(body)) == 1
             assert len(body) == 10_000

@@ -150,13 +150,13 @@ def saturated(load, slots, costs, requests, chunk=None):
     return engine.measured()
 
 
-def by_chance(load, costs, *, requests, rate, seed, chunk=None):
-    """Let requests arrive by chance at a rate, with room for all."""
+def by_chance(load, costs, *, requests, rate, seed, chunk=None, slots=None):
+    """Let requests arrive by chance at a rate, with room for all unless slots are given."""
     chance, time, arrivals = random.Random(seed), 0.0, []  # noqa: S311 - no secret
     for _ in range(requests):
         time += chance.expovariate(rate)
         arrivals.append(time)
-    engine = Engine(load, requests, costs, chunk)
+    engine = Engine(load, slots or requests, costs, chunk)
     engine.run(arrivals)
     return engine.measured()
 

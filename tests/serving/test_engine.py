@@ -7,10 +7,11 @@ import pytest
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.inference import cached_bytes
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring, predicting
 from symbolic_cost.serving.engine import Engine
@@ -183,3 +184,25 @@ def test_experts_that_ranks_do_not_divide_are_held_twice():
     one = 3 * 2048 * 768 * 2 * 48  # bytes of an expert of all 48 layers
     assert sizes[32] - sizes[64] == 2 * one
     assert sizes[48] - sizes[64] == one  # 128 on 48: three each, 16 a second time
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "heads", "width", "window"),
+    [("gemma-2-9b", 21, 8, 256, 4096), ("gpt-oss-120b", 18, 8, 64, 128)],
+)
+def test_layers_with_a_window_keep_no_more_than_it(model, layers, heads, width, window):
+    """As many layers with a window as without: 2 x heads x width x 2 byte a token of each."""
+    declare, _ = declaring(model)
+    own = Sized(Engine(model, declare, parse_strategy(""), machine("h100")))
+    each = layers * 2 * heads * width * 2
+    assert own.cache(20_000) == pytest.approx(each * (20_000 + window), rel=1e-3)
+    assert own.cache(50) == each * 2 * 50
+
+
+def test_ranks_that_share_key_heads_hold_the_same_sequences():
+    """llama-3-8b has 8 key/value heads: 16 ranks are one engine, not two."""
+    declare, _ = declaring("llama-3-8b")
+    for written, copies in (("tp=8", 1), ("tp=16", 1), ("tp=16,dp=2", 2)):
+        placed = Setup(declare(TRAINING), parse_strategy(written)).strategy
+        engine = Engine("llama-3-8b", declare, placed, machine("h100"))
+        assert Sized(engine).copies == copies

@@ -1,8 +1,6 @@
 """Plans: what binds, what is chosen, what is refused, and how it is told."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -53,6 +51,7 @@ def test_every_wrong_option_is_told_at_once():
         ({"model": "llama"}, "have no number"),
         ({"strategy": "tp=2,dp=2,zero=1"}, "zero does not serve"),
         ({"prefill_strategy": "tp=2"}, "ask for split"),
+        ({"model": "opt-13b", "prompt": 2000}, "opt-13b learned 2050 positions"),
     ],
 )
 def test_what_would_not_be_read_is_refused(changes, said):
@@ -177,50 +176,25 @@ def test_interval_holds_what_is_expected_and_is_wider_where_no_kernels_were_meas
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "symbolic_cost", "serve-plan", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return CliRunner().invoke(main, ["serve-plan", *arguments])
 
 
 def test_command_line_draws_a_front(tmp_path):
-    options = [
-        "llama-3-8b",
-        "--system",
-        "l40s",
-        "--gpus",
-        "2",
-        "--input",
-        "500",
-        "--output",
-        "100",
-        "--pareto",
-        "--chunk",
-        "none",
-        "--strategy",
-        "tp=1",
-    ]
+    options = ["llama-3-8b", "--system", "l40s", "--gpus", "2", "--input", "500"]
+    options += ["--output", "100", "--pareto", "--chunk", "none", "--strategy", "tp=1", "--split"]
     picture = tmp_path / "front.svg"
     done = run(*options, "-o", str(picture))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert picture.read_text(encoding="utf-8").rstrip().endswith("</svg>")
 
 
 def test_command_line_refuses_with_one_message(tmp_path):
-    options = [
-        "llama-3-8b",
-        "--system",
-        "l40s",
-        "--gpus",
-        "1",
-        "--input",
-        "500",
-        "--output",
-        "1",
-        "--itl",
-        "5min",
-    ]
+    options = ["llama-3-8b", "--system", "l40s", "--gpus", "1", "--input", "500"]
+    options += ["--output", "1", "--itl", "5min", "--prefill-strategy", "tp=1"]
     done = run(*options, "-o", str(tmp_path / "x.csv"))
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "--itl '5min'" in done.stderr
+    assert "ask for split" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -244,7 +218,7 @@ def test_command_line_prints_a_table_of_80_columns():
 def test_command_line_names_what_is_nearest():
     options = ["llama-3-8b", "--system", "l40s", "--gpus", "1", "--input", "500"]
     done = run(*options, "--output", "100", "--strategy", "tp=1", "--itl", "1ms", "--chunk", "none")
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "nearest, at" in done.stderr
     assert "with 1 sequence and whole prompts" in done.stderr
 

@@ -3,6 +3,7 @@
 import pytest
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.serving.choice import at_rate, roomy
 from symbolic_cost.serving.load import Load, accepted
 from symbolic_cost.serving.pools import Pools, Prefilling
 from symbolic_cost.serving.steady import Batching, Chunked
@@ -41,15 +42,6 @@ def test_full_engine_of_chunks_is_simulated_to_one_percent(load, slots, chunk):
     assert closed.between == pytest.approx(between, rel=0.01)
 
 
-def at_rate(rate, at, most):
-    """The engine that holds what arrives at a rate."""
-    low, high = 0.0, float(most)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle).requests < rate else (low, middle)
-    return at(high)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "shared"), [(0.3, 0), (0.6, 0), (0.6, 384)])
 def test_first_token_waits_as_in_the_queue(share, shared):
@@ -62,6 +54,19 @@ def test_first_token_waits_as_in_the_queue(share, shared):
     assert requests == pytest.approx(closed.requests, rel=0.03)  # by chance
     assert closed.between_by_chance == pytest.approx(between, rel=0.01)
     assert closed.first_token == pytest.approx(first, rel=0.02)
+
+
+@pytest.mark.slow
+def test_places_for_three_standard_deviations_keep_the_wait_short():
+    load = Load(512, 128)
+    rates = [Batching(load, held, COSTS).requests for held in (roomy(32), 31)]
+    closed = Batching(load, roomy(32), COSTS)
+    (_, between, first), (*_, crowded) = (
+        by_chance(load, COSTS, requests=6000, rate=rate, seed=5, slots=32) for rate in rates
+    )
+    assert closed.between_by_chance == pytest.approx(between, rel=0.01)
+    assert first < 1.25 * closed.first_token
+    assert crowded > 10 * first
 
 
 @pytest.mark.slow
@@ -132,7 +137,7 @@ def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
         COSTS,
         engines=engines,
         transfer=transfer,
-        requests=4000 if load.output > 50 else 30000,
+        requests={60: 3000, 20: 8000, 6: 30000}[load.output],
         rate=rate * engines[1],
         seed=3,
     )

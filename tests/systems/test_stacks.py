@@ -218,3 +218,33 @@ def test_a_roofline_that_is_named_means_the_record_and_no_stack_reads_it():
     assert gpt2(roofline="ridge").replace(roofline="maximum").methods.stack == gpt2().methods.stack
     with pytest.raises(InputError, match="roofline 'ridge' is not read under stack 'fsdp'"):
         gpt2(roofline="ridge", stack="fsdp")
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradient", "weight"),
+    [
+        ("bf16-gradients", 2, 2),
+        ("bf16-deepspeed", 2, 2),  # reduced in 16 bits, though six bytes are held
+        ("fp8-hybrid", 4, 2),  # both 8-bit copies are cast from the 16 bits that arrive
+        pytest.param("mxfp8", 2, 2, marks=pytest.mark.slow),
+        pytest.param("nvfp4", 2, 2, marks=pytest.mark.slow),
+        pytest.param("fp8-deepseek", 4, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_what_moves_is_what_arrives(precision, gradient, weight):
+    """Bytes of an element in communication and in time, whatever else of it is held."""
+    job = sc.job(
+        *("gpt2", "dp=8,zero=1", {"b": 1}),
+        system="b200",
+        stack="megatron-core",
+        precision=precision,
+        microbatches=2,
+    )
+    params, time = job.total("params"), job.time()
+    for name, phase, each in (
+        ("gradients.dp.reduce-scatter", "backward_weight", gradient),
+        ("weights.dp.all-gather", "step", weight),
+    ):
+        assert time.number(f"first.{name}.message") == each * params
+        sent = job.communication().total("communication", phase=phase)
+        assert sent == each * params * Fraction(7, 8)

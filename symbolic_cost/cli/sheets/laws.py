@@ -99,7 +99,7 @@ def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
 def _together(warnings: Iterable[str]) -> tuple[str, ...]:
     """Return warnings with the numbers of one variable and range in one line.
 
-    "N = 4e10 is outside of ..." and "N = 5e10 is outside of ..." are "N = 4e10, 5e10 is ...".
+    "N = 4e10 is outside of ..." and "N = 5e10 is outside of ..." are "N = 4e10, 5e10 are ...".
     """
     numbers: dict[tuple[str, str], dict[str, None]] = {}
     for text in warnings:
@@ -107,7 +107,9 @@ def _together(warnings: Iterable[str]) -> tuple[str, ...]:
         name, _, value = point.partition(" = ")
         numbers.setdefault((name, range_), {})[value] = None
     return tuple(
-        f"{name} = {', '.join(values)} is outside of {range_}" if range_ else name
+        f"{name} = {', '.join(values)} {'is' if len(values) == 1 else 'are'} outside of {range_}"
+        if range_
+        else name
         for (name, range_), values in numbers.items()
     )
 

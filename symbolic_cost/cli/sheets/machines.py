@@ -7,6 +7,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.jobs.opened import figure_unit
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import parse_strategy
@@ -99,14 +100,15 @@ def machine_sheet_of(record: Machine) -> Sheet:
         (
             place,
             _number(figure.value),
+            figure_unit(f"machine.{place}").strip("[]"),
             record.sources.get(figure.source, figure.source),
             figure.includes,
         )
         for place, figure in record.figures()
     )
-    columns = (Column("number"), Column("value", "right"), Column("source"), Column("includes"))
-    notes = ("base units: FLOP/s, byte/s, byte, s, rank, 1",)
-    return Sheet(f"{record.name}: {record.meaning}", columns, rows, notes)
+    headings = ("unit", "source", "includes")
+    columns = (Column("number"), Column("value", "right"), *map(Column, headings))
+    return Sheet(f"{record.name}: {record.meaning}", columns, rows)
 
 
 def _number(expr: Expr) -> Cell:

@@ -58,7 +58,7 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     columns = (Column("quantity"), Column("formula"), Column("value", "right"))
     title = f"Scaling of {cost.name} [{cost.unit}] of {work.share.name} with {wrt}"
     steps = () if smoothed(stepped) == stepped else (_SMOOTHED,)
-    return Sheet(title, columns, tuple(rows), steps + header(work), work.names)
+    return Sheet(title, columns, tuple(rows), steps + header(work))
 
 
 _SMOOTHED = "padded sizes are taken as quotients: ceilings have no derivative"

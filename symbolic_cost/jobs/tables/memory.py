@@ -10,6 +10,7 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.jobs.header import header, microbatches
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
@@ -24,7 +25,7 @@ def memory_sheet(setup: Setup) -> Sheet:
     Raises:
         InputError: numbers that are refused.
     """
-    training, setup = setup.training, setup.lettered
+    training, setup = setup.training, lettered(setup)
     table = setup.memory_rows
     bind(table, setup.values)
     held = moments(table)

@@ -11,6 +11,7 @@ from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable
@@ -33,6 +34,7 @@ def named_costs(names: str) -> list[NamedCost]:
 
 def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
     """Tabulate costs for programs: formula and value in columns of their own."""
+    work = lettered(work)
     columns = [Column("op"), Column("times", "right")]
     for cost in costs:
         columns += [Column(cost.name)] * (only != VALUES)
@@ -49,6 +51,7 @@ def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> She
 
 def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
     """Tabulate costs for people: ops below what they are a part of, value and formula of each."""
+    work = lettered(work)
     columns = [Column("op")]
     for cost in costs:
         columns += [Column(cost.name, "right", cost.unit)] * (only != FORMULAS)

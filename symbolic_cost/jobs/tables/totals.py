@@ -13,6 +13,7 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.emit.tree import tree_sheet
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import value
@@ -26,6 +27,7 @@ def total_sheet(
     Raises:
         InputError: unknown cost, phase, path or form.
     """
+    work = lettered(work)
     cost, total = _total(work.rows, name, phase, path)
     formula, note = formed(total, form)
     known = cost.total(below(work.bound, path))
@@ -52,7 +54,7 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
     Raises:
         InputError: unknown cost or phase, or numbers that do not fit.
     """
-    cost = named_cost(name, phase)
+    cost, work = named_cost(name, phase), lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)
     return replace(sheet, notes=sheet.notes + header(work), names=work.names)

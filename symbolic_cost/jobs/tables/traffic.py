@@ -8,6 +8,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows
@@ -25,7 +26,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
         work: the costed model.
         per_op: one row per op and message, or one per group, collective and pass.
     """
-    work = work.lettered
+    work = lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
     rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
@@ -60,9 +61,7 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
-    return Sheet(
-        f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work), work.names
-    )
+    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
 
 
 def _reach(group: Group) -> str:
