@@ -372,9 +372,13 @@ class Kernels:
         return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
 
     def narrowed(self, size: Expr) -> Expr:
-        """Return the time of a cast to a narrow precision that reads and writes some bytes [s]."""
-        share = self.passes["activation"] if self.cast is None else self.cast
-        return self.call + size / (share * self.machine.bandwidth.value)
+        """Return the time of a cast to a narrow precision that reads and writes some bytes [s].
+
+        Where casts were measured, beside products, each call of them took as long as a product's.
+        """
+        if self.cast is None:
+            return self.call + size / (self.passes["activation"] * self.machine.bandwidth.value)
+        return self.products["fp8"].call + size / (self.cast * self.machine.bandwidth.value)
 
     def carried(self, size: Expr) -> Expr:
         """Return the time in which a pass reads or writes a state [s], beside what else it does.
