@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -49,4 +50,5 @@ def command(
     if is_picture(out.file):
         drawn(out.file, lambda figure: draw(figure, fronts), width)
     else:
-        out.sheet(stacked("front", {f"{one.x}, {one.y}": one.sheet for one in fronts}))
+        both = stacked("front", {f"{one.x}, {one.y}": one.sheet for one in fronts})
+        out.sheet(replace(both, title=f"{fronts[0].title}: what no other beats in both figures"))

@@ -186,9 +186,7 @@ class Together(Generic[StructureT]):
             InputError: a symbol without numbers.
         """
         sizes = (*axes.sizes[:-1], width)
-        most = MOST_LAYERED if sizes not in self._met else MOST_LAYERED_AGAIN
-        self._met.add(sizes)
-        if axes.ways * width <= most:
+        if axes.ways * width <= MOST_LAYERED:
             return self.evaluated(axes.columns(), axes.size, names)
         asked = self._chosen(names, {name for own in axes.along for name in own})
         tape = self._tapes.of(names, lambda: _each(asked.layers))
@@ -230,17 +228,12 @@ class Together(Generic[StructureT]):
         return Recent(2)
 
     @cached_property
-    def _met(self) -> set[tuple[int, ...]]:
-        """Sizes that were asked for: buffers are bound for those that are asked for again."""
-        return set()
-
-    @cached_property
     def _bound(self) -> Recent[Spread]:
         return Recent(2)
 
 
-MOST_LAYERED, MOST_LAYERED_AGAIN = 1024, 256
-"""Candidates up to which layers are faster than steps one by one; where these are bound already."""
+MOST_LAYERED = 1024
+"""Candidates up to which layers are faster than steps one by one."""
 
 
 class _Asked:

@@ -3,7 +3,7 @@
 Differential attention subtracts a second core on other values (Ye et al., Differential Transformer,
 2024; DiffLlama); dynamic masks are made of values (Doge).
 
-Axes: as in attention; n_d decays of keys, n_4 learned vectors.
+Axes: as in attention; r_d decays of keys, n_4 learned vectors.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 
-AXES = axes("n_d latent, n_4 whole")
+AXES = axes("r_d latent, n_4 whole")
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Decayed(Attention):
         if name != "v":
             return joined
         at, k = self.at, self.heads.key
-        bias = " + *bias[n_d]" if Bias.INNER in self.bias else ""
-        values, decays = f"values[b {at.key} {k} d]", f"[b {at.key} n_d]"
+        bias = " + *bias[r_d]" if Bias.INNER in self.bias else ""
+        values, decays = f"values[b {at.key} {k} d]", f"[b {at.key} r_d]"
         return (
             *joined,
-            einsum("decay", f"{values}, *w[{k} d n_d]{bias} -> plain_decay{decays}"),
-            pointwise("rate", f"plain_decay{decays}, *rate[n_d] -> decay{decays}", "mul"),
+            einsum("decay", f"{values}, *w[{k} d r_d]{bias} -> plain_decay{decays}"),
+            pointwise("rate", f"plain_decay{decays}, *rate[r_d] -> decay{decays}", "mul"),
         )

@@ -119,6 +119,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
     words.record = replace(words.record, fixed=fixed)
     inner.head = inner.record.heads[-1]
+    inner.ignore("tie_word_embeddings")  # it has no words
     own_model = _maps if inner.family in _MAPS else vision_config.build
     seen, last = _unpooled(bound(own_model(inner, shape)))
     at = next(one for one in seen.parts if one.path == last).results[0].axes
@@ -133,7 +134,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     projected = projected and stated is None
     if words.family == "mbart":  # of what stands alone, an encoder as well
         sides = ("layers", "attention_heads", "ffn_dim", "layerdrop")
-        words.ignore("num_hidden_layers", "scale_embedding", "decoder_layerdrop")
+        words.ignore("num_hidden_layers", "num_attention_heads")
+        words.ignore("scale_embedding", "decoder_layerdrop")
         words.ignore("is_encoder_decoder", *(f"encoder_{side}" for side in sides))
     words.ignore("is_decoder", "add_cross_attention", "encoder_hidden_size")
     tied = fields.flag("tie_word_embeddings", default=fields.family == "blip")
@@ -234,6 +236,11 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
         "n_dec": words.size(layers),
         **({"T": words.size("type_vocab_size", 2)} if "type" in tables else {}),
     }
+    if words.family == "trocr":  # other names of the decoder's
+        for name, number in (("num_attention_heads", h), ("num_hidden_layers", numbers["n_dec"])):
+            stated = words.size(name, number)
+            problem = f"{stated} contradicts the {number} of the decoder"
+            words.require(holds=stated == number, problem=problem, name=name)
     normed = words.flag("layernorm_embedding", default=own.words.norm is not None)
     steps = Step.DROP if attended else Step.NONE
     family = replace(

@@ -51,10 +51,11 @@ def own_heads(fields: Fields) -> tuple[int, int]:
     if layers is None:
         return (heads or usual) if apart else usual, width
     own = list(layers.values()) if isinstance(layers, Mapping) else []
-    full = [str(n) for n, kind in enumerate(full_layers(fields)) if kind == FULL]
+    full = [n for n, kind in enumerate(full_layers(fields)) if kind == FULL]
+    places = [int(place) for place in layers if str(place).isdecimal()] if own else []
     sizes = own[0] if own and isinstance(own[0], Mapping) else {}
     known = {"head_dim", "num_key_value_heads"}
-    fits = isinstance(layers, Mapping) and sorted(map(str, layers)) in ([], sorted(full))
+    fits = isinstance(layers, Mapping) and len(places) == len(own) and sorted(places) in ([], full)
     numbers = all(isinstance(size, int) and size > 0 for size in sizes.values())
     fields.require(
         holds=fits and numbers and sizes.keys() <= known and all(one == sizes for one in own),

@@ -95,7 +95,7 @@ class Sizes:
             "c": Integer(3),
             "two": Integer(2),
             "n_4": Integer(4),
-            "n_d": heads,
+            "r_d": heads,
             "one": Integer(1),
             "h": self.h,
             "k": heads,

@@ -177,10 +177,8 @@ def layered(tape: Tape) -> Layered:
     bounds = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
     places = np.arange(first + len(order))
     places[first + order] = np.arange(first, first + len(order))
-    operands = np.zeros((3, len(order)), dtype=np.int64)
-    for place, one in enumerate(order.tolist()):
-        own = tape.steps[one][1]
-        operands[: len(own), place] = places[list(own)]
+    three = [(*tape.steps[one][1], 0, 0)[:3] for one in order.tolist()]
+    operands = places[np.array(three, dtype=np.int64).reshape(-1, 3).T]
     split = [label.partition("|") for label in tape.outputs]
     names = {name: place for place, name in enumerate(dict.fromkeys(name for *_, name in split))}
     listed = [

@@ -60,19 +60,24 @@ class Spread:
     def _bind(self) -> None:
         """Bind steps to buffers of the shapes that they need; a buffer serves again when it may."""
         tape, last = self._tape, last_use(self._tape)
-        shapes = [self._shape(1 << self._axis[name]) for name in tape.inputs]
+        over_axes = [1 << self._axis[name] for name in tape.inputs] + [0] * len(tape.constants)
+        shapes = [self._shape(mask) for mask in range(1 << len(self._sizes))]
         own = self._registers
-        own += [np.empty(shape) for shape in shapes]
+        own += [np.empty(shapes[mask]) for mask in over_axes[: len(tape.inputs)]]
         own += [scalars.rounded(one) for one in tape.constants]
         free: dict[tuple[int, ...], list[Floats]] = {}
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
             operands = [own[one] for one in taken]
-            if not tape.masks[place]:
+            mask = 0
+            for one in taken:
+                mask |= over_axes[one]
+            over_axes.append(mask)
+            if not mask:
                 own.append(scalars.FLOAT[kind](*operands))
                 continue
             over = [n for n in dict.fromkeys(taken) if last[n] == place and n >= tape.first]
-            ended = [own[one] for one in over if tape.masks[one]]
-            shape = np.broadcast_shapes(*(np.shape(one) for one in operands))
+            ended = [own[one] for one in over if over_axes[one]]
+            shape = shapes[mask]
             spare = free.setdefault(shape, [])
             early = () if kind in OWN_BUFFER else [one for one in ended if one.shape == shape]
             spare += early

@@ -1,0 +1,72 @@
+"""Decoders on copies of the stream, with shared keys, and beside towers that are kept."""
+
+import json
+
+import pytest
+
+import symbolic_cost as sc
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.count import count
+from tests.models.test_families_truth import TRUTH
+
+PHASES = ("forward", "backward_input", "backward_weight")
+
+
+def job(tmp_path, name, strategy, **changes):
+    config = {**TRUTH[name]["config"], "vocab_size": 212, **changes}
+    if "vocab_size_per_layer_input" in config:
+        config["vocab_size_per_layer_input"] = 212
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return sc.job(str(path), strategy)
+
+
+def flop(chosen, sequences):
+    table = chosen.bind(b=sequences, l=32).table()
+    return sum(table.total("flop", phase=phase) for phase in PHASES)
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "least", "most"),
+    [
+        ("gemma4_text/shared", "cp=2", 1, 1),
+        # Gradients are added up by ranks.
+        pytest.param("gemma3n_text/a", "dp=2,zero=3", 1, 1.0001, marks=pytest.mark.slow),
+        pytest.param("mimo_v2_flash/a", "tp=2,sp", 1, 1.0001, marks=pytest.mark.slow),
+        # Narrow products run on every rank.
+        pytest.param("gemma3n_text/a", "tp=2", 1, 1.2, marks=pytest.mark.slow),
+    ],
+)
+def test_ranks_share_the_work(tmp_path, name, strategy, least, most):
+    alone = flop(job(tmp_path, name, ""), 2)
+    shared = flop(job(tmp_path, name, strategy), 1 if "dp" in strategy else 2)
+    assert least <= 2 * shared / alone <= most
+
+
+def test_keys_of_other_blocks_do_not_cross_stages(tmp_path):
+    with pytest.raises(InputError, match="which may stand on another stage"):
+        job(tmp_path, "gemma4_text/shared", "pp=2").bind(b=1, l=32).table().total("flop")
+
+
+def test_what_towers_do_is_refused_and_their_weights_are_counted():
+    config = TRUTH["gemma4/text_alone"]["config"]
+    with pytest.raises(InputError, match="image_tokens = 0 is accepted"):
+        count(config, 1, 64, image_tokens=16)
+    assert count(config, 1, 64)["params"] in TRUTH["gemma4/text_alone"]["params"]
+    text = {**config["text_config"], "use_bidirectional_attention": "all"}
+    with pytest.raises(InputError, match="use_bidirectional_attention"):
+        count({**config, "text_config": text}, 1, 64)
+
+
+def test_a_list_of_one_value_per_layer_is_that_value():
+    config = TRUTH["gemma3n_text/a"]["config"]
+    assert count(config, 1, 64)["params"] in TRUTH["gemma3n_text/a"]["params"]
+    uneven = [*config["intermediate_size"][:-1], 8]
+    with pytest.raises(InputError, match="one value for all layers is declared"):
+        count({**config, "intermediate_size": uneven}, 1, 64)
+
+
+def test_a_tower_that_is_missing_is_named():
+    config = {k: v for k, v in TRUTH["voxtral/text"]["config"].items() if k != "audio_config"}
+    with pytest.raises(InputError, match="audio_config"):
+        count(config, 1, 64)
