@@ -226,16 +226,16 @@ code and runs of other tables; none was moved to fit a row."""
 WHERE = """\
 ### Where the error of these sits
 
-* b200, b300, h100: DeepSeek-V3 with 32 experts per rank, or across nodes, is predicted 15 to 32 %
+* b200, b300, h100: DeepSeek-V3 with 32 experts per rank, or across nodes, is predicted 15 to 39 %
   too fast, Qwen3 on h100 20 to 60 %: what a host waits for after routing has no price.
 * mixtures without whole steps as CUDA graphs are 5 to 20 % too fast on gb200-nvl72 and b200.
 * nvfp4: 2 to 17 % too fast; no kernels of fp4 are on record.
 * gb300-nvl72: dense runs 8 to 12 % too slow (43 % without virtual stages), from another's kernels.
 * h100: eager FSDP (llm_foundry) 14 % too fast, most with few tokens per rank and long sequences;
-  NeMo of 2024 9 % too fast.
+  NeMo of 2024 10 % too fast.
 * a100-80gb: Megatron-LM of 2021 (Narayanan, Korthikanti) 11 to 14 % too slow, BigScience's 4 % too
   fast: no number of the machine serves both.
-* b200: MLPerf's GPT-3 10 % too fast.
+* b200: MLPerf's GPT-3 9 % too fast.
 * torchtitan: attention over 131,072 tokens and more, on 4 and 8 ranks, takes up to 25 % longer.
 * trillium: 8-bit products of its one model are 16 to 26 % too fast."""
 
