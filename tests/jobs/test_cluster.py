@@ -15,7 +15,7 @@ def steps():
     own = Steps()
     jobs = [
         job(
-            "gpt2",
+            "llama-3-8b",
             f"tp={tp},dp={8 // tp}",
             {"b": b},
             system="a100-80gb",
