@@ -1,6 +1,7 @@
 """House rules that the syntax tree shows and no linter knows."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -56,12 +57,19 @@ def violations_in(paths, rule):
 
 
 def anywhere(node):
-    for rule in (asserts, bare_excepts, forbidden_names):
-        yield from rule(node)
+    if isinstance(node, ast.stmt | ast.ExceptHandler | ast.Call):
+        for rule in (asserts, bare_excepts, forbidden_names):
+            yield from rule(node)
+
+
+MARKS = re.compile(rf"\bassert\b|\bexcept\s*:|{'|'.join(FORBIDDEN)}")
+"""What a file without violations lacks: most need no syntax tree."""
 
 
 def test_package_keeps():
-    found = violations_in(SOURCES, anywhere)
+    marked = [path for path in SOURCES if MARKS.search(path.read_text(encoding="utf-8"))]
+    assert marked
+    found = violations_in(marked, anywhere)
     assert not found, "\n" + "\n".join(found)
 
 
@@ -88,7 +96,8 @@ def flags(source):
 
 
 def test_flags_are_few():
-    found = [flag for path in SOURCES for flag in flags(path.read_text(encoding="utf-8"))]
+    sources = (path.read_text(encoding="utf-8") for path in SOURCES)
+    found = [flag for source in sources if "bool" in source for flag in flags(source)]
     assert len(found) <= MOST_FLAGS, "name the variants instead:\n" + "\n".join(found)
 
 

@@ -1,7 +1,7 @@
 """Normal forms against SymPy's expand, which decides nothing about them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Add, Integer, Mul, Piecewise, Rational, ceiling, expand, floor, sqrt
 
@@ -27,16 +27,19 @@ products = st.one_of(
 )
 
 
+@settings(max_examples=15)
 @given(products)
 def test_expanded_is_expand(built):
     assert expanded(built.expr) == expand(built.expr)
 
 
+@settings(max_examples=15)
 @given(products)
 def test_factored_changes_no_value(built):
     assert expand(factored(built.expr) - built.expr) == 0
 
 
+@settings(max_examples=15)
 @given(products)
 def test_factored_leaves_nothing_in_common(built):
     found = factored(built.expr)
@@ -48,6 +51,7 @@ def test_factored_leaves_nothing_in_common(built):
         assert not any((whole / symbol).expand().is_polynomial(symbol) for symbol in SYMBOLS)
 
 
+@settings(max_examples=15)
 @given(products, st.sets(st.sampled_from(SYMBOLS), min_size=1, max_size=2))
 def test_collected_changes_no_value_and_repeats_no_power(built, symbols):
     assert expand(collected(built.expr, *symbols) - built.expr) == 0
@@ -61,6 +65,7 @@ def test_atoms_take_part_as_symbols(built):
     assert not equal(factored(built.expr) + 1, built.expr)
 
 
+@settings(max_examples=15)
 @given(laurent(), laurent(), laurent())
 def test_equal_sees_through_products_and_quotients(one, two, three):
     a, c, d = one.expr, two.expr, three.expr

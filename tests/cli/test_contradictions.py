@@ -182,7 +182,7 @@ def process(line, **more):
     return subprocess.run(command, check=False, capture_output=True, text=True, **more)
 
 
-@pytest.mark.parametrize("line", ["--help", "systems h100", "formula --help"])
+@pytest.mark.parametrize("line", ["--help", "strategies", "formula --help"])
 def test_output_that_cannot_be_written_is_no_success(line, tmp_path):
     here = f"{sys.executable} -m symbolic_cost {line}"
     for redirected in (">/dev/full", ">&-"):

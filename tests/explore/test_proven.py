@@ -169,7 +169,7 @@ def test_the_command_says_what_is_proven():
         ("l=8:4", "runs backwards"),
         ("l", "NAME=VALUES is accepted"),
         ("l=1 l=2", "l is given twice"),
-        ("alpha_m=1e-9", "nothing depends on it"),
+        pytest.param("alpha_m=1e-9", "nothing depends on it", marks=pytest.mark.slow),
     ],
 )
 def test_refusals(vary, said):

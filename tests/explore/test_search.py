@@ -52,13 +52,13 @@ SPACES = {
 
 
 def test_a_candidate_is_the_job_of_its_numbers():
-    assert compared("gpt2", structures=2, each=2) > 1
+    assert compared("gpt2", structures=1, each=2) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
 def test_many_candidates_are_the_jobs_of_their_numbers(name):
-    assert compared(name, structures=4, each=6) > 8
+    assert compared(name, structures=3, each=5) > 6
 
 
 def compared(name, structures, each):
@@ -87,6 +87,7 @@ def compared(name, structures, each):
     return equal
 
 
+@pytest.mark.slow
 def test_the_best_is_that_of_all_candidates():
     base, space = small(), Space(2, 4, cp=(1,), zero=(1,), recompute=("none",), sp=(False,))
     found = sc.search(base, 2, 4, choose={"cp": 1, "zero": 1, "recompute": "none", "sp": (False,)})

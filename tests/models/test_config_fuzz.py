@@ -44,7 +44,7 @@ def counts_of(config):
         return None
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(spoilt())
 def test_counts_or_refuses(config):
     counts = counts_of(config)
