@@ -268,9 +268,10 @@ def _tied(
         return
     before, _, after = _ends(model)
     firsts = {weight.tensor: weight.gradient() for weight in _weights(before)}
-    for weight in _weights(after):
-        if weight.tensor in firsts:
-            first, last = firsts[weight.tensor], weight.gradient()
+    lasts = {weight.tensor: weight.gradient() for weight in _weights(after)}  # added up there
+    for tensor, last in lasts.items():
+        if tensor in firsts:
+            first = firsts[tensor]
             there, back = gradients.turned(last, first), gradients.turned(first, last)
             added = _both(gradients.kept(first))
             both = (*there, added, *back) if stage in plan.exit else (added,)
@@ -343,8 +344,10 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
     """Yield what stages pass on, and whether the last one passes it to the first as well.
 
     Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
-    microbatch passes all stages, its result goes round, and along with the decoder's.
+    microbatch passes all stages, its result goes round, and along with the decoder's. What parts
+    before all blocks made (features of tokens for every layer) starts on the first stage.
     """
+    ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
     chains: list[list[Part]] = [[]]
     for part in model.parts:
         if part.is_block:
@@ -352,7 +355,7 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
         elif chains[-1] and part.inputs:
             chains.append([])
     chains = [chain for chain in chains if chain]
-    carried: dict[str, Operand] = {}
+    carried: dict[tuple[str, str], Operand] = {}
     for chain in chains:
         inside = {part.path for part in chain}
         for part in chain:
@@ -360,10 +363,10 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
                 source = model.sources[part.path][name]
                 samples = any(of_role(model.axes, operand.axes, Role.BATCH))
                 if samples and source != OUTSIDE and source not in inside:
-                    carried.setdefault(source, operand)
+                    carried.setdefault((source, operand.tensor), operand)
     ends = [chain[-1] for chain in chains] if carried else [between[-1]]
     yield from ((_passed_on(part), False) for part in ends)
-    yield from ((operand, True) for operand in carried.values())
+    yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
 
 
 def _passed_on(part: Part) -> Operand:

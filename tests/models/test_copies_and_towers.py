@@ -48,6 +48,18 @@ def test_keys_of_other_blocks_do_not_cross_stages(tmp_path):
         job(tmp_path, "gemma4_text/shared", "pp=2").bind(b=1, l=32).table().total("flop")
 
 
+def test_features_of_layers_start_on_the_first_stage(tmp_path):
+    """They pass every stage beside the stream, and nothing goes round to the first again."""
+    held = {"first": (2, 0), "middle": (2, 2), "last": (0, 2)}
+    for stage, counts in held.items():
+        one = job(tmp_path, "gemma4_text/b", "pp=3").replace(stage=stage, microbatches=4)
+        rows = one.rows.select("communication", where=lambda row: row.kind == "pipeline")
+        own = [row for row in rows if row.collective.kind == "send-receive"]
+        phases = ("forward", "backward_input")
+        sent = tuple(sum(row.count for row in own if row.phase == phase) for phase in phases)
+        assert sent == counts, stage
+
+
 def test_what_towers_do_is_refused_and_their_weights_are_counted():
     config = TRUTH["gemma4/text_alone"]["config"]
     with pytest.raises(InputError, match="image_tokens = 0 is accepted"):

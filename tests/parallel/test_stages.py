@@ -102,6 +102,8 @@ def test_stages_pass_on_what_later_blocks_take():
         phases = ("forward", "backward_input")
         sent = tuple(sum(row.count for row in own if row.phase == phase) for phase in phases)
         assert sent == counts, stage
+        summed = [row.tensor for row in rows if row.collective.kind == "all-reduce"]
+        assert len(summed) == len(set(summed)), "what two uses of a weight give is added up there"
 
 
 def test_the_first_trained_block_is_on_the_first_stage():
