@@ -5,7 +5,10 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.jobs.tables.explained import explained_sheet
 
-STRATEGIES = ["", "tp=2,sp,dp=2,zero=1", "tp=2,pp=2,dp=2,zero=3"]
+STRATEGIES = [
+    *("", "tp=2,sp,dp=2,zero=1"),
+    pytest.param("tp=2,pp=2,dp=2,zero=3", marks=pytest.mark.slow),
+]
 
 
 def column(sheet, name):

@@ -18,7 +18,7 @@ from tests.laws.simulator import Run
 from tests.strategies import graphs, model_of
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(graphs())
 def test_booked_collectives_bring_every_tensor_where_it_is_needed(graph):
     try:

@@ -114,7 +114,20 @@ def slowly(*names):
     return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-SLOW = ("gpt", "vit", "gemma2", "bert", "bert-pretraining", "t5", "mixtral", "deepseek_v3")
+SLOW = (
+    *("gpt", "vit", "mamba2", "gemma2", "bert", "bert-pretraining", "t5"),
+    *("mixtral", "deepseek_v3"),
+)
+    "gpt",
+    "vit",
+    "mamba2",
+    "gemma2",
+    "bert",
+    "bert-pretraining",
+    "t5",
+    "mixtral",
+    "deepseek_v3",
+)
 
 
 @pytest.mark.parametrize("name", [*(n for n in KINDS if n not in SLOW), *slowly(*SLOW)])

@@ -12,7 +12,7 @@ STRUCTURES = (
     *("gpt", "bloom", "llama", "gemma2", "mixtral", "deepseek_v3", "gpt_oss"),
     *("bert-pretraining", "t5", "vit", "mamba", "mamba2", "lstm", "lenet-5"),
 )
-QUICK = ("gpt", "llama", "mixtral", "deepseek_v3", "mamba2", "vit")
+QUICK = ("gpt", "llama", "mixtral", "vit")
 """Families that have all layers between them."""
 
 

@@ -36,7 +36,7 @@ def one_by_one(program, given_columns, size):
     return np.array([function(*(one[i] for one in taken)) for i in range(size)]).T
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(graphs(), st.lists(values(), min_size=1, max_size=9))
 def test_floats_and_arrays(program, rows):
     given_columns = columns(program, rows)
