@@ -118,16 +118,6 @@ SLOW = (
     *("gpt", "vit", "mamba2", "gemma2", "bert", "bert-pretraining", "t5"),
     *("mixtral", "deepseek_v3"),
 )
-    "gpt",
-    "vit",
-    "mamba2",
-    "gemma2",
-    "bert",
-    "bert-pretraining",
-    "t5",
-    "mixtral",
-    "deepseek_v3",
-)
 
 
 @pytest.mark.parametrize("name", [*(n for n in KINDS if n not in SLOW), *slowly(*SLOW)])
