@@ -1,5 +1,6 @@
 """Pictures: labels cover nothing, bytes are the same each time, widths are those of journals."""
 
+from functools import cache
 from itertools import combinations, pairwise
 
 import pytest
@@ -25,23 +26,33 @@ pytest.importorskip("matplotlib")
 
 JOB = sc.job("gpt2", "tp=4", {"b": 1, "M": 8}, system="a100-80gb")
 JOBS = [JOB, JOB.replace(strategy="tp=4,sp"), JOB.replace(strategy="dp=4,zero=3")]
-CURVES = scaling_curves(JOB, "flops_train", "l")
 
 
-MEMORY = memory_bars([job.memory().setup for job in JOBS])
-STEPS = time_bars([job.time() for job in JOBS])
+@cache
+def curves():
+    return scaling_curves(JOB, "flops_train", "l")
+
+
+@cache
+def memory():
+    return memory_bars([job.memory().setup for job in JOBS])
+
+
+@cache
+def steps_of_jobs():
+    return time_bars([job.time() for job in JOBS])
 
 
 def _bars(figure):
-    draw_bars(figure, MEMORY)
+    draw_bars(figure, memory())
 
 
 def _step(figure):
-    draw_bars(figure, STEPS)
+    draw_bars(figure, steps_of_jobs())
 
 
 def _curves(figure):
-    draw_curves(figure, CURVES)
+    draw_curves(figure, curves())
 
 
 def _roofline(figure):
@@ -182,15 +193,15 @@ def test_labels_of_a_front_keep_off_its_stairs():
 
 def test_parts_add_up():
     for place, job in enumerate(JOBS):
-        total = sum(values[place] for values in MEMORY.parts.values())
+        total = sum(values[place] for values in memory().parts.values())
         assert total == pytest.approx(float(job.memory().peak), rel=1e-12)
     for place, job in enumerate(JOBS):
-        total = sum(values[place] for values in STEPS.parts.values())
+        total = sum(values[place] for values in steps_of_jobs().parts.values())
         assert total == pytest.approx(float(job.time().step), rel=1e-12)
 
 
 def test_curves_are_the_formula_and_its_powers():
-    whole, *powers = CURVES.curves
+    whole, *powers = curves().curves
     assert len(powers) == 2
     for place, value in enumerate(whole.up):
         assert value == pytest.approx(sum(curve.up[place] for curve in powers), rel=1e-12)

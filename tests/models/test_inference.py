@@ -158,7 +158,7 @@ EXPANDED_ONCE = sorted(
 )
 
 
-@pytest.mark.parametrize("name", EXPANDED_ONCE[::4])
+@pytest.mark.parametrize("name", EXPANDED_ONCE[::8])
 def test_tokens_one_by_one_do_the_products_of_a_causal_prefill(name):
     sizes = Sizes(n_layers=12, e=8, f=8, h=4, k=2, q=4, V=8, W=5, E=4, E_t=2, f_m=4, f_s=4)
     rules = preset("model-flop-causal")

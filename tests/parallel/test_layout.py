@@ -61,7 +61,7 @@ def test_uneven_stages_without_saying_so_are_refused():
 
 
 @pytest.mark.parametrize("text", ["uneven", "ends=1", "ends=0/2"])
-@pytest.mark.parametrize("stages", [2, 8, 16])
+@pytest.mark.parametrize("stages", [2, pytest.param(8, marks=pytest.mark.slow), 16])
 @pytest.mark.parametrize("name", ["gpt", "llama", "deepseek-v3"])
 def test_all_stages_together_are_the_model(name, stages, text):
     """FLOP, parameters, weights: first and last stage once, the middle one as often as it is."""

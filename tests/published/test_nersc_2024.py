@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def _numbers(given_):
     }
     arguments = [values[symbol] for symbol in _SIZES]
     rows = {}
-    for name, row in COMPILED[_scheme(given_), given_["corrected"]].items():
+    for name, row in _compiled()[_scheme(given_), given_["corrected"]].items():
         rows[name] = {key: rule(*arguments) for key, rule in row.items() if callable(rule)}
         for key in ("comm_fwd", "comm_bwd"):
             rows[name][key] = [(k, rule(*arguments), mesh) for k, rule, mesh in row[key]]
@@ -137,6 +138,7 @@ def _mesh(strategy, name, size):
     return "m1" if b in size.free_symbols else "m2"
 
 
+@cache
 def _compiled():
     found = {}
     for scheme in SCHEMES:
@@ -155,9 +157,6 @@ def _compiled():
                     ]
             found[scheme, corrected] = rows
     return found
-
-
-COMPILED = _compiled()
 
 
 @st.composite

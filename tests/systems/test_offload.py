@@ -30,7 +30,9 @@ def crossings(quantity, microbatches):
     return microbatches * (forward + backward + weight_gradients) + step
 
 
-@pytest.mark.parametrize("strategy", ["tp=2,sp,dp=4,zero=1", "tp=2,dp=2,zero=3"])
+@pytest.mark.parametrize(
+    "strategy", [pytest.param("tp=2,sp,dp=4,zero=1", marks=pytest.mark.slow), "tp=2,dp=2,zero=3"]
+)
 @pytest.mark.parametrize(
     "quantity", ["saved", "weight", "weight_gradient", "master_weight", "optimizer"]
 )

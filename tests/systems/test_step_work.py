@@ -164,7 +164,9 @@ def test_the_optimizer_moves_the_sum_over_all_weights(name, text, zero):
     assert number(Add(*(row.total for row in rows))) == bytes_moved
 
 
-@pytest.mark.parametrize("policy", ["bf16-mixed", "fp32", "fp8-deepseek"])
+@pytest.mark.parametrize(
+    "policy", ["bf16-mixed", pytest.param("fp32", marks=pytest.mark.slow), "fp8-deepseek"]
+)
 @pytest.mark.parametrize("zero", [0, 1, 2, 3])
 @pytest.mark.parametrize(
     ("name", "text"),
