@@ -136,7 +136,13 @@ def test_an_indexer_has_no_backward(name):
     assert {row.phase for row in phases} == {Phase.FORWARD}
 
 
-@pytest.mark.parametrize("name", sorted(set(OPEN) - set(INDEXED)))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if place % 2 else ())
+        for place, name in enumerate(sorted(set(OPEN) - set(INDEXED)))
+    ],
+)
 def test_training_is_three_times_forward(name):
     made = table(symbolic(name))
     assert same(made.total("flop"), 3 * made.total("flop", phase=Phase.FORWARD))

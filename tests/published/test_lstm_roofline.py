@@ -62,7 +62,7 @@ def test_the_configuration_as_it_was_written():
     assert lstm_roofline.evaluate(written) == lstm_roofline.evaluate({})
 
 
-@pytest.mark.parametrize("mode", ["as printed", "corrected"])
+@pytest.mark.parametrize("mode", [pytest.param("as printed", marks=pytest.mark.slow), "corrected"])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_other_runs(run, mode):
     oracle = Run(run, corrected=mode == "corrected")
