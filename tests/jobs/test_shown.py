@@ -54,6 +54,16 @@ def test_even_stages_of_blocks_alike_need_no_letter():
     assert list(uneven.names) == [n_first]
 
 
+def test_a_stage_may_hold_no_block():
+    """Two layers on four stages: the first one has the embedding alone."""
+    sizes = [
+        job.value(sum(row.count for row in job.rows.select("flop", path="block", phase="forward")))
+        for job in (sc.job("lstm-large", "pp=4", stage=one) for one in ("first", "middle"))
+    ]
+    assert sizes[0] == 0 < sizes[1]
+    assert sc.job("lstm-large", "pp=4").table().total("flop", phase="forward") >= 0
+
+
 def test_blocks_are_those_of_the_layout():
     numbers = {n_layers: 61, pp: 16, n_dense: 3}
     leading, others, every = lettered(UNEVEN).names.items()

@@ -23,11 +23,16 @@ from tests.strategies import model_of
 # Symbols.
 
 
+ENDS = ("first", "middle", "last")
+OF_A_STAGE = {f"n_{kind}{end}" for kind in ("", "lead_", "rest_") for end in ENDS}
+"""Blocks, of which a stage may have none."""
+
+
 @pytest.mark.parametrize("name", GLOSSARY)
 def test_every_symbol_is_positive_and_has_a_meaning(name):
     entry = GLOSSARY[name]
     assert entry.symbol.name == name
-    assert entry.symbol.is_positive or name.startswith(("n_lead_", "n_rest_"))  # a stage may lack
+    assert entry.symbol.is_positive or name in OF_A_STAGE
     assert bool(entry.symbol.is_integer) is entry.integer
     assert entry.meaning
     assert entry.latex
