@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 
 from symbolic_cost.layers.recurrent import Cell
+from symbolic_cost.models import mamba
 from symbolic_cost.models.bert import BERT, Heads
-from symbolic_cost.models.mamba import mamba_on
-from symbolic_cost.models.mamba2 import mamba2_on
+from symbolic_cost.models.mixers_state import Dual, StateSpace
 from symbolic_cost.models.rnn import RNN
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.t5 import T5
@@ -42,8 +42,8 @@ OTHER_FAMILIES: Mapping[str, Callable[[Shape], Model]] = {
     "t5": _t5,
     "t5-1.1": partial(_t5, newer=True),
     "vit": lambda shape: ViT(b=shape.b).model(),
-    "mamba": mamba_on,
-    "mamba2": mamba2_on,
+    "mamba": partial(mamba.declared, StateSpace(), tied=True),
+    "mamba2": partial(mamba.declared, Dual(), tied=True),
     **{
         cell.name.lower(): partial(_recurrent, cell=cell)
         for cell in (Cell.RNN, Cell.GRU, Cell.LSTM)

@@ -32,7 +32,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.models.mixers_state import letters_of, renamed
+from symbolic_cost.models.mixers import letters_of, renamed
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
