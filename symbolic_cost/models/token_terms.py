@@ -12,7 +12,6 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.per_token import TokenConventions
 from symbolic_cost.conventions.token_questions import (
-    MEANINGS,
     Causal,
     Core,
     Perceptron,
@@ -114,7 +113,7 @@ class TokenTerms:
             if kind in sums:
                 places = tuple(dict.fromkeys(paths[kind]))
                 flop = Add(*sums[kind])
-                said = self._said(kind) if flop else f"not counted: {MEANINGS[kind]}"
+                said = self._said(kind) if flop else f"not counted: {kind.meaning}"
                 yield Term(kind.value, said, flop, places)
         yield from self._attention()
         yield from self._states()
@@ -122,7 +121,7 @@ class TokenTerms:
     def _said(self, kind: Weights) -> str:
         """Name the answer that makes a class of weights count as it does."""
         if not self.answers.counts(kind):
-            return f"not counted: {MEANINGS[kind]}"
+            return f"not counted: {kind.meaning}"
         if kind is Weights.EXPERTS:
             return f"{self.answers.routed.value} experts"
         if kind in (Weights.TABLE, Weights.HEAD) and self._is_tied:
