@@ -96,7 +96,9 @@ def count(
         "model_type": whole_model.model_type,
         "architecture": whole_model.architecture,
         "params": params,
-        "params_active": params if met is whole_model.model else _whole(_params(met, rules)),
+        "params_active": params
+        if met is whole_model.model
+        else _whole(cost(met, rules).total(Quantity.PARAMETER)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
         "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
@@ -248,10 +250,6 @@ def active(model: Model) -> Model:
         return model
     chosen = {axis.name: model.sizes[slots[0].name] for axis in experts}
     return replace(model, sizes={**model.sizes, **chosen})
-
-
-def _params(model: Model, conventions: Conventions) -> Expr:
-    return cost(model, conventions).total(Quantity.PARAMETER)
 
 
 def _forward(table: CostTable) -> Expr:

@@ -256,16 +256,11 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     output = family.heads.get(head)
     if isinstance(output, Predicted):
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)
-    elif isinstance(output, Classes) and head == SEQUENCE and _pools(fields):
+    elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)
     fields.ignore("classifier_pooling")
     return family if output is None else replace(family, heads={**family.heads, head: output})
-
-
-def _pools(fields: Fields) -> bool:
-    """Return whether the configuration says what of a sequence its classes see."""
-    return fields.source.values.get("classifier_pooling") is not None
 
 
 def _distances(fields: Fields) -> int:

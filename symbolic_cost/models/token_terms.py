@@ -149,7 +149,7 @@ class TokenTerms:
                 kind = weight_kind(self.model, self._held.get(part.path, ()), op, weight)
                 again = self.answers.tied is Tied.TABLE and weight.tensor in seen
                 counts = self._counts(part, kind) and not again
-                seen |= {weight.tensor} if _is_shared(weight) else set()
+                seen |= {weight.tensor} if weight.tensor.startswith("@") else set()
                 times = Mul(part.repeat, self._met(op), 1 / tokens, self._gated(part, op))
                 flop = Mul(2 * self.answers.passes, times, self._elements(weight, kind))
                 yield kind, f"{part.path}.{op.path}", flop if counts else Integer(0)
@@ -266,7 +266,3 @@ class TokenTerms:
 
 
 _BATCH = At(Role.BATCH, ("",))
-
-
-def _is_shared(weight: Operand) -> bool:
-    return weight.tensor.startswith("@")

@@ -99,7 +99,9 @@ class Case:
         try:
             return self.derive(known)
         except (ArithmeticError, ValueError) as error:
-            raise InputError(f"{self.name}: {_told(error)}") from None
+            zero = isinstance(error, ZeroDivisionError)
+            said = "a division by zero" if zero else str(error)
+            raise InputError(f"{self.name}: {said}") from None
 
     def printed(self) -> Iterator[Result]:
         """Yield every result with the print of its row."""
@@ -113,10 +115,6 @@ class Case:
                 how, note = said or (each.how, each.note)
                 name = each.name.format_map(cells)
                 yield Result(name, each.formula, text, how, note)
-
-
-def _told(error: Exception) -> str:
-    return "a division by zero" if isinstance(error, ZeroDivisionError) else str(error)
 
 
 def _number(value: object) -> bool:
