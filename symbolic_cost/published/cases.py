@@ -129,7 +129,7 @@ def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label
 
 @dataclass(frozen=True)
 class Work:
-    """A publication of cases; a module offers its methods as its own names.
+    """A publication of cases, which its module has under the name `work`.
 
     Args:
         name: of the publication.
@@ -161,7 +161,7 @@ class Work:
         )
 
     @property
-    def inputs(self) -> Mapping[str, Values]:
+    def PUBLISHED_INPUTS(self) -> Mapping[str, Values]:  # noqa: N802 - as of modules
         """Published inputs by case; a case of rows has them as "rows"."""
         return {
             name: {
