@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
-from types import MappingProxyType
 from typing import Protocol
 
 from sympy import Expr, Integer
@@ -83,19 +82,17 @@ CLASSES = "ForImageClassification"
 SPAN, PAIRED, NEXT = "ForQuestionAnswering", "ForPreTraining", "ForNextSentencePrediction"
 TRUNK = "Model"
 
-HEADS: Mapping[str, Head] = MappingProxyType(
-    {
-        MASKED: Predicted(Hidden("gelu", norm=Norm.LAYER)),
-        SEQUENCE: Classes(hidden=TANH),
-        TOKENS: Classes(Take.EACH),
-        SPAN: Classes(Take.EACH),
-        NEXT: Classes(hidden=TANH),
-    }
-)
+HEADS: Mapping[str, Head] = {
+    MASKED: Predicted(Hidden("gelu", norm=Norm.LAYER)),
+    SEQUENCE: Classes(hidden=TANH),
+    TOKENS: Classes(Take.EACH),
+    SPAN: Classes(Take.EACH),
+    NEXT: Classes(hidden=TANH),
+}
 """Heads by the ends of the names of Hugging Face; PAIRED is MASKED and NEXT on one pooler."""
 
 
-_CLASSES: Mapping[str, int] = MappingProxyType({NEXT: 2, PAIRED: 2})
+_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2}
 
 
 class Assumed(Flag):
@@ -125,8 +122,8 @@ class Traits:
         assumed: what holds unless given.
     """
 
-    switches: Mapping[str, Switch] = field(default_factory=lambda: MappingProxyType({}))
-    tables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    switches: Mapping[str, Switch] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
     widening: int | None = None
     offset: int = 0
     function: str = "gelu"
@@ -186,7 +183,7 @@ class Encoder:
     distances: Distances = Distances.NONE
     pooler: Hidden | AttentionPool | MeanPool | None = TANH
     habits: Habit = Habit.NONE
-    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    kept: Mapping[str, str] = field(default_factory=dict)
     heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)
     traits: Traits = field(default_factory=Traits)
     source: str = "devlin-2018"

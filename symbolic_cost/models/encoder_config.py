@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from sympy import Expr, Integer, ceiling
 
@@ -38,19 +37,16 @@ from symbolic_cost.ops.graph import Model, scope
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
 
-FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "quick_gelu": "silu",
-        "gelu_10": "gelu",
-        "gelu_python": "gelu",
-        "gelu_accurate": "gelu_tanh",
-        "tanh": "tanh",
-        "relu6": "relu6",
-        "sigmoid": "sigmoid",
-        "leaky_relu": "leaky_relu",
-    }
-    | ACTIVATIONS
-)
+FUNCTIONS: Mapping[str, str] = {
+    "quick_gelu": "silu",
+    "gelu_10": "gelu",
+    "gelu_python": "gelu",
+    "gelu_accurate": "gelu_tanh",
+    "tanh": "tanh",
+    "relu6": "relu6",
+    "sigmoid": "sigmoid",
+    "leaky_relu": "leaky_relu",
+} | ACTIVATIONS
 """Functions by the names that configurations use."""
 
 _APART = ("luke", "rembert")
@@ -365,14 +361,12 @@ def _kinds(fields: Fields) -> dict[str, int]:
     return {f"kinds{i}": size for i, size in enumerate(sizes) if is_size(size)}
 
 
-CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
-    {
-        "deberta": _deberta,
-        "deberta-v2": _deberta,
-        "esm": _esm,
-        "mobilebert": _mobile,
-        "roc_bert": _roc_bert,
-        "tapas": _tapas,
-    }
-)
+CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
+    "deberta": _deberta,
+    "deberta-v2": _deberta,
+    "esm": _esm,
+    "mobilebert": _mobile,
+    "roc_bert": _roc_bert,
+    "tapas": _tapas,
+}
 """What the fields of a family change besides its switches and its sizes."""

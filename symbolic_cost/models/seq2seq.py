@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from sympy import Expr
 
@@ -70,16 +69,14 @@ ENCODER_ONLY = "EncoderModel"
 TOKENS_OF_SOURCE = "ForTokenClassification"
 
 
-HEADS: Mapping[str, Predicted | Classes] = MappingProxyType(
-    {
-        GENERATED: Predicted(output=Output.TIE),
-        SEQUENCE: Classes(hidden=TANH),
-        SPAN: Classes(Take.EACH),
-        TOKENS_OF_SOURCE: Classes(Take.EACH),
-    }
-)
+HEADS: Mapping[str, Predicted | Classes] = {
+    GENERATED: Predicted(output=Output.TIE),
+    SEQUENCE: Classes(hidden=TANH),
+    SPAN: Classes(Take.EACH),
+    TOKENS_OF_SOURCE: Classes(Take.EACH),
+}
 
-BART_TABLES: Mapping[str, str] = MappingProxyType({"position": PLACES})
+BART_TABLES: Mapping[str, str] = {"position": PLACES}
 WORDS = Words(tables=BART_TABLES)
 
 
@@ -94,9 +91,7 @@ class Reads:
         dropouts: fields of the rates of attention and of what is hidden.
     """
 
-    switches: Mapping[str, Callable[[Seq2Seq, bool], Seq2Seq]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    switches: Mapping[str, Callable[[Seq2Seq, bool], Seq2Seq]] = field(default_factory=dict)
     offset: int = 0
     function: str = "gelu"
     dropouts: tuple[str, str] = ("attention_dropout", "dropout")
