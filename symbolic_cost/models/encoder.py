@@ -331,34 +331,18 @@ def pooler(layer: Hidden) -> tuple[Op, ...]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of an encoder; every size is a symbol unless given.
+    """Sizes of an encoder; all others are symbols.
 
     Args:
-        e: embedding width.
-        f: MLP width.
-        h: attention heads.
         k: key/value heads.
         q: head width.
-        V: vocabulary.
-        P: learned positions.
-        T: token types.
-        e_p: width of the token table where it is projected.
-        n_rel: buckets of relative positions.
         tables: sizes of further axes.
         known: roles of those that are not whole.
     """
 
     n_layers: Expr | int = symbols.n_layers
-    e: Expr | int = symbols.e
-    f: Expr | int = symbols.f
-    h: Expr | int = symbols.h
     k: Expr | int = symbols.h
     q: Expr | int = symbols.e / symbols.h
-    V: Expr | int = symbols.V
-    P: Expr | int = symbols.P
-    T: Expr | int = symbols.T
-    e_p: Expr | int = symbols.e_p
-    n_rel: Expr | int = symbols.n_rel
     n_classes: Expr | int = symbols.n_classes
     tables: Mapping[str, Expr | int] = field(default_factory=dict)
     known: Glossary = field(default_factory=dict)
@@ -370,10 +354,10 @@ class Sizes:
 
     def axes(self, shape: Shape) -> dict[str, Expr]:
         """Return the size of every axis."""
-        named = {"e": self.e, "w": self.e, "f": self.f, "h": self.h, "d": self.q, "v": self.V}
-        named |= {"p": self.P, "types": self.T, "w_t": self.e_p}
-        named |= {"n_rel": self.n_rel, "s_rel": self.n_rel}
-        named |= {"k": self.k, "g": exact(self.h) / self.k, "z": self.n_classes, "c": 3, "one": 1}
+        named: dict[str, Expr | int] = {"e": symbols.e, "w": symbols.e, "f": symbols.f}
+        named |= {"h": symbols.h, "d": self.q, "v": symbols.V, "p": symbols.P, "types": symbols.T}
+        named |= {"w_t": symbols.e_p, "n_rel": symbols.n_rel, "s_rel": symbols.n_rel, "k": self.k}
+        named |= {"g": symbols.h / self.k, "z": self.n_classes, "c": 3, "one": 1}
         return {
             "b": shape.b,
             **dict.fromkeys(("r", "l", "t"), shape.l),

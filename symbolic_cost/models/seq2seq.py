@@ -167,7 +167,7 @@ class Seq2Seq:
         yield Part("encoder.embedding", retitled(entry.ops(), own_words))
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
-        for path, layer, count in self._layers(exact(sizes.n_layers), sizes.sparse[0]):
+        for path, layer, count in self._layers(symbols.n_layers, sizes.sparse[0]):
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
@@ -308,8 +308,7 @@ class Sizes:
         P_s: rows of its table of positions, where it has one of its own.
         cached: target tokens in the cache; None if the source is not encoded yet.
         own: widths and heads of the decoder, by axis, where they differ.
-        W: window of sliding blocks of the decoder.
-        sliding: how many of them there are.
+        sliding: how many blocks of the decoder slide.
         sparse: blocks with experts, of the encoder and the decoder.
         capacity: slots of the experts per chosen token.
         source: what is no text, or None.
@@ -329,11 +328,7 @@ class Sizes:
     P_s: Expr | int | None = None
     P: Expr | int = symbols.P
     T: Expr | int = symbols.T
-    n_layers: Expr | int = symbols.n_layers
     n_dec: Expr | int = symbols.n_dec
-    n_rel: Expr | int = symbols.n_rel
-    n_classes: Expr | int = symbols.n_classes
-    W: Expr | int = symbols.W
     sliding: int = 0
     sparse: tuple[int, int] = (0, 0)
     capacity: Expr | int = 1
@@ -353,13 +348,13 @@ class Sizes:
         named = {"b": self.b, "e": self.e, "w": self.e, "f": self.f, "h": self.h, "k": self.k}
         named |= {"g": exact(self.h) / self.k, "d": self.q, "p": self.P, "types": self.T}
         named |= {"v": self.V, "v_s": self.V_s or self.V, "p_s": self.P_s or self.P}
-        named |= {"n_rel": self.n_rel, "z": self.n_classes, "c": 3, "one": 1, "w_t": self.e}
+        named |= {"n_rel": symbols.n_rel, "z": symbols.n_classes, "c": 3, "one": 1, "w_t": self.e}
         named |= dict.fromkeys(("r", "l", "t"), self.l) | dict.fromkeys(("o", "m"), self.l_t)
         named |= {"u": exact(self.l_t) + exact(self.cached or 0)}
         named |= {f"{axis}_t": size for axis, size in self.own.items()}
         past = exact(self.cached or 0)
-        named |= {"near": Min(past, self.W - 1) + self.l_t, "window": self.W}
-        named |= {"m_near": Min(past + self.l_t, self.W - 1), "w_t": named.get("e_t", self.e)}
+        named |= {"near": Min(past, symbols.W - 1) + self.l_t, "window": symbols.W}
+        named |= {"m_near": Min(past + self.l_t, symbols.W - 1), "w_t": named.get("e_t", self.e)}
         named |= {"w": named.get("e_t", self.e), "f_m_s": self.f, "u_s": self.b}
         experts, chosen = symbols.E, symbols.E_t
         share = chosen * self.capacity / experts
