@@ -116,7 +116,7 @@ Evaluation = Callable[[int], Number | int]
 """Exact value of a cost at an integer."""
 
 
-def last_within(cost: Evaluation, bound: object, *, most: int = LARGEST) -> int | None:
+def last_within(cost: Evaluation, bound: object) -> int | None:
     """Return the largest integer up to which a cost stays within a bound, by halving.
 
     The cost must not fall on the way: it is looked at where the interval is halved.
@@ -124,10 +124,9 @@ def last_within(cost: Evaluation, bound: object, *, most: int = LARGEST) -> int 
     Args:
         cost: exact, of an integer.
         bound: that the cost may reach.
-        most: no integer is looked for beyond.
 
     Returns:
-        None where one is too many already; `most` where all are within.
+        None where one is too many already; `LARGEST` where all are within.
 
     >>> last_within(lambda n: 3 * n * n, 100)
     5
@@ -135,22 +134,21 @@ def last_within(cost: Evaluation, bound: object, *, most: int = LARGEST) -> int 
     if cost(1) > bound:  # type: ignore[operator]
         return None
     low, high = 1, 2
-    while high <= most and cost(high) <= bound:  # type: ignore[operator]
+    while high <= LARGEST and cost(high) <= bound:  # type: ignore[operator]
         low, high = high, 2 * high
-    if high > most:
-        return most
+    if high > LARGEST:
+        return LARGEST
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if cost(middle) <= bound else (low, middle)  # type: ignore[operator]
     return low
 
 
-def first_change(gap: Evaluation, *, most: int = LARGEST) -> int | None:
+def first_change(gap: Evaluation) -> int | None:
     """Return the first integer at which a difference has another sign than at one, by halving.
 
     Args:
         gap: exact difference of two costs, of an integer.
-        most: no integer is looked for beyond.
 
     Returns:
         None where no sign changes between neighbouring powers of two.
@@ -160,9 +158,9 @@ def first_change(gap: Evaluation, *, most: int = LARGEST) -> int | None:
     """
     sign = gap(1) >= 0
     low, high = 1, 2
-    while high <= most and (gap(high) >= 0) is sign:
+    while high <= LARGEST and (gap(high) >= 0) is sign:
         low, high = high, 2 * high
-    if high > most:
+    if high > LARGEST:
         return None
     while high - low > 1:
         middle = (low + high) // 2

@@ -33,13 +33,12 @@ PIECES = {f"m_{n}": n for n in (2, 3, 4, 6, 9)}
 """Sizes of the axes of pieces."""
 
 
-def modulation(pieces: tuple[str, ...], *, bias: bool = True) -> tuple[Op, ...]:
+def modulation(pieces: tuple[str, ...]) -> tuple[Op, ...]:
     """Declare the product that makes pieces[b e] of cond[b e_t]."""
     axis = f"m_{len(pieces)}"
-    added = f" + *bias[{axis} e]" if bias else ""
     return (
         pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
-        einsum("linear", f"a[b e_t], *w[{axis} e_t e]{added} -> pieces[{axis} b e]"),
+        einsum("linear", f"a[b e_t], *w[{axis} e_t e] + *bias[{axis} e] -> pieces[{axis} b e]"),
         parted(pieces),
     )
 
@@ -113,12 +112,12 @@ class Embedded:
         return f"@{self.shared}.{self.name}.{name}" if self.shared else name
 
 
-def conditioned(parts: tuple[Embedded, ...], result: str = "cond") -> tuple[Op, ...]:
-    """Declare result[b e_t] as the sum of embeddings."""
+def conditioned(parts: tuple[Embedded, ...]) -> tuple[Op, ...]:
+    """Declare cond[b e_t] as the sum of embeddings."""
     ops = [op for part in parts for op in part.ops()]
     last = parts[0].name
     for i, part in enumerate(parts[1:]):
-        total = result if i == len(parts) - 2 else f"sum{i}"
+        total = "cond" if i == len(parts) - 2 else f"sum{i}"
         ops.append(
             pointwise(f"add{i}", f"{last}[b e_t], {part.name}[b e_t] -> {total}[b e_t]", "add")
         )

@@ -228,7 +228,6 @@ class Decoder:
         kinds: Iterable[Kind],
         shape: Shape,
         predicted: Expr | int = 0,
-        source: str = "definition",
     ) -> Model:
         """Declare the model.
 
@@ -237,7 +236,6 @@ class Decoder:
             kinds: of layers, and how often they occur.
             shape: what it runs on; the loss is part of training alone.
             predicted: further tokens predicted, each by one more block and the same head.
-            source: key of a reference.
         """
         fitted = self._fitted(shape, shared=predicted != 0)
         kinds = tuple(kinds)
@@ -258,7 +256,6 @@ class Decoder:
             {**self.sizes.axes(shape, expansion), **others, **self.lengths},
             padded=("v",),
             means=("z", "z_r"),
-            source=source,
             axes=glossary(AXES, self.own_axes, *(mixer.axes for mixer in mixers)),
         )
 

@@ -52,15 +52,12 @@ def _period(fields: Fields, name: str, default: tuple[int, int]) -> Callable[[in
     return lambda layer: layer % period == offset
 
 
-def indexed(
-    key: str, mixer: str = FULL, other: str = LINEAR, usual: str = ""
-) -> Callable[[Fields, int], Layout]:
-    """Return what reads layers of which a list numbers those of one mixer.
+def indexed(key: str, other: str = LINEAR, usual: str = "") -> Callable[[Fields, int], Layout]:
+    """Return what reads layers of which a list numbers those that attend.
 
     Args:
         key: field of the list.
-        mixer: of the layers in it.
-        other: of those that are not.
+        other: mixer of those that are not in it.
         usual: of all layers where there is no list.
     """
 
@@ -76,7 +73,7 @@ def indexed(
             return listed(fields, layers), []
         if usual and not fields.given(key):
             return [usual] * layers, []
-        return [mixer if n in places else other for n in range(layers)], []
+        return [FULL if n in places else other for n in range(layers)], []
 
     return kinds
 
@@ -173,9 +170,9 @@ def griffin(fields: Fields, layers: int) -> Layout:
     return [pattern[n % len(pattern)] for n in range(layers)], []
 
 
-def listed(fields: Fields, layers: int, name: str = "layer_types") -> list[str]:
+def listed(fields: Fields, layers: int) -> list[str]:
     """Read the mixers of all layers from a list, which must be there."""
-    entries = fields.items(name)
+    entries, name = fields.items("layer_types"), "layer_types"
     strange = [kind for kind in entries if not isinstance(kind, str) or kind not in _USUAL]
     fields.require(
         holds=not strange,

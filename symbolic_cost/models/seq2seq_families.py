@@ -36,7 +36,6 @@ T5 = Seq2Seq(
 )
 T5 = replace(T5, attention=replace(T5.attention, bias=Bias.NONE))
 T5 = replace(T5, heads={**T5.heads, GENERATED: Predicted(output=Output.TIE | Output.SINGLE)})
-GATED_T5 = replace(T5, perceptron=GatedMLP("gelu"))
 
 _SOFT = Step.CAST | Step.COPY | Step.CAP
 T5GEMMA = Seq2Seq(

@@ -35,18 +35,15 @@ class Tower:
         return self.parts[-1].path
 
 
-def tower(model: Model, name: str, batch: Expr | None = None) -> Tower:
+def tower(model: Model, name: str) -> Tower:
     """Return a model as a tower.
 
     Args:
         model: with numbers for sizes.
         name: of the tower.
-        batch: samples, in place of the model's own.
     """
     names = {axis: f"{axis}_{name}" for axis in model.sizes}
     sizes = {names[axis]: size for axis, size in model.sizes.items()}
-    if batch is not None:
-        sizes[names["b"]] = batch
     axes = {
         names[axis]: replace(model.axes[axis], name=names[axis])
         for axis in model.sizes

@@ -202,16 +202,6 @@ POOLS = ("max_pool", "avg_pool")
 """Functions of a window."""
 
 
-def transposed_conv(name: str, pattern: str) -> Conv:
-    """Declare a transposed convolution, by a pattern as that of `conv`.
-
-    Raises:
-        PatternError: as `conv`.
-    """
-    forward = conv(name, pattern)
-    return TransposedConv(name, forward.pattern)
-
-
 def conv(name: str, pattern: str, among: str = "") -> Conv:
     """Declare a convolution: `conv("conv1", "x[b i y x], *w[i o s t] -> u[b o p q]")`.
 

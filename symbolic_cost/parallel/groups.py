@@ -71,7 +71,7 @@ def arranged(mesh: Mapping[str, MeshT], order: Sequence[str]) -> dict[str, MeshT
 
 
 def rank_groups(
-    mesh: Mapping[str, int], axes: str | tuple[str, ...], node_size: int, order: Sequence[str] = ()
+    mesh: Mapping[str, int], axes: str | tuple[str, ...], node_size: int
 ) -> tuple[Group, ...]:
     """Return the groups along one mesh axis, or along several.
 
@@ -79,7 +79,6 @@ def rank_groups(
         mesh: ranks by mesh axis, innermost first: neighbours on the first have neighbouring ranks.
         axes: a name or several; the first one's ranks stand next to each other in a group.
         node_size: ranks per node.
-        order: names of the mesh axes, innermost first, if not in the order of `mesh`.
 
     >>> [str(group) for group in rank_groups({"tp": 2, "dp": 2, "pp": 2}, "dp", 4)]
     ['[n0_g0 n0_g2]', '[n0_g1 n0_g3]', '[n1_g0 n1_g2]', '[n1_g1 n1_g3]']
@@ -88,12 +87,11 @@ def rank_groups(
         InputError: everything that is refused.
     """
     names = (axes,) if isinstance(axes, str) else axes
-    _check(mesh, names, node_size, order)
-    ordered = {name: mesh[name] for name in order or mesh}
-    strides = _strides(ordered)
-    inside = [range(0, ordered[name] * strides[name], strides[name]) for name in reversed(names)]
-    others = [name for name in reversed(ordered) if name not in names]
-    outside = [range(0, ordered[name] * strides[name], strides[name]) for name in others]
+    _check(mesh, names, node_size)
+    strides = _strides(mesh)
+    inside = [range(0, mesh[name] * strides[name], strides[name]) for name in reversed(names)]
+    others = [name for name in [*mesh][::-1] if name not in names]
+    outside = [range(0, mesh[name] * strides[name], strides[name]) for name in others]
     members = [sum(steps) for steps in product(*inside)]
     return tuple(
         Group(tuple(sum(start) + member for member in members), node_size)
@@ -110,9 +108,7 @@ def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
     return strides
 
 
-def _check(
-    mesh: Mapping[str, int], names: Iterable[str], node_size: int, order: Sequence[str]
-) -> None:
+def _check(mesh: Mapping[str, int], names: Iterable[str], node_size: int) -> None:
     problems = [
         f"mesh axis {name!r} has degree {degree!r}: rank groups need a positive integer"
         for name, degree in mesh.items()
@@ -121,8 +117,6 @@ def _check(
     problems += [unknown("mesh axis", name, mesh) for name in names if name not in mesh]
     if not _is_count(node_size):
         problems.append(f"node size {node_size!r}: a positive integer is accepted")
-    if order and sorted(order) != sorted(mesh):
-        problems.append(f"order {', '.join(order)}: name each of {', '.join(mesh)} once")
     if not problems and prod(mesh.values()) > MOST_RANKS:
         problems.append(f"{prod(mesh.values())} ranks are too many to list: {MOST_RANKS} at most")
     if problems:

@@ -32,50 +32,24 @@ from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.weights import cuts
-from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.orders import Stage as Stage  # noqa: PLC0414 - known from here too
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.units import Unit
 
-__all__ = [
-    "Blocks",
-    "Stage",
-    "block_conditions",
-    "block_paths",
-    "stage_blocks",
-    "stage_model",
-    "stage_rows",
-]
-
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
-
-
-def stage_model(
-    model: Model, stages: Expr, stage: Stage, pipeline: Pipeline | None = None
-) -> Model:
-    """Return the parts of one stage: its blocks, and those at the ends of the model.
-
-    Blocks that lead (dense layers before mixtures) fill the first chunks; kinds that alternate are
-    taken in the mean: each stage holds the same share of every kind. For example 61 layers of
-    which 3 lead are on 16 stages 3 and 1, then 4 at a time of the others.
-
-    Args:
-        model: the whole one.
-        stages: of the pipeline.
-        stage: which of them.
-        pipeline: which says where microbatches enter and end, and how blocks are laid out.
-
-    Raises:
-        PlacementError: the model repeats nothing that could be divided.
-    """
-    return cut_stage(model, stage_parts(model, stages, stage, pipeline or Pipeline()))
 
 
 def stage_parts(
     model: Model, stages: Expr, stage: Stage, pipeline: Pipeline, blocks: Blocks | None = None
 ) -> Mapping[str, Expr]:
-    """Return the paths of the parts of one stage, and how often each occurs; see `stage_model`.
+    """Return the paths of the parts of one stage, and how often each occurs.
+
+    They are its blocks, and the parts at the ends of the model. Blocks that lead (dense layers
+    before mixtures) fill the first chunks; kinds that alternate are taken in the mean: each stage
+    holds the same share of every kind. For example 61 layers of which 3 lead are on 16 stages 3 and
+    1, then 4 at a time of the others.
 
     Args:
         model: the whole one.
@@ -83,6 +57,9 @@ def stage_parts(
         stage: which of them.
         pipeline: which says where microbatches enter and end, and how blocks are laid out.
         blocks: of the stage, where letters stand for them.
+
+    Raises:
+        PlacementError: the model repeats nothing that could be divided.
     """
     if stages == 1:
         return {part.path: part.repeat for part in model.parts}

@@ -8,7 +8,13 @@ from sympy import Piecewise, Rational, cbrt, ceiling, sqrt, symbols
 import symbolic_cost as sc
 from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import dominance, dominance_map
-from symbolic_cost.analysis.inverse import first_change, last_within, least_integer, optimum
+from symbolic_cost.analysis.inverse import (
+    LARGEST,
+    first_change,
+    last_within,
+    least_integer,
+    optimum,
+)
 from symbolic_cost.analysis.sensitivity import sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.extrema import Max, Min
@@ -124,7 +130,7 @@ def test_refused_optima(expr, told):
 def test_integers_by_search():
     assert last_within(lambda n: n**3, 10**30) == 10**10
     assert last_within(lambda n: n, 0) is None
-    assert last_within(lambda _: 0, 1, most=99) == 99
+    assert last_within(lambda _: 0, 1) == LARGEST
     assert first_change(lambda n: 1000 - n) == 1001
     assert first_change(lambda _: 1) is None
     assert least_integer(lambda n: abs(n - 7), range(1, 64)) == (7, 0)

@@ -8,7 +8,7 @@ from sympy import Integer
 from symbolic_cost.conventions.presets import EXACT, PRESETS
 from symbolic_cost.errors import PatternError, PlacementError, UnknownNameError
 from symbolic_cost.ledger import Phase
-from symbolic_cost.ops.conv import conv, pool, transposed_conv
+from symbolic_cost.ops.conv import TransposedConv, conv, pool
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.placement import Placement
@@ -106,7 +106,7 @@ def test_refuses(declare, error, text):
 
 @pytest.mark.parametrize(("conventions", "per"), [("torch-flop-counter", 2), ("fvcore", 1)])
 def test_a_transposed_convolution_multiplies_every_input_by_the_kernel(conventions, per):
-    op = transposed_conv("up", "x[b i y x], *w[i o s t] -> u[b o p q]")
+    op = TransposedConv("up", conv("up", "x[b i y x], *w[i o s t] -> u[b o p q]").pattern)
     lengths = {"b": 2, "i": 3, "o": 4, "y": 5, "x": 5, "s": 2, "t": 2, "p": 10, "q": 10}
     sizes = {axis: Integer(length) for axis, length in lengths.items()}
     model = Model("up", (fragment("part", (op,)),), sizes)

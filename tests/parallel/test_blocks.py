@@ -7,7 +7,9 @@ from sympy import Integer
 
 from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.graph import Part, Place
-from symbolic_cost.parallel.stages import Stage, block_paths, stage_model
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.stages import block_paths, cut_stage, stage_parts
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,8 @@ def test_a_path_says_nothing():
     )
     renamed = replace(declared, parts=parts)
     assert block_paths(renamed) == {"layer"}
-    held = stage_model(renamed, Integer(4), Stage.FIRST)
+    parts = stage_parts(renamed, Integer(4), Stage.FIRST, Pipeline())
+    held = cut_stage(renamed, parts)
     assert {part.path for part in held.parts} == {"embedding", "layer"}
 
 

@@ -117,9 +117,9 @@ class Forest:
         others = {self.origin(axis) for axis in right} - {None}
         return bool(roots & set(right)) or bool(others & set(left))
 
-    def copies(self, dim: Iterable[Axis], what: str = "key") -> Dim:
+    def copies(self, dim: Iterable[Axis]) -> Dim:
         """Return second axes for a dimension."""
-        return tuple(self.copy(axis, what) for axis in self.flat(dim))
+        return tuple(self.copy(axis, "key") for axis in self.flat(dim))
 
     def shares(self, rows: Dim, experts: Dim) -> Dim:
         """Return rows (b, l, a) sorted by expert as (u, z, x): each of x experts takes z.

@@ -326,14 +326,12 @@ class Trace:
         self.acts.append(act)
         self.used |= {use.ref.tensor.weight for use in act.uses} - {""}
 
-    def opaque(self, node: Node, refs: Iterable[Ref] | None = None) -> None:
+    def opaque(self, node: Node) -> None:
         """Copy what goes in to a result of which nothing is known but its shape.
 
         Dimensions of the same size at the same place are the same; others are new.
         """
-        sources = [
-            ref for ref in (self.tensors() if refs is None else refs) if not ref.tensor.constant
-        ]
+        sources = [ref for ref in self.tensors() if not ref.tensor.constant]
         for place, name in enumerate(node.outputs):
             if not name or name not in self.graph.values:
                 continue
