@@ -72,44 +72,63 @@ def count(
     Raises:
         InputError: every problem of the configuration, or a batch or length that is no count.
     """
+    _check(batch, seq, image_tokens)
+    rules = preset(conventions) if isinstance(conventions, str) else conventions
+    b, l = Integer(batch), Integer(seq)
+    whole = _declared(source, Shape(b, l, i=Integer(image_tokens)), train)
+    if image_tokens and not _sees(whole.model):
+        raise InputError(
+            f"image_tokens = {image_tokens}: {whole.model_type} has no images in its sequences"
+        )
+    counts = _counts(whole, rules)
+    if counts["kv_cache_elements"]:
+        counts["flops_decode"] = _decoded(source, Shape(b, Integer(1), l), train, rules)
+    counts |= {
+        "note": _note(source, whole),
+        "ignored": "; ".join(f"{key}: {why}" for key, why in whole.ignored.items()) or None,
+        **_trained(whole.model),
+        **_bytes(whole),
+    }
+    return counts | _stored(source, whole.model, int(counts["params"] or 0))
+
+
+def _check(batch: object, seq: Any, tokens: object) -> None:  # noqa: ANN401 - unchecked input
+    """Refuse numbers that are no counts.
+
+    Raises:
+        InputError: all of them.
+    """
     problems = [
         f"{name} = {shortened(value)}: a positive integer is accepted"
         for name, value in (("batch", batch), ("seq", seq))
         if not is_size(value)
     ]
-    problems += _image_problems(image_tokens, seq)
+    if tokens != 0 and not is_size(tokens):
+        said = f"image_tokens = {shortened(tokens)}: zero or a positive integer is accepted"
+        problems.append(said)
+    elif is_size(tokens) and is_size(seq) and tokens > seq:
+        problems.append(f"image_tokens = {tokens}: a sequence has {seq} tokens")
     if problems:
         raise InputError(problems)
-    rules = preset(conventions) if isinstance(conventions, str) else conventions
-    b, l = Integer(batch), Integer(seq)
-    whole = Shape(b, l, i=Integer(image_tokens))
-    whole_model = _declared(source, whole, train)
-    if image_tokens and not _sees(whole_model.model):
-        raise InputError(
-            f"image_tokens = {image_tokens}: {whole_model.model_type} has no images in its "
-            "sequences"
-        )
-    table = cost(whole_model.model, rules)
+
+
+def _counts(whole: Imported, rules: Conventions) -> dict[str, int | str | None]:
+    """Return what a model costs, but for a step of generation."""
+    model, table = whole.model, cost(whole.model, rules)
     cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
-    met = active(whole_model.model)
-    counts: dict[str, int | str | None] = {
-        "model_type": whole_model.model_type,
-        "architecture": whole_model.architecture,
+    met = active(model)
+    least = params if met is model else _whole(cost(met, rules).total(Quantity.PARAMETER))
+    return {
+        "model_type": whole.model_type,
+        "architecture": whole.architecture,
         "params": params,
-        "params_active": params
-        if met is whole_model.model
-        else _whole(cost(met, rules).total(Quantity.PARAMETER)),
+        "params_active": least,
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
-        "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
+        "flops_decode": None,
         "kv_cache_elements": cached,
         "saved_bytes": _whole(table.total(Quantity.SAVED)),
-        "note": _note(source, whole_model),
-        "ignored": "; ".join(f"{key}: {why}" for key, why in whole_model.ignored.items()) or None,
-        **_trained(whole_model.model),
-        **_bytes(whole_model),
     }
-    return counts | _stored(source, whole_model.model, params)
 
 
 def _decoded(
@@ -165,15 +184,6 @@ def _trained(model: Model) -> dict[str, int | str | None]:
     if model.trains == ALL:
         return {}
     return {"trained": model.trains, "params_trained": _whole(trained_parameters(model))}
-
-
-def _image_problems(tokens: object, seq: int) -> list[str]:
-    """Say why a number of image tokens is none."""
-    if tokens != 0 and not is_size(tokens):
-        return [f"image_tokens = {shortened(tokens)}: zero or a positive integer is accepted"]
-    if is_size(tokens) and is_size(seq) and tokens > seq:  # type: ignore[operator]
-        return [f"image_tokens = {tokens}: a sequence has {seq} tokens"]
-    return []
 
 
 def _sees(model: Model) -> bool:
