@@ -370,8 +370,8 @@ FAULTS = (
     ),
     Fault(
         "models/sizes.py",
-        "l * self.E_t * self.capacity / self.E",
-        "l * self.E_t * self.capacity",
+        "l * symbols.E_t * self.capacity / symbols.E",
+        "l * symbols.E_t * self.capacity",
         (TORCH,),
     ),
     Fault(
