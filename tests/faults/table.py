@@ -376,8 +376,8 @@ FAULTS = (
     ),
     Fault(
         "models/sizes.py",
-        "Min(c, self.W - 1) + l",
-        "Min(c, self.W) + l",
+        "Min(c, symbols.W - 1) + l",
+        "Min(c, symbols.W) + l",
         ("tests/models/test_symbolic_decoders.py", TORCH),
     ),
     # Times.
