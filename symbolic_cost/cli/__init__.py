@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from symbolic_cost.cli import accepted, answers, door, lists
+from symbolic_cost.cli import answers, door
 from symbolic_cost.errors import SymbolicCostError, shown, unknown
 
 _COMMANDS = {
@@ -74,15 +74,15 @@ _LISTS = ("symbols", "conventions", "strategies", "precisions", "publications", 
 """Commands that list what there is."""
 
 
-_SHARED = {
-    **dict.fromkeys(
-        ("table", "formula", "tree", "scale", "memory", "comm", "time", "roofline", "count"),
-        "of_a_model",
-    ),
-    "profile": "of_a_model",
-    **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
-    **dict.fromkeys(("compare-conventions", "reproduce"), "of_the_library"),
+_MODULES = {
+    "of_a_model": "table formula tree scale memory comm time roofline count profile",
+    "of_the_library": "models systems schedule calibrate import compare-conventions reproduce",
+    "questions": "crossover optimum sensitivity dominance solve check derive diff mfu "
+    "flops-per-token",
+    "searches": "search fit sweep pareto",
+    "written": "export workbook trace calculator lift schema",
 }
+_SHARED = {name: module for module, names in _MODULES.items() for name in names.split()}
 """Module of a command that has none of its own."""
 
 
@@ -109,11 +109,13 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         if cmd_name in _LISTS:
+            from symbolic_cost.cli import lists
+
             return lists.command(cmd_name, _COMMANDS[cmd_name])
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         module = import_module(f"symbolic_cost.cli.{_SHARED.get(cmd_name, name)}")
         command: click.Command = getattr(module, name if cmd_name in _SHARED else "command")
-        return accepted.told(cmd_name, command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -133,7 +135,7 @@ class LazyGroup(click.Group):
         except SymbolicCostError as error:
             raise Refusal(str(error)) from error
 
-    def main(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - click's signature
+    def main(self, *args: Any, **more: Any) -> Any:
         """Run the command line and exit; output that could not be written is no success."""
         parent: Any = super()
         run = partial(parent.main, *args, **{**more, "standalone_mode": False})
