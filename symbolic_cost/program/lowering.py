@@ -31,7 +31,6 @@ def lowered(
     definitions: Mapping[str, Expr],
     outputs: Iterable[str] | None = None,
     values: Mapping[str, Number] | None = None,
-    first: Iterable[str] = (),
     free: Iterable[str] = (),
 ) -> Program:
     """Return the program of expressions, each in symbols and in `named` earlier ones.
@@ -42,12 +41,11 @@ def lowered(
         values: exact numbers of some symbols, put in at once; cheaper than binding later.
         free: `named` symbols that are none of the definitions, and inputs like those of the
             glossary.
-        first: symbols in whose order it is evaluated, before the others in the glossary's order.
 
     Raises:
         InputError: everything that an expression holds and a program cannot.
     """
-    order = {name: GLOSSARY[name].integer for name in (*first, *GLOSSARY)}
+    order = {name: entry.integer for name, entry in GLOSSARY.items()}
     order |= dict.fromkeys(free, False)
     lowering = Lowering(Graph(order), values or {})
     nodes: dict[str, int] = {}

@@ -151,8 +151,3 @@ def rates(
         return Fact(value, "given", "now", kind)
 
     return Rates(one("price"), one("power"), named("pue", pue), named("grid", grid))
-
-
-def step_costs(machine: str, step: float, ranks: int, tokens: int, **prices: Any) -> Costs:  # noqa: ANN401 - as of `rates`
-    """Return what one token costs in a job: its step [s] on so many ranks, for so many tokens."""
-    return rates(machine, **prices).costs(step * ranks).per(tokens)

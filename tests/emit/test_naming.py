@@ -5,7 +5,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.analysis.notations import notation, notation_names
 from symbolic_cost.cli.declared import table
-from symbolic_cost.emit.formulas import latex, plain, where_list, where_plain
+from symbolic_cost.emit.formulas import latex, plain, where_plain
 from symbolic_cost.emit.naming import latex_of, macro, text_of, written_in
 from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import GLOSSARY, b, e, f, h, l, m1, n_layers, q
@@ -53,7 +53,6 @@ def test_papers():
         assert (
             where_plain([e * m1]) == "where h: embedding (hidden) width; t: tensor-parallel degree"
         )
-        assert where_list([e]) == "where $h$: embedding (hidden) width"
         assert "$" not in plain(keys)
     with written_in(notation("huggingface")):
         assert latex(e * f) == r"\mathtt{hidden\_size} \, \mathtt{intermediate\_size}"
