@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 
 ENDINGS = {
     ".txt": "table",
@@ -70,8 +70,7 @@ def checked_form(line: Line) -> str:
         form = _form(line)
     except InputError as error:
         problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
     return form
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,8 @@ def _texts() -> Mapping[str, str]:
 @cache
 def table(name: str) -> Mapping[str, Any]:
     """Return what a command or a group takes; of "accepted", what options accept."""
+    import tomllib
+
     return tomllib.loads(_texts()[name])
 
 

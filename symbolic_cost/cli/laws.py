@@ -9,7 +9,7 @@ import click
 
 from symbolic_cost.cli import options
 from symbolic_cost.cli.options import Output
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 
 
 class _Laws(click.Group):
@@ -210,6 +210,5 @@ def _budget(texts: tuple[str, ...]) -> dict[str, float]:
         elif unit in amounts:
             problems.append(f"budget {shown(text)}: a second one in {unit}")
         amounts[unit] = number
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return amounts

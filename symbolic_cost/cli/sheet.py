@@ -71,7 +71,7 @@ def _text(
 def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: bool) -> None:
     """Refuse what would not be read."""
     from symbolic_cost.emit.document import FORMS
-    from symbolic_cost.errors import InputError
+    from symbolic_cost.errors import refuse
 
     problems = []
     if form not in FORMS:
@@ -82,5 +82,4 @@ def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: b
         problems += ["--width and --two-column are not read: they are of LaTeX"] * pages
     if (out.file or "").lower().endswith(".bib") and (columns or pages or cites):
         problems.append("--columns, --width, --two-column, --cite are not read: -o is BibTeX alone")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.errors import looked_up, refuse
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.reading import package_data
@@ -67,8 +67,7 @@ def source(what: Source, language: str) -> str:
     ]
     words = chosen["words"].split()
     problems += [f"{name!r} is a word of {language}" for name in names if name in words]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     head = "\n".join(f"{chosen['comment']} {line}".rstrip() for line in _head(what))
     body = "\n".join(_steps(what, {**_COMMON, **chosen["steps"]}, chosen["define"]))
     return _written(what, chosen, head, body)

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.errors import looked_up, refuse
 from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Wish, minimum
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
@@ -155,8 +155,7 @@ def _shapes(
     read = {name for _, one in shapes for name in one.tape.inputs}
     problems = [f"no number for {name}: bind it (--set), or vary it" for name in sorted(missing)]
     problems += [f"vary {name}: nothing depends on it" for name in numbers if name not in read]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return shapes, refused
 
 

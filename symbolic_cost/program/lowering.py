@@ -16,7 +16,7 @@ import sympy
 from sympy import Basic, Expr, ceiling
 
 from symbolic_cost import extrema
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import refuse
 from symbolic_cost.program.exact import LN2, UNDEFINED, Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.program import Program, of_graph
@@ -55,8 +55,7 @@ def lowered(
         lowering.known[named(name)] = nodes[name]
         problems += [f"{name!r} holds {text}: {COMPILED}" for text in lowering.refused]
         lowering.refused.clear()
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     wanted = definitions if outputs is None else outputs
     return of_graph(lowering.graph, {name: nodes[name] for name in wanted})
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
@@ -291,8 +291,7 @@ def read_rows(path: str | Path) -> list[Measured]:
     rows = csv_rows(path, (*COLUMNS, MEASURED), place)
     problems: list[str] = []
     runs = [_measured(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return [one for one in runs if one is not None]
 
 
