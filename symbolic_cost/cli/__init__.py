@@ -16,7 +16,7 @@ import click
 
 from symbolic_cost.cli import answers, door
 from symbolic_cost.cli.declared import table
-from symbolic_cost.errors import SymbolicCostError, shown, unknown
+from symbolic_cost.errors import SymbolicCostError, looked_up, shown
 
 
 def commands() -> Mapping[str, str]:
@@ -31,8 +31,27 @@ class Refusal(click.ClickException):
     exit_code = door.REFUSED
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """Commands, none with an option given twice; with a kind, names that there are not are told."""
+
+    kind = ""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or offer the closest."""
+        if self.kind and args and not args[0].startswith("-"):
+            looked_up(self.kind, args[0], dict.fromkeys(self.list_commands(ctx)))
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            check_repeated(command, ctx, rest)
+        return name, command, rest
+
+
+class LazyGroup(Group):
     """Commands imported from their modules when they are named."""
+
+    kind = "command"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """List the commands."""
@@ -55,17 +74,6 @@ class LazyGroup(click.Group):
         name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         command: click.Command = getattr(module, name, None) or module.command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command, or offer the closest."""
-        if args and args[0] not in commands() and not args[0].startswith("-"):
-            raise Refusal(unknown("command", args[0], commands()))
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            check_repeated(command, ctx, rest)
-        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; refusals are shown as one message."""

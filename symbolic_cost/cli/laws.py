@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from symbolic_cost.cli import options
+from symbolic_cost.cli import Group, options
 from symbolic_cost.cli.options import Output
 from symbolic_cost.errors import InputError, refuse, shown
 
 
-class _Laws(click.Group):
+class _Laws(Group):
     """`laws`, `laws NAME`, `laws fit` and `laws allocate`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -23,17 +23,6 @@ class _Laws(click.Group):
         """Return a command; any other name is a law's, or a TOML file."""
         own = {"fit": fit, "allocate": allocate}
         return own[cmd_name] if cmd_name in own else _of(cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; an option that is given twice is refused."""
-        from symbolic_cost.cli import check_repeated
-
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            check_repeated(command, ctx, rest)
-        return name, command, rest
 
 
 @options.command("laws", _Laws, invoke_without_command=True)

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from symbolic_cost.cli import options
+from symbolic_cost.cli import Group, options
 from symbolic_cost.cli.options import Choices, Output, every_stage, said
 
 
-class _Reports(click.Group):
+class _Reports(Group):
     """`report run` and `report megatron`."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a report, or offer the closest; an option that is given twice is refused."""
-        from symbolic_cost.cli import check_repeated
-        from symbolic_cost.errors import UnknownNameError, unknown
-
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise UnknownNameError(unknown("report", args[0], self.commands))
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            check_repeated(command, ctx, rest)
-        return name, command, rest
+    kind = "report"
 
 
 @options.command("report", _Reports)
