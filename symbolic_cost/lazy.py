@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 EntryT = TypeVar("EntryT")
 ResultT = TypeVar("ResultT")
@@ -44,6 +45,25 @@ class Lazy(Mapping[str, EntryT]):
     def __len__(self) -> int:
         """Count the entries."""
         return len(self._makers)
+
+
+def lazily(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads names when first used.
+
+    Args:
+        package: its name.
+        homes: public names by module of the package.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def loaded(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home[name]}"), name)
+
+    return loaded, lambda: list(home), list(home)
 
 
 class Recent(Generic[ResultT]):
