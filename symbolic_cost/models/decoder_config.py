@@ -43,6 +43,7 @@ ACTIVATIONS = {
 
 CORES = {
     "eager": Core.EAGER,
+    "torch": Core.EAGER,
     "sdpa": Core.SDPA,
     "flash_attention_2": Core.FLASH,
     # How PyTorch runs sdpa on a CPU where probabilities are dropped out: in single precision.

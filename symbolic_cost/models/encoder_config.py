@@ -11,7 +11,7 @@ from symbolic_cost.extrema import Min
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Classes, Output, Predicted, Projected, Take
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
@@ -206,6 +206,8 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         numbers["n_classes"] = traits.classes.get(head) or classes_of(fields)
     elif head == PAIRED:
         numbers["n_classes"] = 2
+    elif isinstance(family.heads.get(head), Projected):
+        numbers["e_p"] = fields.size("projection_dim", 512)
     return family, numbers, _tables(fields, family)
 
 
@@ -339,6 +341,8 @@ def _mobile(fields: Fields, family: Encoder) -> Encoder:
     fields.require(holds=narrow < e, problem=problem, name="embedding_size")
     networks = fields.size("num_feedforward_networks", 4)
     near = "c " if fields.flag("trigram_input", default=True) else ""
+    if not fields.flag("classifier_activation", default=True):
+        family = replace(family, pooler=None, heads={**family.heads, SEQUENCE: Classes()})
     return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
 
 
@@ -364,6 +368,11 @@ def _tapas(fields: Fields, family: Encoder) -> Encoder:
     return family.worded(tables={"position": PLACES, **tables})
 
 
+def _new(fields: Fields, family: Encoder) -> Encoder:
+    """Return an early GTE, which may have no types."""
+    return family if _or_none(fields, "type_vocab_size") else family.worded(tables={})
+
+
 def _kinds(fields: Fields) -> dict[str, int]:
     """Return the rows of TAPAS's tables of token types, by axis."""
     sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
@@ -376,6 +385,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
         "deberta-v2": _deberta,
         "esm": _esm,
         "mobilebert": _mobile,
+        "new": _new,
         "roc_bert": _roc_bert,
         "tapas": _tapas,
     }
