@@ -202,13 +202,17 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
     family = _headed(fields, family, head)
-    if isinstance(family.heads.get(head), Classes):
-        numbers["n_classes"] = traits.classes.get(head) or classes_of(fields)
-    elif head == PAIRED:
-        numbers["n_classes"] = 2
-    elif isinstance(family.heads.get(head), Projected):
-        numbers["e_p"] = fields.size("projection_dim", 512)
-    return family, numbers, _tables(fields, family)
+    return family, numbers | _head_numbers(fields, family, head), _tables(fields, family)
+
+
+def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
+    """Read how many classes a head has, or how wide its features are."""
+    own = family.heads.get(head)
+    if isinstance(own, Classes):
+        return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+    if isinstance(own, Projected):
+        return {"e_p": fields.size("projection_dim", 512)}
+    return {"n_classes": 2} if head == PAIRED else {}
 
 
 def _tables(fields: Fields, family: Encoder) -> Tables:
