@@ -16,7 +16,6 @@ from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
-from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
 from symbolic_cost.models.encoder import (
     ATTENTION,
     MASKED,
@@ -30,6 +29,7 @@ from symbolic_cost.models.encoder import (
 )
 from symbolic_cost.models.encoder_families import BERT, ENCODERS
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
@@ -37,21 +37,6 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, scope
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
-
-FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "quick_gelu": "silu",
-        "gelu_10": "gelu",
-        "gelu_python": "gelu",
-        "gelu_accurate": "gelu_tanh",
-        "tanh": "tanh",
-        "relu6": "relu6",
-        "sigmoid": "sigmoid",
-        "leaky_relu": "leaky_relu",
-    }
-    | ACTIVATIONS
-)
-"""Functions by the names that configurations use."""
 
 _APART = ("luke", "rembert")
 """Families whose output head has a weight of its own, whatever the configuration says."""

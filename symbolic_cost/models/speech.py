@@ -20,8 +20,9 @@ from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_si
 from symbolic_cost.layers.words import COMPUTED
 from symbolic_cost.models import encoder, seq2seq
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, Encoder, Traits
-from symbolic_cost.models.encoder_config import FUNCTIONS, head_of, head_sizes, running
+from symbolic_cost.models.encoder_config import head_of, head_sizes, running
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import Reads, Seq2Seq, Source
 from symbolic_cost.models.seq2seq_config import bart_numbers, declared
