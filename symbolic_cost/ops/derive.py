@@ -1,6 +1,6 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -49,6 +49,16 @@ def cost(
     return Derivation(model, conventions, placement, recompute).table(model.parts)
 
 
+def counted(model: Model, conventions: Conventions, quantities: Collection[Quantity]) -> CostTable:
+    """Derive the costs of some quantities alone, on one rank; a table of the others has no rows.
+
+    Raises:
+        ConventionError: the conventions do not answer for an op.
+    """
+    every = Derivation(model, conventions, WHOLE, KEEP_ALL, quantities=quantities)
+    return every.table(model.parts)
+
+
 Change = Callable[[Row], tuple[Row, ...]]
 """The rows that a row becomes."""
 
@@ -73,7 +83,10 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        return tuple(replace(row, count=self.times(row.count)) for row in self.once)
+        counted = ((row, self.times(row.count)) for row in self.once)
+        return tuple(
+            row if count is row.count else replace(row, count=count) for row, count in counted
+        )
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`."""
@@ -121,6 +134,7 @@ class Derivation:
         recompute: what backward computes again.
         booked: what other derivations booked of the same ops under the same conventions; they
             differ in what is recomputed, or in what of the state is sharded.
+        quantities: of which there are rows.
 
     Raises:
         PlacementError: the placement and the model do not go together.
@@ -135,6 +149,8 @@ class Derivation:
         placement: Placement,
         recompute: Recompute,
         booked: Bookings | None = None,
+        *,
+        quantities: Collection[Quantity] = tuple(Quantity),
     ) -> None:
         self._model, self._conventions = model, conventions
         self._bookings = booked or Bookings()
@@ -151,7 +167,9 @@ class Derivation:
             counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
-            self._flows[part.path] = Flow(Book(once, counter, placement, conventions, recompute))
+            self._flows[part.path] = Flow(
+                Book(once, counter, placement, conventions, recompute, quantities)
+            )
         if problems:
             raise PlacementError(dict.fromkeys(problems))
         _check_regions(model, recompute)
