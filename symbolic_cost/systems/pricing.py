@@ -27,7 +27,7 @@ from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hops, Network, Tier
 from symbolic_cost.systems.rooflines import Device
 from symbolic_cost.systems.routing import Routing
-from symbolic_cost.systems.stacks import Stack, generation, misalignment
+from symbolic_cost.systems.stacks import Stack, generation, misalignment, slower_host
 from symbolic_cost.systems.together import Around
 
 SLOWNESS = "slowness"
@@ -102,9 +102,10 @@ class Rates:
 
     @cached_property
     def device(self) -> Device:
-        """The device at its own rates; the host issues ops as the stack does."""
-        own = self.kernels.machine.device(self.precision)
-        return replace(own, launch=Integer(0), host=self.stack.host)
+        """The device at its own rates; the host issues ops as the stack does, and its processor."""
+        machine = self.kernels.machine
+        host = mul(self.stack.host, slower_host(machine))
+        return replace(machine.device(self.precision), launch=Integer(0), host=host)
 
     @cached_property
     def network(self) -> Network:

@@ -212,6 +212,12 @@ def misalignment() -> Expr:
     return exact(package_data("systems/stacks.toml")["misalignment"]["value"])
 
 
+def slower_host(machine: Machine) -> Expr:
+    """Return how much longer than others a machine's processor takes to issue an op."""
+    slow = package_data("systems/stacks.toml")["processors"]
+    return exact(slow["value"] if machine.host and machine.host.name in slow["links"] else 1)
+
+
 def _fusion(name: str) -> Fusion:
     record = package_data("systems/stacks.toml")["fusions"][name]
     share = exact(record["share"]) if "share" in record else None
