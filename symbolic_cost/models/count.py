@@ -101,7 +101,7 @@ def count(
         "params": params,
         "params_active": params
         if met is whole_model.model
-        else _whole(cost(met, rules).total(Quantity.PARAMETER)),
+        else _whole(counted(met, rules, _COUNTED).total(Quantity.PARAMETER)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
         "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
