@@ -144,18 +144,12 @@ class Together(Generic[StructureT]):
         Args:
             asked: structures that are not refused, each with the numbers of a candidate by symbol.
         """
-        layers = self.layers
-        columns = {name: np.array([one[name] for _, one in asked]) for name in layers.inputs}
-        arrays = replace(layers, outputs=np.unique(layers.outputs[2])[None].repeat(3, 0))
-        values = dict(zip(arrays.outputs[2].tolist(), arrays.run(columns, len(asked)), strict=True))
-        told: list[dict[str, float]] = []
-        for row, (structure, _) in enumerate(asked):
-            own = layers.outputs[:, layers.outputs[0] == self.structures.index(structure)]
-            named = (
-                (layers.names[name], one) for name, one in zip(*_listed(*own[1:]), strict=True)
-            )
-            told.append({n: float(values[o][row]) for n, o in named if not n.startswith(LEGAL)})
-        return told
+        columns = {n: np.array([point[n] for _, point in asked]) for n in self.layers.inputs}
+        results = dict(self.evaluated(columns, len(asked)))
+        return [
+            {n: float(v[row]) for n, v in results[structure].items() if not n.startswith(LEGAL)}
+            for row, (structure, _) in enumerate(asked)
+        ]
 
     def evaluated(
         self, columns: Columns, count: int, names: frozenset[str] = frozenset()
@@ -224,11 +218,13 @@ class Together(Generic[StructureT]):
         begins = tuple(names & {LEGAL}) or ("" if not names else _REFUSED,)
         asked = [n in names or n.startswith(begins) for n in layers.names]
         asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
-        return _Asked(layers.only(np.array(asked, dtype=bool)[layers.outputs[1]]))
+        return _Asked(
+            layers if all(asked) else layers.only(np.array(asked, dtype=bool)[layers.outputs[1]])
+        )
 
     @cached_property
     def _asked(self) -> Recent[_Asked]:
-        return Recent(2)
+        return Recent(3)
 
     @cached_property
     def _tapes(self) -> Recent[Tape]:
