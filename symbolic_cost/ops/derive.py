@@ -205,7 +205,7 @@ class Derivation:
         if (path, beside) not in self._rows:
             flows = [self._flows[one] for one in beside or (path,)]
             places = tuple(flow.book.part.path for flow in flows)
-            key = (*places, self._stored)
+            key = (*places, self._stored, flows[0].book.recompute.every)
             if key not in self._bookings.weights:
                 tied = tied_weights(flows)
                 shared = (_weight_rows(flow, tied) for flow in flows)
