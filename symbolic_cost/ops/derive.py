@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from sympy import Expr
+from sympy import Expr, Integer
 
+from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Split
@@ -73,7 +74,11 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        return tuple(replace(row, count=self.times(row.count)) for row in self.once)
+        share = self.part.share
+        return tuple(
+            replace(row, count=mul(self.times(row.count), share if _is_work(row) else Integer(1)))
+            for row in self.once
+        )
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`."""
@@ -84,6 +89,13 @@ class PartCosts:
     @cached_property
     def _counts(self) -> dict[Expr, Expr]:
         return {}
+
+
+_WORK = {Quantity.FLOP, Quantity.READ, Quantity.WRITE, Quantity.COMMUNICATION}
+
+
+def _is_work(row: Row) -> bool:
+    return row.quantity in _WORK and not row.per_step
 
 
 Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]
@@ -192,7 +204,7 @@ class Derivation:
         """Return the costs of a part beside others."""
         uses = self._flows[part.path].tied
         beside = tuple(p.path for p in here if uses & self._flows[p.path].tied)
-        key = (part.path, beside, part.repeat)
+        key = (part.path, beside, part.repeat, part.share)
         if key not in self._costs:
             self._costs[key] = PartCosts(part, *self._booked(part.path, beside, change))
         return self._costs[key]

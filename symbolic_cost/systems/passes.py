@@ -76,8 +76,8 @@ class StagePasses:
         """Define the passes of one stage and microbatch."""
         parts = [(one.part, self._part(one)) for one in costs.parts]
         for name, phases in PASSES.items():
-            busy = add(*(part.repeat * times.busy[name] for part, times in parts))
-            exposed = [part.repeat * times.exposed[name] for part, times in parts]
+            busy = add(*(part.runs * times.busy[name] for part, times in parts))
+            exposed = [part.runs * times.exposed[name] for part, times in parts]
             exposed += [self._bundles(part, times, name) for part, times in parts]
             working = self.to.keep(f"{stage}.{name}.busy", busy)
             sending = self._sent(stage, name, costs.sent, phases, working)
@@ -88,7 +88,7 @@ class StagePasses:
         self.to.keep(f"{stage}.exposed", waits)
         self.to.keep(f"{stage}.microbatch", _sum(self.to[f"{stage}.{name}"] for name in PASSES))
         ops = tuple(op for _, times in parts for op in times.ops)
-        counts = {op.path: part.repeat for part, times in parts for op in times.ops}
+        counts = {op.path: part.runs for part, times in parts for op in times.ops}
         return StageTimes(stage, ops, counts)
 
     def _part(self, costs: PartCosts) -> PartTimes:
@@ -114,13 +114,18 @@ class StagePasses:
         return PartTimes(tuple(ops), busy, exposed, bundled, issued)
 
     def _bundled(self, path: str, name: str, costs: PartCosts) -> Mapping[str, Expr]:
-        """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind."""
+        """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind.
+
+        Of four blocks that run again in a row, three are gathered once more.
+        """
         timing = self.setting.timing
+        every = self.setting.training.recompute.every
         sizes: dict[tuple[tuple[str, ...], CollectiveKind], list[Expr]] = {}
         for row in costs.once:
             move = row.collective
             if row.phase in PASSES[name] and move and not row.per_step and bundles(timing, move):
-                size = mul(move.calls, move.message, self.setting.reduced(row.phase))
+                share = 1 - 1 / every if row.phase is Phase.RECOMPUTE else Integer(1)
+                size = mul(share, move.calls, move.message, self.setting.reduced(row.phase))
                 sizes.setdefault((move.meshes, move.kind), []).append(size)
         took: dict[str, Expr] = {}
         for (meshes, kind), messages in sizes.items():
@@ -139,8 +144,8 @@ class StagePasses:
         timing, terms = self.setting.timing, []
         busy = times.busy[name] + times.exposed[name]
         for mesh, took in times.bundled[name].items():
-            waits = timing.overlap((mesh,)).in_turn(took, busy, part.repeat)
-            hidden = part.repeat * took - waits
+            waits = timing.overlap((mesh,)).in_turn(took, busy, part.runs)
+            hidden = part.runs * took - waits
             terms.append(waits + mul(timing.steal, hidden))
         return add(*terms)
 
@@ -154,7 +159,7 @@ class StagePasses:
                 name: self.to[f"{stage}.{name}.busy"] + self.to[f"{stage}.{name}.exposed"]
                 for name in group
             }
-            issued = _sum(part.repeat * times.issued[n] for part, times in parts for n in group)
+            issued = _sum(part.runs * times.issued[n] for part, times in parts for n in group)
             host = mul(issued, self.setting.timing.device.host, self._slowness)
             idle = Max(0, host - add(*works.values())) if host != 0 else host
             works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
