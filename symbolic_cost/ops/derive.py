@@ -81,9 +81,13 @@ class PartCosts:
         )
 
     def times(self, count: Expr) -> Expr:
-        """Return how often a row occurs, of its count in `once`."""
+        """Return how often a row occurs, of its count in `once`.
+
+        Six blocks in three chunks, every fourth kept, are three: one of each chunk.
+        """
         if count not in self._counts:
-            self._counts[count] = count.xreplace({_TIMES: self.part.repeat})
+            each = count.xreplace({_TIMES: self.part.repeat / self.part.chunks})
+            self._counts[count] = each if each == count else self.part.chunks * each
         return self._counts[count]
 
     @cached_property
@@ -204,7 +208,7 @@ class Derivation:
         """Return the costs of a part beside others."""
         uses = self._flows[part.path].tied
         beside = tuple(p.path for p in here if uses & self._flows[p.path].tied)
-        key = (part.path, beside, part.repeat, part.share)
+        key = (part.path, beside, part.repeat, part.share, part.chunks)
         if key not in self._costs:
             self._costs[key] = PartCosts(part, *self._booked(part.path, beside, change))
         return self._costs[key]

@@ -57,6 +57,7 @@ class Part:
         kept: of what comes from outside, what a part before keeps for backward already.
         share: of the microbatches that its stage runs, how many pass it: half where they enter at
             both ends of a pipeline.
+        chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
     """
 
     path: str
@@ -67,6 +68,7 @@ class Part:
     joins: str = ""
     kept: tuple[str, ...] = ()
     share: Expr = Integer(1)
+    chunks: Expr = Integer(1)
 
     @property
     def runs(self) -> Expr:

@@ -259,7 +259,8 @@ class Memory:
         recomputed = []
         for costs, held in listed:
             for region, (again, inputs) in held.again.items():
-                repeat = costs.part.repeat if region == costs.part.path else every
+                part = costs.part
+                repeat = part.repeat / part.chunks if region == part.path else every
                 once = every if every == 1 else Min(every, repeat)
                 recomputed.append(mul(once, again) - inputs)
         yield workspace_row("recomputed", Phase.BACKWARD_INPUT, greatest(recomputed))

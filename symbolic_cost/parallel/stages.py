@@ -72,7 +72,8 @@ def stage_model(
     """
     chosen = pipeline or Pipeline()
     share = _ONE if stages == 1 else 1 / chosen.schedule.copies
-    return cut_stage(model, stage_parts(model, stages, stage, chosen), share)
+    parts = stage_parts(model, stages, stage, chosen)
+    return cut_stage(model, parts, share, chosen.chunks_of_a_stage)
 
 
 def stage_parts(
@@ -165,19 +166,22 @@ def _leading(leading: Expr, total: Expr, stages: Expr, stage: Stage, pipeline: P
     return (leading - held[Stage.FIRST] - held[Stage.LAST]) / (stages - 2)
 
 
-def cut_stage(model: Model, parts: Mapping[str, Expr], share: Expr = _ONE) -> Model:
+def cut_stage(
+    model: Model, parts: Mapping[str, Expr], share: Expr = _ONE, chunks: Expr = _ONE
+) -> Model:
     """Return the parts of a stage, as `stage_parts` names them.
 
     Args:
         model: the whole one.
         parts: how often each occurs, by path.
         share: of the microbatches of a stage, how many pass the parts at its ends.
+        chunks: among which the blocks of a stage are divided.
     """
     if parts == {part.path: part.repeat for part in model.parts}:
         return model
     held = (part for part in model.parts if part.path in parts)
     return model.cut(
-        replace(part, repeat=parts[part.path], place=part.stands)
+        replace(part, repeat=parts[part.path], place=part.stands, chunks=chunks)
         if part.is_block
         else part
         if share == 1

@@ -98,11 +98,12 @@ class _Placed:
         self._shares: dict[tuple[object, ...], Model] = {}
         self._derivations: list[tuple[Conventions, Recompute, Derivation]] = []
 
-    def share(self, parts: Mapping[str, Expr], copies: Expr) -> Model:
+    def share(self, parts: Mapping[str, Expr], pipeline: Pipeline) -> Model:
         """Return some of the parts, each a number of times."""
-        key = (copies, *parts.items())
+        copies, chunks = pipeline.schedule.copies, pipeline.chunks_of_a_stage
+        key = (copies, chunks, *parts.items())
         if key not in self._shares:
-            self._shares[key] = cut_stage(self.own, parts, 1 / copies)
+            self._shares[key] = cut_stage(self.own, parts, 1 / copies, chunks)
         return self._shares[key]
 
     def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
@@ -196,7 +197,7 @@ class Divided:
         if stage not in self._shares:
             self.structure.checked(stage)
             parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
-            self._shares[stage] = self._placed.share(parts, self.pipeline.schedule.copies)
+            self._shares[stage] = self._placed.share(parts, self.pipeline)
         return self._shares[stage]
 
     @cached_property

@@ -156,6 +156,16 @@ def test_uneven_groups_of_blocks_are_counted_whole():
     assert same(whole, once.xreplace({n_layers: Integer(14)}))
 
 
+def test_blocks_in_a_row_are_of_one_chunk():
+    """Eight blocks in four chunks of a stage: every fourth kept is one of each two."""
+    numbers = {n_layers: Integer(32), pp: Integer(4), v: Integer(4)}
+    each, fourth = (
+        table("pp", policy, schedule="interleaved").total(Quantity.SAVED, path="block")
+        for policy in ("full", "full/4")
+    )
+    assert same(2 * fourth.xreplace(numbers), each.xreplace(numbers))
+
+
 def test_moments():
     found = table(conventions=STANDARD, policy="selective", precision="fp16-mixed")
     at = moments(found)
