@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from sympy import Expr, Symbol, preorder_traversal
 from sympy import Max as _Max
@@ -72,32 +73,58 @@ class Solved:
     """The answer to an inverse question.
 
     Args:
-        formula: the root in closed form, of the moment or branch that binds; None without one.
-        refused: why there is none.
         integer: the last that meets the bound; None where none does.
-        legal: the nearest to it that every condition allows.
-        binds: what the quantity is made of at the answer, largest share first.
-        slope: derivative of the quantity there.
     """
 
     asked: Question
     of: Quantity
     by: str
-    formula: Expr | None
-    refused: str
     integer: int | None
-    legal: int | None
-    binds: str
-    slope: Fraction | None
+
+    @cached_property
+    def _root(self) -> tuple[Expr | None, str]:
+        return _closed(self.of, self.asked, symbol(self.by), self.integer)
+
+    @property
+    def formula(self) -> Expr | None:
+        """The root in closed form, of the moment or branch that binds; None without one."""
+        return self._root[0]
+
+    @property
+    def refused(self) -> str:
+        """Why there is no formula."""
+        return self._root[1]
+
+    @cached_property
+    def legal(self) -> int | None:
+        """The nearest to the integer that every condition allows."""
+        if self.integer is None:
+            return None
+        one, two = (Fraction(self.of.at(**{self.by: size})) for size in (1, 2))
+        return _legal(self.of, self.by, self.integer, down=two >= one)
+
+    @cached_property
+    def binds(self) -> str:
+        """What the quantity is made of at the answer, largest share first."""
+        at = self.legal if self.integer is not None else 1
+        return "" if at is None else _binding(self.of, self.by, at)
+
+    @cached_property
+    def slope(self) -> Fraction | None:
+        """Derivative of the quantity at the integer."""
+        if self.integer is None:
+            return None
+        return Fraction(self.of.slope(self.by, **{self.by: self.integer}))
 
     def sheet(self) -> Sheet:
         """Tabulate formula, integers, what binds and the derivative."""
         unit, by = self.of.unit, self.by
         rows: list[tuple[Cell, ...]] = []
-        if self.formula is not None:
-            root = number(self.of.run.value(self.formula))
-            length = sum(1 for node in preorder_traversal(self.formula) if not node.args)
-            shown_root = self.formula if length <= MOST_SYMBOLS else None
+        formula, refused = self._root
+        if formula is not None:
+            root = number(self.of.run.value(formula))
+            length = sum(1 for node in preorder_traversal(formula) if not node.args)
+            shown_root = formula if length <= MOST_SYMBOLS else None
             how = f"{How.CLOSED.value}{'' if shown_root is not None else f' of {length} symbols'}"
             rows.append((f"{by} in closed form", shown_root, root, how))
         if self.integer is None:
@@ -113,7 +140,7 @@ class Solved:
         if self.binds:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
-        notes = (f"no closed form: {self.refused}",) if self.refused else ()
+        notes = (f"no closed form: {refused}",) if refused else ()
         title = f"{self.asked.name} {self.asked.sign} {self.asked.text} for {by}"
         return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))
 
@@ -147,7 +174,15 @@ def solve(text: str, run: Job, by: str) -> Solved:
     variable = problems.attempt(symbol, by)
     problems.refuse()
     name = variable.name
-    it = quantity(run, asked.name)
+    return answer(asked, quantity(run, asked.name), name)
+
+
+def answer(asked: Question, it: Quantity, name: str) -> Solved:
+    """Answer a question about a quantity; what the answer tells besides is derived when asked for.
+
+    Raises:
+        InputError: a mismatch of units, or open symbols.
+    """
     refuse_moved(it, name)
     _check_units(asked, it)
     if name not in it.program.inputs:
@@ -155,14 +190,7 @@ def solve(text: str, run: Job, by: str) -> Solved:
     missing = [one for one in it.program.inputs if one != name and one not in it.values]
     if missing:
         raise InputError(f"no number for {', '.join(missing)}: bind them, as in --set b=1")
-    integer = _integer(it, asked, name)
-    formula, refused = _closed(it, asked, variable, integer)
-    rising = Fraction(it.at(**{name: 2})) >= Fraction(it.at(**{name: 1}))
-    legal = None if integer is None else _legal(it, name, integer, down=rising)
-    slope = None if integer is None else Fraction(it.slope(name, **{name: integer}))
-    at = legal if integer is not None else 1
-    binds = "" if at is None else _binding(it, name, at)
-    return Solved(asked, it, name, formula, refused, integer, legal, binds, slope)
+    return Solved(asked, it, name, _integer(it, asked, name))
 
 
 def _check_units(asked: Question, it: Quantity) -> None:
