@@ -47,6 +47,12 @@ class Question:
     dimension: tuple[int, int, int] | None
     text: str
 
+    def meets(self, value: Fraction) -> bool:
+        """Tell whether a value meets the bound; == is met up to it."""
+        if value == self.bound:
+            return self.sign not in ("<", ">")
+        return (value < self.bound) is (self.sign in ("<", "<=", "=="))
+
 
 def question(text: str) -> Question:
     """Read "memory == 80 GiB" or "80 GiB >= memory".
@@ -73,7 +79,8 @@ class Solved:
     """The answer to an inverse question.
 
     Args:
-        integer: the last that meets the bound; None where none does.
+        integer: the last that meets the bound, or the first where one does not; None where none
+            does.
     """
 
     asked: Question
@@ -130,14 +137,21 @@ class Solved:
         if self.integer is None:
             least = human(Fraction(self.of.at(**{by: 1})), unit)
             rows.append((by, None, "none", f"{How.SEARCH.value}: {least} at {by} = 1 already"))
-        for name, size in (("last integer", self.integer), ("legal", self.legal)):
-            if size is not None:
+        whole = self.integer is not None and self.integer >= _LARGEST
+        if whole:
+            least = human(Fraction(self.of.at(**{by: 1})), unit)
+            said = f"{How.SEARCH.value} up to {_LARGEST}: {least} at {by} = 1"
+            rows.append((by, None, "every one", said))
+        met = self.asked.meets(Fraction(self.of.at(**{by: 1})))
+        side = f"{'last' if met else 'first'} integer"
+        for name, size in ((side, self.integer), ("legal", self.legal)):
+            if size is not None and not whole:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
-        if self.slope is not None:
+        if self.slope is not None and not whole:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
-        if self.binds:
+        if self.binds and not whole:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
         notes = (f"no closed form: {refused}",) if refused else ()
@@ -195,21 +209,18 @@ def answer(asked: Question, it: Quantity, name: str) -> Solved:
 
 def _check_units(asked: Question, it: Quantity) -> None:
     if asked.dimension is not None and asked.dimension != _DIMENSIONS.get(it.unit):
-        raise InputError(f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit")
+        unit = "s" if it.unit is Unit.SECOND else "B" if it.unit is Unit.BYTE else it.unit.value
+        raise InputError(
+            f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit: a number of "
+            f"{unit} is accepted"
+        )
 
 
 def _integer(it: Quantity, asked: Question, by: str) -> int | None:
     """Return the last integer that meets the bound, on the side that the sign asks for."""
-    strict = asked.sign in ("<", ">")
-
-    def gap(size: int) -> Fraction:
-        return Fraction(it.at(**{by: size})) - asked.bound
 
     def meets(size: int) -> bool:
-        value = gap(size)
-        at_most = asked.sign in ("<", "<=", "==")
-        beyond = value > 0 if at_most else value < 0
-        return not beyond and not (strict and value == 0)
+        return asked.meets(Fraction(it.at(**{by: size})))
 
     if meets(1):
         return last_within(lambda size: 0 if meets(size) else 1, 0)
