@@ -84,19 +84,15 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        share = self.part.share
-        counted = (
-            (
-                row,
-                mul(self.times(row.count), share)
-                if share != 1 and _is_work(row)
-                else self.times(row.count),
-            )
-            for row in self.once
-        )
+        counted = ((row, self._runs(row)) for row in self.once)
         return tuple(
             row if count is row.count else replace(row, count=count) for row, count in counted
         )
+
+    def _runs(self, row: Row) -> Expr:
+        """Return how often a row occurs; work is shared where a part runs on several stages."""
+        times, share = self.times(row.count), self.part.share
+        return mul(times, share) if share != 1 and _is_work(row) else times
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
