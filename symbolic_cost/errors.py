@@ -43,6 +43,17 @@ class InputError(SymbolicCostError):
         return "\n".join([f"{len(self.problems)} problems:", *lines])
 
 
+def refuse(problems: Iterable[str]) -> None:
+    """Raise if there are any problems.
+
+    Raises:
+        InputError: all of them.
+    """
+    told = tuple(problems)
+    if told:
+        raise InputError(told)
+
+
 class UnknownNameError(InputError):
     """A name that is not in a catalogue."""
 
@@ -83,8 +94,7 @@ class Problems:
         Raises:
             InputError: every problem collected.
         """
-        if self.texts:
-            raise InputError(dict.fromkeys(self.texts))
+        refuse(dict.fromkeys(self.texts))
 
 
 _NO_WORDS: Mapping[str, str] = {}

@@ -23,9 +23,9 @@ from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.words import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.models import vision_config
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.decoder_config import CORES
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers
+from symbolic_cost.models.encoder_config import Numbers
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.maps_families import NETWORKS
 from symbolic_cost.models.nested_config import section
 from symbolic_cost.models.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes

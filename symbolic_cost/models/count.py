@@ -25,7 +25,7 @@ from symbolic_cost.models.quantized import bytes_by_format
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.traced import is_graph
 from symbolic_cost.models.training import training
-from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.derive import counted
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.trained import trained_parameters
 
@@ -36,6 +36,9 @@ ROUTED = At(Role.EXPERT, ("",))
 """Experts; of their weights a token meets those of the experts chosen for it."""
 QUEUE = At(Role.TOKEN, ("posted", "routed"))
 """Tokens of one expert, as they are sent and as it sees them."""
+
+
+_COUNTED = (Quantity.FLOP, Quantity.PARAMETER, Quantity.CACHED, Quantity.SAVED)
 
 
 def count(
@@ -114,10 +117,12 @@ def _check(batch: object, seq: Any, tokens: object) -> None:  # noqa: ANN401 - u
 
 def _counts(whole: Imported, rules: Conventions) -> dict[str, int | str | None]:
     """Return what a model costs, but for a step of generation."""
-    model, table = whole.model, cost(whole.model, rules)
+    model, table = whole.model, counted(whole.model, rules, _COUNTED)
     cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
     met = active(model)
-    least = params if met is model else _whole(cost(met, rules).total(Quantity.PARAMETER))
+    least = (
+        params if met is model else _whole(counted(met, rules, _COUNTED).total(Quantity.PARAMETER))
+    )
     return {
         "model_type": whole.model_type,
         "architecture": whole.architecture,
@@ -135,7 +140,7 @@ def _decoded(
     source: str | Path | Mapping[str, Any], step: Shape, train: str, rules: Conventions
 ) -> int:
     """Return the FLOP of a step of generation."""
-    return _whole(_forward(cost(_declared(source, step, train).model, rules)))
+    return _whole(_forward(counted(_declared(source, step, train).model, rules, _COUNTED)))
 
 
 def _stored(

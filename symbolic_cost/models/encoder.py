@@ -33,7 +33,17 @@ from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.core import AttentionCore, Positions, Step
 from symbolic_cost.layers.disentangled import Disentangled
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Boxes, Classes, Hidden, Predicted, Take, hidden_layer
+from symbolic_cost.layers.heads import (
+    Averaged,
+    Boxes,
+    Classes,
+    Hidden,
+    Predicted,
+    Projected,
+    Take,
+    Taught,
+    hidden_layer,
+)
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches
@@ -74,13 +84,14 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes
+Head = Predicted | Classes | Boxes | Projected | Averaged | Taught
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
 CLASSES = "ForImageClassification"
 SPAN, PAIRED, NEXT = "ForQuestionAnswering", "ForPreTraining", "ForNextSentencePrediction"
 TRUNK = "Model"
+MATCHED = "WithProjection"
 
 HEADS: Mapping[str, Head] = {
     MASKED: Predicted(Hidden("gelu", norm=Norm.LAYER)),
@@ -297,7 +308,12 @@ class Encoder:
         both = head == PAIRED and PAIRED not in self.heads
         read = head == TRUNK or both
         runs = read or (Habit.POOL in self.habits and not self._reads_pooler(head))
-        if self.pooler is not None and runs:
+        if self.pooler is None and both:
+            first = view("first", "x[b r e] -> first[b one e]")
+            yield Part(
+                "pooler", (first, *heads.classifier("next", "first[b one e]", target="follows"))
+            )
+        elif self.pooler is not None and runs:
             ops = pooler(self.pooler) if isinstance(self.pooler, Hidden) else self.pooler.ops()
             if both:
                 ops += heads.classifier("next", "pooled[b one w]", target="follows")

@@ -22,9 +22,9 @@ from symbolic_cost.models import vision_config
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.count import TOWER_PORT
-from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.nested_families import FREE, NESTED, TEXTS, Nested
 from symbolic_cost.models.nested_sections import GLM_TOWERS, MERGER, glm, large, resampler
 from symbolic_cost.models.shape import Shape

@@ -15,10 +15,10 @@ from symbolic_cost.layers.heads import Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import Change
-from symbolic_cost.models.decoder_config import CORES
 from symbolic_cost.models.encoder import SEQUENCE, SPAN, TRUNK
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers, chunks
+from symbolic_cost.models.encoder_config import Numbers, chunks
 from symbolic_cost.models.fields import Fields, shortened
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import ENCODER_ONLY, GENERATED, Seq2Seq, Sizes, Source
 from symbolic_cost.models.seq2seq_families import SEQ2SEQ

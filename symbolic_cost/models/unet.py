@@ -20,8 +20,8 @@ from symbolic_cost.layers.unet import (
     transformer,
 )
 from symbolic_cost.models.diffusion import Sample, sample
-from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.ops.einsum import einsum

@@ -54,6 +54,9 @@ class Part:
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
         kept: of what comes from outside, what a part before keeps for backward already.
+        share: of the microbatches that its stage runs, how many pass it: half where they enter at
+            both ends of a pipeline.
+        chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
     """
 
     path: str
@@ -63,6 +66,13 @@ class Part:
     place: Place | None = None
     joins: str = ""
     kept: tuple[str, ...] = ()
+    share: Expr = Integer(1)
+    chunks: Expr = Integer(1)
+
+    @property
+    def runs(self) -> Expr:
+        """How often it runs per microbatch of its stage, in the mean."""
+        return mul(self.repeat, self.share)
 
     @property
     def stands(self) -> Place:
