@@ -167,7 +167,10 @@ def build(fields: Fields, shape: Shape) -> Model:
     hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
     ops = (*hand, *_joined(result)) if projected else hand
     joining = Part("image", ops, takes={"x": f"vision.{last}"})
-    parts = [replace(p, takes={**p.takes, **_memory(p)}) for p in parts]
+    parts = [
+        replace(p, takes={**p.takes, **({"memory": "image"} if "memory" in p.inputs else {})})
+        for p in parts
+    ]
     return replace(
         text,
         parts=(*images.parts, joining, *parts),
@@ -183,10 +186,6 @@ def part(fields: Fields, shape: Shape) -> Model:  # noqa: ARG001 - as every buil
         InputError: always.
     """
     raise InputError(f"{fields.source.name}: {fields.family} is declared as a part of others")
-
-
-def _memory(part_: Part) -> dict[str, str]:
-    return {"memory": "image"} if "memory" in part_.inputs else {}
 
 
 def _maps(inner: Fields, shape: Shape) -> Model:

@@ -99,7 +99,9 @@ def count(
         "model_type": whole_model.model_type,
         "architecture": whole_model.architecture,
         "params": params,
-        "params_active": params if met is whole_model.model else _whole(_params(met, rules)),
+        "params_active": params
+        if met is whole_model.model
+        else _whole(counted(met, rules, _COUNTED).total(Quantity.PARAMETER)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
         "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
@@ -251,10 +253,6 @@ def active(model: Model) -> Model:
         return model
     chosen = {axis.name: model.sizes[slots[0].name] for axis in experts}
     return replace(model, sizes={**model.sizes, **chosen})
-
-
-def _params(model: Model, conventions: Conventions) -> Expr:
-    return counted(model, conventions, _COUNTED).total(Quantity.PARAMETER)
 
 
 def _forward(table: CostTable) -> Expr:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from sympy import Expr, Integer, ceiling
 
@@ -247,16 +246,11 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     output = family.heads.get(head)
     if isinstance(output, Predicted):
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)
-    elif isinstance(output, Classes) and head == SEQUENCE and _pools(fields):
+    elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)
     fields.ignore("classifier_pooling")
     return family if output is None else replace(family, heads={**family.heads, head: output})
-
-
-def _pools(fields: Fields) -> bool:
-    """Return whether the configuration says what of a sequence its classes see."""
-    return fields.source.values.get("classifier_pooling") is not None
 
 
 def _distances(fields: Fields) -> int:
@@ -368,15 +362,13 @@ def _kinds(fields: Fields) -> dict[str, int]:
     return {f"kinds{i}": size for i, size in enumerate(sizes) if is_size(size)}
 
 
-CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
-    {
-        "deberta": _deberta,
-        "deberta-v2": _deberta,
-        "esm": _esm,
-        "mobilebert": _mobile,
-        "new": _new,
-        "roc_bert": _roc_bert,
-        "tapas": _tapas,
-    }
-)
+CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
+    "deberta": _deberta,
+    "deberta-v2": _deberta,
+    "esm": _esm,
+    "mobilebert": _mobile,
+    "new": _new,
+    "roc_bert": _roc_bert,
+    "tapas": _tapas,
+}
 """What the fields of a family change besides its switches and its sizes."""
