@@ -28,13 +28,14 @@ OTHERS = {
     "jobs/exported.py": {"b", "l"},
     # columns of LaTeX, axes and marks of a picture
     "emit/latex.py": {"l"},
+    "emit/report.py": {"r"},  # anchors of rows
     "emit/charts.py": {"x", "y"},
     "emit/plots.py": {"o", "s", "v"},
     # columns of measured products
     "systems/kernel_fit.py": {"k", "m", "n"},
     "systems/kernel_tables.py": {"k", "m", "n"},
     # columns of measured runs, and symbols that bear the letter of an axis
-    "jobs/recorded.py": {"b", "e", "h", "l", "v"},
+    "jobs/recorded.py": {"b", "l", "v"},
     # seconds
     "cli/serve_plan.py": {"s"},
     # the exponent of a number

@@ -117,17 +117,20 @@ class Scores:
         biased: whether the product is.
         width: axis of the width of the token table; "w" is projected from e.
         steps: the loss, or nothing.
+        hidden: layer before them, or None.
     """
 
     judged: Judged = Judged.LAST
     biased: bool = False
     width: str = "e"
     steps: Exit = Exit.LOSS
+    hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         width, bias = self.width, " + *bias[n_z]" if self.biased else ""
         steps: list[Step] = []
+        before, start = _transformed(self.hidden)
         if width != "e":
             steps.append(
                 lambda x, y: einsum("project", f"{x}[b r e], *w[e {width}] -> {y}[b r {width}]")
@@ -145,7 +148,17 @@ class Scores:
         loss = cross_entropy(
             "loss", f"judged[{rows} n_z], !targets[{rows}]:index -> loss[{rows}]", row="n_z"
         )
-        return (*chain("x", steps, "judged"), *((loss,) if Exit.LOSS in self.steps else ()))
+        last = (loss,) if Exit.LOSS in self.steps else ()
+        return (*before, *chain(start, steps, "judged"), *last)
+
+
+def _transformed(layer: Hidden | None) -> tuple[tuple[Op, ...], str]:
+    """Declare a hidden layer on x[b r e], if there is one, and name what follows it takes."""
+    if layer is None:
+        return (), "x"
+    transformed = "transformed[b r n_e]"
+    hidden = hidden_layer("transform", layer, "x[b r e]", transformed)
+    return (*hidden, view("stream", f"{transformed} -> stream[b r e]")), "stream"
 
 
 @dataclass(frozen=True)
@@ -168,15 +181,8 @@ class Logits:
         """Declare the layer."""
         loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
         last = (cross_entropy("loss", loss, row="v"),) if Exit.LOSS in self.steps else ()
-        if self.hidden is None:
-            return (*chain("x", self._steps(), "logits"), *last)
-        transformed = "transformed[b r n_e]"
-        return (
-            *hidden_layer("transform", self.hidden, "x[b r e]", transformed),
-            view("stream", f"{transformed} -> stream[b r e]"),
-            *chain("stream", self._steps(), "logits"),
-            *last,
-        )
+        before, start = _transformed(self.hidden)
+        return (*before, *chain(start, self._steps(), "logits"), *last)
 
     def _steps(self) -> list[Step]:
         width, bias = self.width, " + *bias[v]" if Exit.BIAS in self.steps else ""

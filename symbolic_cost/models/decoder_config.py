@@ -28,7 +28,11 @@ from symbolic_cost.ops.unread import kept, stored
 
 SEQUENCE, TOKENS = "ForSequenceClassification", "ForTokenClassification"
 SPAN = "ForQuestionAnswering"
+REWARD, PROCESS = "RewardModel", "ForProcessRewardModel"
 """Heads by the ends of the names of Hugging Face."""
+
+_FIXED = {SPAN: 2, PROCESS: 2, REWARD: 1}
+"""Classes of heads that have the same number everywhere."""
 
 ABSORBED = "absorbed"
 """How servers run latent attention: on the latents, whose keys and values are never expanded."""
@@ -356,7 +360,9 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     numbers = decoder_sizes(fields, decoder, plan, heads)
     head, routed = _headed(fields, decoder), routed_groups(fields)
     if isinstance(head, Scores):
-        numbers["n_classes"] = 2 if fields.head.endswith(SPAN) else classes_of(fields)
+        numbers["n_classes"] = next(
+            (own for end, own in _FIXED.items() if fields.head.endswith(end)), 0
+        ) or classes_of(fields)
     fields.refuse()
     if numbers.get("d_r") == numbers.get("q"):
         decoder = decoder.attended(rotated=Rotated.WHOLE) if "d_r" in numbers else decoder
@@ -375,6 +381,9 @@ def _headed(fields: Fields, decoder: Decoder) -> Logits | Scores | None:
     """Return what the architecture's name says that follows the blocks."""
     name = fields.head
     logits = _logits(decoder)
+    if name.endswith(REWARD):
+        judged = Judged.EACH if name.endswith(PROCESS) else Judged.LAST
+        return Scores(judged, biased=True, width=logits.width, hidden=Hidden("relu"))
     if name.endswith(SEQUENCE):
         return Scores(width=logits.width)
     if name.endswith((TOKENS, SPAN)):

@@ -18,6 +18,7 @@ from symbolic_cost.layers.residual import Branch, Placing
 from symbolic_cost.layers.rwkv import ChannelMix
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
+from symbolic_cost.models import zamba
 from symbolic_cost.models.decoder import ATTENTION, CORE, Decoder, Reads, Share
 from symbolic_cost.models.decoder_switches import (
     BIAS,
@@ -47,6 +48,7 @@ from symbolic_cost.models.layouts import (
     kimi,
     one_each,
     periodic,
+    switched,
 )
 from symbolic_cost.models.mixers import Beside
 from symbolic_cost.models.mixers_linear import (
@@ -59,6 +61,7 @@ from symbolic_cost.models.mixers_linear import (
 )
 from symbolic_cost.models.mixers_state import Dual, StateSpace
 from symbolic_cost.models.sizes import Sizes
+from symbolic_cost.models.zamba import Zamba
 
 _STILL = replace(ATTENTION, rotated=Rotated.NOTHING)
 
@@ -84,6 +87,12 @@ _LFM = Decoder(
     mixers={"conv": Short()},
 )
 
+_MINIMAX = Decoder(
+    sparse=Sparse.ALWAYS,
+    reads=Reads({}, "intermediate_size", kinds=alternating),
+    mixers={LINEAR: LightningMixer()},
+)
+
 HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
     {
         "bamba": Decoder(
@@ -97,6 +106,7 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(BIASES, kinds=all_of("hybrid", DENSE)),
             mixers={"hybrid": Beside("mamba", Dual(Duality(normed=False)))},
         ),
+        "zamba2": Zamba(zamba.ATTENTION, GatedMLP("gelu"), head=TIED, mixers={LINEAR: Dual()}),
         "falcon_mamba": Decoder(
             head=TIED,
             reads=Reads(kinds=all_of(LINEAR, NONE)),
@@ -165,11 +175,8 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
             mixers={LINEAR: Delta()},
             branches={LINEAR: (Branch(Norm.RMS_WIDE), Branch(Norm.RMS_WIDE))},
         ),
-        "minimax": Decoder(
-            sparse=Sparse.ALWAYS,
-            reads=Reads({}, "intermediate_size", kinds=alternating),
-            mixers={LINEAR: LightningMixer()},
-        ),
+        "minimax": _MINIMAX,
+        "minimax_text_01": replace(_MINIMAX, reads=replace(_MINIMAX.reads, kinds=switched)),
         "recurrent_gemma": Decoder(
             replace(PARTLY, norm=Norm.RMS_SHIFTED, bias=Bias.OUTPUT),
             GatedMLP("gelu_tanh", Bias.BOTH),

@@ -136,6 +136,17 @@ def alternating(fields: Fields, layers: int) -> Layout:
     return [LINEAR if n % 2 else FULL for n in range(layers)], []
 
 
+def switched(fields: Fields, layers: int) -> Layout:
+    """Read layers that a list of ones and zeros makes full or linear attention."""
+    entries = fields.items("attn_type_list")
+    fields.require(
+        holds=len(entries) == layers and all(entry in (0, 1) for entry in entries),
+        problem=f"{layers} of 0, linear, or 1, full, are accepted",
+        name="attn_type_list",
+    )
+    return [FULL if entry == 1 else LINEAR for entry in entries], []
+
+
 def granite(fields: Fields, layers: int) -> Layout:
     """Read Granite 4's layers; without experts, the shared ones are the perceptron."""
     several = fields.optional_size("num_experts") is not None
