@@ -78,8 +78,8 @@ class StagePasses:
         """Define the passes of one stage and microbatch."""
         parts = [(one.part, self._part(one)) for one in costs.parts]
         for name, phases in PASSES.items():
-            busy = add(*(part.repeat * times.busy[name] for part, times in parts))
-            exposed = [part.repeat * times.exposed[name] for part, times in parts]
+            busy = add(*(part.runs * times.busy[name] for part, times in parts))
+            exposed = [part.runs * times.exposed[name] for part, times in parts]
             exposed += [self._bundles(part, times, name) for part, times in parts]
             working = self.to.keep(f"{stage}.{name}.busy", busy)
             sending = self._sent(stage, name, costs.sent, phases, working)
@@ -90,7 +90,7 @@ class StagePasses:
         self.to.keep(f"{stage}.exposed", waits)
         self.to.keep(f"{stage}.microbatch", _sum(self.to[f"{stage}.{name}"] for name in PASSES))
         ops = tuple(op for _, times in parts for op in times.ops)
-        counts = {op.path: part.repeat for part, times in parts for op in times.ops}
+        counts = {op.path: part.runs for part, times in parts for op in times.ops}
         return StageTimes(stage, ops, counts)
 
     def _part(self, costs: PartCosts) -> PartTimes:
@@ -138,13 +138,18 @@ class StagePasses:
         return self.to.add(f"{name}.synced", Max(0, took - _sum(op.busy for op in mine)))
 
     def _bundled(self, path: str, name: str, costs: PartCosts) -> Mapping[str, Expr]:
-        """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind."""
+        """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind.
+
+        Of four blocks that run again in a row, three are gathered once more.
+        """
         timing = self.setting.timing
+        every = self.setting.training.recompute.every
         sizes: dict[tuple[tuple[str, ...], CollectiveKind], list[Expr]] = {}
         for row in costs.once:
             move = row.collective
             if row.phase in PASSES[name] and move and not row.per_step and bundles(timing, move):
-                size = mul(move.calls, move.message, self.setting.reduced(row.phase))
+                share = 1 - 1 / every if row.phase is Phase.RECOMPUTE else Integer(1)
+                size = mul(share, move.calls, move.message, self.setting.reduced(row.phase))
                 sizes.setdefault((move.meshes, move.kind), []).append(size)
         took: dict[str, Expr] = {}
         for (meshes, kind), messages in sizes.items():
@@ -163,8 +168,8 @@ class StagePasses:
         timing, terms = self.setting.timing, []
         busy = times.busy[name] + times.exposed[name]
         for mesh, took in times.bundled[name].items():
-            waits = timing.overlap((mesh,)).in_turn(took, busy, part.repeat)
-            hidden = part.repeat * took - waits
+            waits = timing.overlap((mesh,)).in_turn(took, busy, part.runs)
+            hidden = part.runs * took - waits
             terms.append(waits + mul(timing.steal, hidden))
         return add(*terms)
 
@@ -179,7 +184,7 @@ class StagePasses:
                 name: self.to[f"{stage}.{name}.busy"] + self.to[f"{stage}.{name}.exposed"]
                 for name in group
             }
-            issued = _sum(part.repeat * times.issued[n] for part, times in parts for n in group)
+            issued = _sum(part.runs * times.issued[n] for part, times in parts for n in group)
             host = mul(issued, self.setting.timing.device.host, self._slowness)
             waits = _sum(part.repeat * times.waits[n] for part, times in parts for n in group)
             idle = Max(waits, host - add(*works.values())) if host != 0 else host
