@@ -232,14 +232,15 @@ def _fusion(name: str) -> Fusion:
 
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:
-    whole = {**package_data("systems/stacks.toml")["every"], **record}
+    data = package_data("systems/stacks.toml")
+    whole = {**data["every"], **data["stacks"].get(record.get("like"), {}), **record}
     facts = {key: fact for key, fact in whole.items() if isinstance(fact, dict)}
     values = {
         key: fact["value"] if isinstance(fact["value"], str) else exact(fact["value"])
         for key, fact in facts.items()
     }
     sources = {key: fact["source"] for key, fact in facts.items()}
-    machines = tuple(record.get("machines", KINDS))
+    machines = tuple(whole.get("machines", KINDS))
     return Stack(
         name=name,
         meaning=record["meaning"],

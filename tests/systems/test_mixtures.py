@@ -21,6 +21,7 @@ from symbolic_cost.systems.links import _sent
 from symbolic_cost.systems.network import Hop, Link
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.routing import Routing
+from symbolic_cost.systems.stacks import slower_host
 
 NUMBERS = {"b": 1, "l": 4096}
 
@@ -102,12 +103,16 @@ def test_a_precision_without_kernels_is_that_of_the_narrowest():
     assert own.rate("fp4").area == 2 * own.rate("fp8").area
 
 
-def step(precision, stack, text="ep=8,dp=8"):
+def timed(precision, stack):
     one = job(
-        "qwen3-30b-a3b", text, NUMBERS, system="b200", stack=stack, precision=precision,
+        "qwen3-30b-a3b", "ep=8,dp=8", NUMBERS, system="b200", stack=stack, precision=precision,
         global_batch=64,
     )  # fmt: skip
-    return float(one.time().step)
+    return one.time()
+
+
+def step(precision, stack):
+    return float(timed(precision, stack).step)
 
 
 @pytest.mark.slow
@@ -124,6 +129,39 @@ def test_the_host_issues_the_product_of_every_expert():
     blocks, microbatches = 48, 8
     assert scoped > 96 * 60e-6 * blocks * microbatches > step("mxfp8", "nemo-dropping")
     assert scoped < plain
+
+
+@pytest.mark.slow
+def test_the_host_waits_for_the_routing():
+    """33.5 kernels of 60 us, 16 experts' products and casts, take longer than they run."""
+    answer = timed("mxfp8", "nemo-scoped")
+    stage = answer.timed.step.stages[0]
+    mine = [op for op in stage.ops if ".experts." in op.path and op.phase == "forward"]
+    number = answer.timed.setup.value
+    issued, busy = (
+        sum(float(number(answer.timed.number(getattr(op, name)))) for op in mine)
+        for name in ("issued", "busy")
+    )
+    waits = float(answer.timed.known["block.forward.synced"])
+    assert waits == pytest.approx(issued * 60e-6 - busy)
+    assert waits > 0
+    assert "block.forward.synced" not in timed("mxfp8", "nemo-graphed").timed.known
+
+
+def test_a_processor_issues_ops_more_slowly():
+    assert slower_host(machine("gb200-nvl72")) == Rational(166, 100)
+    assert slower_host(machine("b200")) == 1
+
+
+def test_rematerialisation_leaves_out_what_backward_does_not_need(tmp_path):
+    path = tmp_path / "runs.csv"
+    line = "a,trillium,256,MaxText,gpt2,1024,1,1,256,3,1,256,full,bf16,,,9"
+    path.write_text(f"{HEADER}\n{line}\n")
+    (run,) = recorded_runs(path).expressed
+    regions = run.job.training.recompute.regions(run.job.model)
+    assert run.job.training.recompute.name == "needed"
+    assert regions["block.mlp.fc2"] is None
+    assert regions["block.mlp.fc1"] is not None
 
 
 def test_what_is_cast_is_no_part_of_a_product():
