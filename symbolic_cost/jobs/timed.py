@@ -134,7 +134,11 @@ class Timed:
 
     def number(self, expr: Expr) -> Expr:
         """Return an expression in the definitions as a number."""
-        return expr.xreplace({named(name): number for name, number in self.known.items()})
+        return expr.xreplace(self._known)
+
+    @cached_property
+    def _known(self) -> Mapping[Expr, Expr]:
+        return {named(name): number for name, number in self.known.items()}
 
     @property
     def microbatches(self) -> Expr:

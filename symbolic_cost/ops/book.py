@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, ceiling
@@ -31,6 +32,7 @@ class Book:
         counter: counts local work and bytes.
         placement: which axes are split.
         recompute: which regions backward runs again.
+        quantities: of which rows are written.
     """
 
     part: Part
@@ -38,6 +40,7 @@ class Book:
     placement: Placement
     conventions: Conventions
     recompute: Recompute
+    quantities: Collection[Quantity] = tuple(Quantity)
     rows: list[Row] = field(default_factory=list)
 
     def path(self, op: Op) -> str:
@@ -84,6 +87,8 @@ class Book:
 
     def bytes(self, op: Op, phase: Phase, quantity: Quantity, operand: Operand) -> None:
         """Write the bytes of an operand."""
+        if quantity not in self.quantities:
+            return
         size = self.counter.bytes(operand)
         if phase is Phase.STATE:
             size = size / self.placement.degree(

@@ -1,11 +1,11 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
@@ -50,6 +50,16 @@ def cost(
     return Derivation(model, conventions, placement, recompute).table(model.parts)
 
 
+def counted(model: Model, conventions: Conventions, quantities: Collection[Quantity]) -> CostTable:
+    """Derive the costs of some quantities alone, on one rank; a table of the others has no rows.
+
+    Raises:
+        ConventionError: the conventions do not answer for an op.
+    """
+    every = Derivation(model, conventions, WHOLE, KEEP_ALL, quantities=quantities)
+    return every.table(model.parts)
+
+
 Change = Callable[[Row], tuple[Row, ...]]
 """The rows that a row becomes."""
 
@@ -74,11 +84,15 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        share = self.part.share
+        counted = ((row, self._runs(row)) for row in self.once)
         return tuple(
-            replace(row, count=mul(self.times(row.count), share if _is_work(row) else Integer(1)))
-            for row in self.once
+            row if count is row.count else replace(row, count=count) for row, count in counted
         )
+
+    def _runs(self, row: Row) -> Expr:
+        """Return how often a row occurs; work is shared where a part runs on several stages."""
+        times, share = self.times(row.count), self.part.share
+        return mul(times, share) if share != 1 and _is_work(row) else times
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
@@ -137,6 +151,7 @@ class Derivation:
         recompute: what backward computes again.
         booked: what other derivations booked of the same ops under the same conventions; they
             differ in what is recomputed, or in what of the state is sharded.
+        quantities: of which there are rows.
 
     Raises:
         PlacementError: the placement and the model do not go together.
@@ -151,6 +166,8 @@ class Derivation:
         placement: Placement,
         recompute: Recompute,
         booked: Bookings | None = None,
+        *,
+        quantities: Collection[Quantity] = tuple(Quantity),
     ) -> None:
         self._model, self._conventions = model, conventions
         self._bookings = booked or Bookings()
@@ -167,7 +184,9 @@ class Derivation:
             counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
-            self._flows[part.path] = Flow(Book(once, counter, placement, conventions, recompute))
+            self._flows[part.path] = Flow(
+                Book(once, counter, placement, conventions, recompute, quantities)
+            )
         if problems:
             raise PlacementError(dict.fromkeys(problems))
         _check_regions(model, recompute)

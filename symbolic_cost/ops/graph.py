@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 
 from sympy import Expr, Integer
 
@@ -29,7 +28,7 @@ OUTSIDE = "outside"
 ALL = "all"
 """What is trained where nothing is said."""
 
-_BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
+_BEFORE: Mapping[str, str] = {"x": ""}
 
 
 class Place(Names):
@@ -175,10 +174,10 @@ class Model(Shown):
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
     family: str = ""
-    axes: Glossary = field(default_factory=lambda: MappingProxyType({}))
+    axes: Glossary = field(default_factory=dict)
     trains: str = ALL
     origin: Model | None = field(default=None, repr=False, compare=False)
-    stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
+    stored: Mapping[tuple[str, str], Stored] = field(default_factory=dict)
     unread: str = ""
     notes: tuple[str, ...] = ()
     routed: tuple[int, int] = (1, 1)

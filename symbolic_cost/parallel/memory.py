@@ -304,6 +304,19 @@ def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict
     return totals
 
 
+def shares(table: CostTable, moment: str) -> dict[str, Expr]:
+    """Return what the device holds at a moment of the step [byte], by quantity."""
+    quantities, phase = MOMENTS[moment]
+    sums: dict[str, list[Expr]] = {}
+    for row in table:
+        there = row.quantity in quantities or (
+            row.quantity is Quantity.WORKSPACE and phase is row.phase
+        )
+        if there and row.place is Place.DEVICE:
+            sums.setdefault(row.quantity.value, []).append(row.total)
+    return {name: add(*terms) for name, terms in sums.items()}
+
+
 def peak(table: CostTable) -> Expr:
     """Return the greatest of the moments [byte]."""
     at = moments(table)

@@ -8,7 +8,7 @@ from functools import partial
 from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, microbatches
 from symbolic_cost.jobs.lettered import lettered
@@ -17,7 +17,6 @@ from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.parallel.memory import MOMENTS, moments
 from symbolic_cost.parallel.memory import peak as greatest_moment
-from symbolic_cost.units import Unit
 
 
 def memory_sheet(setup: Setup) -> Sheet:
@@ -48,12 +47,7 @@ def memory_sheet(setup: Setup) -> Sheet:
         rows.append((f"peak, {_at(at)}", None, peak, 100))
     else:
         rows.append(_row("peak", greatest_moment(table), setup, None))
-    columns = (
-        Column("memory"),
-        Column("formula"),
-        Column("value", "right", Unit.BYTE),
-        Column("share of peak", "right", "%"),
-    )
+    columns = headed("memory, formula, value> [byte], share of peak> [%]")
     said = (
         f"precision {training.precision}, optimizer {training.optimizer}, "
         f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
