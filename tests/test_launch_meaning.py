@@ -114,6 +114,8 @@ def test_megatron(flags, target, meant, tmp_path):
          "'<N: set in the branch of line 4>' is not accepted"),
         ("\nN=2; M=4\nif [ $A ]; then N=4; fi\nx --pipeline-model-parallel-size $N",
          "'<N: several values>' is not accepted"),
+        ("\nMORE=(\n  --swiglu\n)\nMORE+=(--swiglu)",
+         "line 4: MORE holds options and is used nowhere"),
         ("\ntorchrun pretrain_bert.py", "line 4: pretrain_bert.py is not read"),
     ],
 )  # fmt: skip
@@ -126,6 +128,7 @@ def test_megatron_refusals(flags, told, tmp_path):
 def test_branches_that_say_what_stands_outside(tmp_path):
     """What changes no cost, or is said before, may stand in a branch; cd x && is none."""
     flags = "\nif [ $A ]; then\nx --num-layers 8 --lr 1e-4\nfi\ncd x && x --swiglu"
+    flags += "\nMORE=(\n  --lr $((1 + 1))\n)\nx ${MORE[@]}"
     assert read(tmp_path, GPT + flags, "run.sh").config["num_hidden_layers"] == 8
 
 

@@ -19,6 +19,11 @@ _BRANCHING = re.compile(
     _START + r"(?:(?P<opens>if|case)|fi|esac)\b|"
     r"(?:^|;)\s*(?P<test>\[.*?\]|\(\(.*?\)\)|test\s[^;&|]*)\s*(?:&&|\|\|)"
 )
+_HOLDING = re.compile(
+    r"^[ \t]*(?P<name>[A-Za-z_]\w*)\+?=(?:\((?:[^()$]|\$\([^()]*\)|\$(?!\())*\)|\"[^\"]*\")",
+    re.MULTILINE,
+)
+_LAUNCHED = re.compile(r"\b(?:torchrun|python3?|srun|deepspeed)\b.*(?:\.py|\\$)", re.MULTILINE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=]+)\"|"
@@ -37,17 +42,34 @@ _LONGEST = 200
 
 
 def check_program(text: str, file: str) -> None:
-    """Refuse a script that trains another model than GPT.
+    """Refuse a script that trains another model than GPT, and options that it does not use.
 
     Raises:
-        InputError: its line.
+        InputError: its line; every variable that holds options and is used nowhere.
     """
+    bare = "\n".join(map(_uncommented, text.splitlines()))
+    own = [match for match in _HOLDING.finditer(bare) if _OPTION.search(match[0])]
+    unused = [
+        f"{file}: line {bare.count(chr(10), 0, match.start('name')) + 1}: {match['name']} holds "
+        "options and is used nowhere: use it, or leave it out"
+        for match in own
+        if not _is_used(match["name"], bare, own)
+    ]
+    if unused and _LAUNCHED.search(bare):
+        raise InputError(unused)
     for number, line in enumerate(map(_uncommented, text.splitlines()), 1):
         for match in _PROGRAM.finditer(line):
             if match["kind"].startswith(_OTHERS):
                 raise InputError(
                     f"{file}: line {number}: {match['name']} is not read: GPT of pretrain_gpt.py is"
                 )
+
+
+def _is_used(name: str, text: str, held: Sequence[re.Match[str]]) -> bool:
+    """Tell whether a script puts a variable in elsewhere than where it adds to it."""
+    for match in reversed([one for one in held if one["name"] == name]):
+        text = text[: match.start()] + text[match.end() :]
+    return re.search(rf"\$\{{?!?{name}\b", text) is not None
 
 
 def entries(text: str, file: str) -> tuple[Entry, ...]:

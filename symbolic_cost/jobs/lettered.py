@@ -15,8 +15,9 @@ from functools import cached_property
 from sympy import Add, Expr, Integer, Symbol
 
 from symbolic_cost import symbols
+from symbolic_cost.conditions import check
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.numeric.binding import bind, value
+from symbolic_cost.numeric.binding import bind, check_values, value
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import Blocks, stage_blocks
 from symbolic_cost.parallel.table import Divided
@@ -34,13 +35,20 @@ _KINDS = {
 
 
 def lettered(setup: Setup) -> Lettered:
-    """Return a setup with letters in its formulas."""
+    """Return a setup with letters in its formulas.
+
+    Raises:
+        InputError: more stages than there are blocks for.
+    """
+    numbers, names = check_values(setup.values), _names(setup)
+    if any(count.xreplace(numbers).is_negative for count in names.values()):
+        check(setup.divided.conditions(), numbers)
     own = {one.name: getattr(setup, one.name) for one in fields(Setup)}
     count = setup.training.microbatches
     if count.is_Integer:
         own["training"] = replace(setup.training, microbatches=symbols.M)
         own["numbers"] = {**setup.numbers, "M": int(count)}
-    return Lettered(**own, names=_names(setup))
+    return Lettered(**own, names=names)
 
 
 @dataclass(frozen=True)

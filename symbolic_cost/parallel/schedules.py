@@ -88,6 +88,15 @@ class Schedule:
 
 _WHOLE = T_F + T_B + T_W
 _THERE_AND_BACK = 2 * M * (pp - 1)
+_UNEQUAL = Max(
+    T_F - T_W,
+    T_B - T_W,
+    (T_B - T_F) / 2,
+    (T_F - T_B) / 2,
+    (T_W - T_F) / 2,
+    T_F - (T_B + T_W) / 2,
+)
+"""What a stage of the V schedule waits for the next one: nothing where all passes take as long."""
 
 SCHEDULES: Mapping[str, Schedule] = Lazy(
     {
@@ -124,9 +133,9 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
         ),
         "zb-h1": lambda: Schedule(
             "zb-h1",
-            "1F1B with late weight gradients; T_W at most T_F and T_B",
+            "1F1B with late weight gradients",
             "qi-2024",
-            bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, pp - 1) * T_W,
+            bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, pp - 1) * Min(T_F, T_W),
             in_flight=Min(pp - stage + 1, M),
             residue=Min(stage - 1, M),
             messages=_THERE_AND_BACK,
@@ -134,9 +143,13 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
         ),
         "zb-h2": lambda: Schedule(
             "zb-h2",
-            "as zb-h1 with more warm-up; 2 T_W at most T_F + T_B",
+            "as zb-h1 with more warm-up",
             "qi-2024",
-            bubble=(pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
+            bubble=Max(
+                (pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
+                (pp - 1) * (T_B - T_F) + Max(2 * pp - 1 - M, 0) * T_F,
+                0,
+            ),
             in_flight=Min(2 * (pp - stage) + 1, M),
             residue=Min(2 * stage - 2, M),
             messages=_THERE_AND_BACK,
@@ -146,9 +159,9 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
         ),
         "zb-v": lambda: Schedule(
             "zb-v",
-            "two chunks per stage, forth and back; T_F, T_B and T_W equal",
+            "two chunks per stage, forth and back",
             "qi-2024",
-            bubble=Max(2 * pp - 1 - M, 0) * _WHOLE / 6,
+            bubble=(pp - 1) * _UNEQUAL + Max(2 * pp - 1 - M, 0) * T_W / 2,
             in_flight=Min(pp, M),
             entered=Min(2 * pp - 1, M),
             ended=Integer(1),

@@ -103,6 +103,7 @@ REFUSED = [
     # schedules, machines, times
     ("schedule --schedule zbh1", "unknown schedule 'zbh1'", "zb-h1"),
     ("schedule --microbatches 0", "microbatches=0", "a positive integer"),
+    ("memory gpt2 --strategy pp=40", "blocks of a stage at the end", "more blocks from an end"),
     ("schedule --schedule dualpipe --strategy pp=3", "pp=3", "an even number of stages"),
     ("schedule --schedule interleaved --microbatches 7", "microbatches=7", "multiples of 4"),
     ("schedule --strategy pp=500 --microbatches 999", "too many", "a product up to 20000"),

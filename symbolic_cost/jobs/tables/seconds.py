@@ -112,10 +112,12 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
 
 
 def _notes(timed: Timed) -> tuple[str, ...]:
-    training = timed.setup.training
+    plan = timed.step.divided.pipeline.schedule
+    assumed = plan.meaning.partition("; ")[2]
     own = None if timed.open_symbols else timed.interval
     return (
-        f"schedule {training.schedule}, {microbatches(timed.microbatches)}",
+        f"schedule {timed.setup.training.schedule}, {microbatches(timed.microbatches)}",
+        *((f"assumed of the bubble: {assumed}",) if assumed else ()),
         *timed.warnings,
         stack_note(timed.setup),
         *(() if own is None else interval_notes(own)),
