@@ -31,6 +31,7 @@ def command(
     --over l=512:1000000 e=512:32768 -o map.svg
     """
     refuse_unpictured(out.file, width=width)
+    from symbolic_cost.costs import named_cost
     from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.jobs.questions import dominance_picture, dominance_sheet
 
@@ -46,7 +47,7 @@ def command(
     across, up = map(_axis, over)
     run = choices.job(model)
     map_ = dominance_picture(run, parts, cost, across, up)
-    title = f"most of the {cost} of {model}"
+    title = f"What takes most of the {named_cost(cost).meaning} of {model}"
     drawn(out.file, lambda figure: draw(figure, map_, title), width)
 
 
