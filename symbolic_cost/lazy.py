@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Generic, TypeVar
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Generic, TypeVar
 
 EntryT = TypeVar("EntryT")
 ResultT = TypeVar("ResultT")
@@ -46,6 +49,25 @@ class Lazy(Mapping[str, EntryT]):
         return len(self._makers)
 
 
+def lazily(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads names when first used.
+
+    Args:
+        package: its name.
+        homes: public names by module of the package.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def loaded(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home[name]}"), name)
+
+    return loaded, lambda: list(home), list(home)
+
+
 class Recent(Generic[ResultT]):
     """The results of the last few questions, by key; the oldest goes first.
 
@@ -71,3 +93,32 @@ class Recent(Generic[ResultT]):
                 del self._results[next(iter(self._results))]
             self._results[key] = result
         return self._results[key]
+
+
+class _Tensors(ModuleType):
+    """SymPy's tensors before they are loaded."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a module holds
+        """Return what no expression is to a sum of SymPy's; to others what the module holds."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys._getframe(1).f_globals.get("__name__") == "sympy.core.add":  # noqa: SLF001 - who asks
+            return _NoTensor
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+class _NoTensor:
+    """What no expression is."""
+
+
+def without_tensors() -> None:
+    """Let SymPy add without tensors, which its first sum would load, until anything else asks.
+
+    They bring along groups of permutations, which take a fifth of the time of SymPy's import.
+    """
+    name = "sympy.tensor.tensor"
+    if name not in sys.modules:
+        tensors = sys.modules[name] = _Tensors(name)
+        setattr(import_module("sympy.tensor"), "tensor", tensors)  # noqa: B010 - a module

@@ -93,16 +93,15 @@ def _smaller(difference: Terms, derived: Terms) -> tuple[Expr, ...]:
     rests: dict[Expr, None] = {}
     for one in difference:
         ratios = (divided(large, one) for large in leading)
-        sizes = [ratio for ratio in ratios if ratio and _is_size(ratio)]
+        sizes = [
+            ratio
+            for ratio in ratios
+            if ratio and all(isinstance(atom, Symbol) and power > 0 for atom, power in ratio)
+        ]
         if not sizes:
             return ()
         rests[monomial_of(min(sizes, key=_degree))] = None
     return tuple(rests)
-
-
-def _is_size(ratio: Monomial) -> bool:
-    """Tell whether a quotient is a product of sizes alone, so that it grows with them."""
-    return all(isinstance(atom, Symbol) and power > 0 for atom, power in ratio)
 
 
 def _degree(ratio: Monomial) -> Expr:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from symbolic_cost.emit.labels import place_labels
 from symbolic_cost.emit.plots import COLOURS, MARKERS
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.systems.roofline_points import Point, roofs
 from symbolic_cost.systems.rooflines import Device
-from symbolic_cost.units import Unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,14 +40,8 @@ def points_sheet(
         )
         for point in points
     )
-    columns = (
-        Column("op"),
-        Column("pass"),
-        Column("units"),
-        Column("computes", "right", Unit.FLOP),
-        Column("moves", "right", Unit.BYTE),
-        Column("intensity", "right", "FLOP/byte"),
-        Column("rate", "right", Unit.FLOP_PER_SECOND),
+    columns = headed(
+        "op, pass, units, computes> [FLOP], moves> [byte], intensity> [FLOP/byte], rate> [FLOP/s]"
     )
     ridges = tuple(
         f"ridge point of the {name} units: {float(ridge):.4g} FLOP/byte"

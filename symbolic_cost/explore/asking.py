@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
-from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import Numbers, candidates
@@ -82,15 +82,14 @@ def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> 
         if name in known
     ]
     shapes = candidates(space, facts).numbers
-    for name in Numbers._fields:
+    for name in (one for one in Numbers._fields if one in choose):
         used = {getattr(one, name) for listed in shapes.values() for one in listed}
-        chosen = getattr(space, name, ()) if name in choose else ()
-        problems += [f"choose {name}={n}: no candidate has it" for n in chosen if n not in used]
+        unused = (n for n in getattr(space, name) if n not in used)
+        problems += [f"choose {name}={n}: no candidate has it" for n in unused]
     names = {name for shape in shapes for name in shape.names}
     if "context" in choose:
         problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
 
 
 def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:
@@ -100,8 +99,7 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
         InputError: every name that is no choice, and every value that is refused.
     """
     problems = [unknown("choice", name, CHOICES) for name in choose if name not in CHOICES]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     listed = {name: _listed(values, UNSAID.get(name)) for name, values in choose.items()}
     return Space(gpus, global_batch, **listed)
 
@@ -126,8 +124,7 @@ def read_ranges(texts: Iterable[str]) -> dict[str, str]:
         elif name in ranges:
             problems.append(f"--vary {name} is given twice")
         ranges[name] = values
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return ranges
 
 
@@ -150,8 +147,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]
         else:
             pieces = [piece.strip() for piece in values.split(",")]
             choices[name] = tuple(_value(name, piece, problems) for piece in pieces)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return choices
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
@@ -57,14 +57,9 @@ def more_memory(run: Job, timed: Timed) -> Change:
         rows.append((name, run.values.get(name), *cells))
     if not rows:
         return Change("No size of the model changes what a rank holds.")
-    columns = (
-        Column("size"),
-        Column("now", "right"),
-        Column("largest that fits", "right"),
-        Column("with 10 GiB more", "right"),
-        Column("one more takes", "right", Unit.BYTE),
-        Column("stage that binds"),
-        Column("what binds there"),
+    columns = headed(
+        "size, now>, largest that fits>, with 10 GiB more>, "
+        "one more takes> [byte], stage that binds, what binds there"
     )
     said = "; ".join(f"{row[0]} up to {row[2] or 'none'}, then {row[3] or 'none'}" for row in rows)
     sheet = Sheet("Largest sizes of this job, all else as it is", columns, tuple(rows))

@@ -18,7 +18,7 @@ from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.report import Chapter, Figure, Picture, Written
 from symbolic_cost.emit.roofline import draw as draw_roofline
 from symbolic_cost.emit.roofline import points_sheet
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, stacked
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed, stacked
 from symbolic_cost.emit.timeline import draw as draw_timeline
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.changes import Change, more_memory, other_strategies, rates_sheet
@@ -261,11 +261,7 @@ _CAUSES = {"compute": "computing", "memory": "moving data in the device's memory
 
 
 def _binding(timed: Timed, rows: list[Spent], waits: list[Wait]) -> Chapter:
-    columns = (
-        Column("waits for"),
-        Column("of a step", "right", Unit.SECOND),
-        Column("share", "right", "%"),
-    )
+    columns = headed("waits for, of a step> [s], share> [%]")
     cells = tuple((one.name, one.seconds, one.share) for one in waits)
     first = next((one for one in rows if one.phase), rows[0])
     said = (

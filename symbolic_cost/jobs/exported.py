@@ -24,6 +24,7 @@ from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.symbols import GLOSSARY, exact
+from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit
 
@@ -104,7 +105,7 @@ def _definitions(
         for name in (*STEP_PARTS, *RESULTS):
             if name in chain.definitions:
                 outputs[name] = name
-                units[name] = _RESULT_UNITS.get(name, Unit.SECOND.value)
+                units[name] = unit_of(name)
     if PEAK in names:
         table = job.memory_rows
         definitions[PEAK], outputs[PEAK] = peak(table), PEAK
@@ -116,17 +117,6 @@ def _definitions(
             units[name] = COSTS[name].unit.value
             conditions += job.rows.conditions
     return definitions, outputs, units, tuple(dict.fromkeys(conditions))
-
-
-_RESULT_UNITS = {
-    "bubble fraction": "1",
-    "tokens per second": "1/s",
-    "samples per second": "1/s",
-    "achieved": "FLOP/s",
-    "peak rate": "FLOP/s",
-    "mfu": "1",
-    "hfu": "1",
-}
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:

@@ -173,9 +173,7 @@ class Timed:
         """What makes the numbers those of no real run."""
         if self.open_symbols:
             return (f"a formula of {', '.join(self.open_symbols)}: bind them for a number",)
-        lines = []
-        if self.fit.known and not self.fit:
-            lines.append(f"DOES NOT FIT: {self.fit}")
+        lines = [] if self.fit else [*self.fit.told]
         mfu = float(self.known["mfu"])
         if mfu > 1:
             lines.append(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import refuse, shown
 
 HOUR = 3600.0
 
@@ -74,8 +74,7 @@ def goodput(
         for name, value in (*own.items(), ("restart", restart))
         if not 0 < value < math.inf
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     mean, write = device_mtbf / ranks, size / writing
     interval = math.sqrt(2 * write * mean)
     lost = math.expm1(min((interval + write) / mean, _MOST)) * math.exp(min(restart / mean, _MOST))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from symbolic_cost.emit.sheet import Column, Sheet
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
@@ -156,8 +156,7 @@ def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
         if name not in law.variables:
             problems.append(unknown(f"variable of {law.name}", name, law.variables))
         numbers[name] = value
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return numbers
 
 

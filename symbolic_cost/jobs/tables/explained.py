@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from sympy import Expr, Integer, Symbol
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
 from symbolic_cost.jobs.timed import Timed
@@ -19,7 +19,6 @@ from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.passes import StageTimes
 from symbolic_cost.systems.step import STEP_PARTS, defined_step
 from symbolic_cost.systems.times import Definitions, OpTime
-from symbolic_cost.units import Unit
 
 _BETTER = 1.1
 """What a rate is multiplied with, to see what would help."""
@@ -72,16 +71,7 @@ def explained_sheet(timed: Timed) -> Sheet:
 def spent_sheet(timed: Timed, rows: Iterable[Spent]) -> Sheet:
     """Tabulate what takes time, without notes."""
     step = float(timed.known["step"])
-    columns = (
-        Column("op"),
-        Column("pass"),
-        Column("times", "right"),
-        Column("once", "right", Unit.SECOND),
-        Column("step", "right", Unit.SECOND),
-        Column("share", "right", "%"),
-        Column("of peak", "right", "%"),
-        Column("bound by"),
-    )
+    columns = headed("op, pass, times>, once> [s], step> [s], share> [%], of peak> [%], bound by")
     cells = tuple(_cells(row, step) for row in rows)
     return Sheet(f"{timed.title}: where the time goes", columns, cells)
 
