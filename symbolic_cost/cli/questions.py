@@ -96,11 +96,12 @@ def dominance(
         return
     if over is None:
         raise click.UsageError("a picture needs its axes: --over l=512:1000000 e=512:32768")
+    from symbolic_cost.costs import named_cost
     from symbolic_cost.emit.regions import draw
 
     across, up = map(_axis, over)
     map_ = dominance_picture(choices.job(model), parts, cost, across, up)
-    out.draw(draw, map_, f"most of the {cost} of {model}")
+    out.draw(draw, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:

@@ -123,7 +123,7 @@ def draw_bars(figure: Figure, bars: Bars) -> None:
     axes.set_xlim(0, 1.22 * max(*totals, bars.limit))
     axes.tick_params(axis="y", length=0)
     _ticks(axes, bars.unit)
-    _title(figure, bars.title)
+    put_title(figure, bars.title)
     figure.legend(
         loc="outside lower center", ncols=3 if figure.get_figwidth() > _NARROW else 2, frameon=False
     )
@@ -152,7 +152,7 @@ def draw_curves(figure: Figure, chart: Curves) -> None:
         axes.scatter(x, y, s=8, color="black", marker="x", linewidth=0.6, label=chart.marked)
     axes.set(xscale="log", yscale="log", xlabel=chart.across, ylabel=chart.up)
     axes.grid(visible=True, which="major", alpha=0.3)
-    _title(figure, chart.title)
+    put_title(figure, chart.title)
     figure.legend(loc="outside lower left", ncols=1, frameon=False)
 
 
@@ -162,7 +162,8 @@ def _label(label: Expr | str, figure: Figure) -> str:
     return formula_lines(label, 72 * (figure.get_figwidth() - 0.9))
 
 
-def _title(figure: Figure, title: str) -> None:
+def put_title(figure: Figure, title: str) -> None:
+    """Put a title above a figure, over as many lines as it takes."""
     shown = _wrapped(title, _room(figure, 1))
     figure.suptitle(shown, x=0.01, ha="left", fontsize="medium")
 

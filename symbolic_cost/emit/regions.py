@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symbolic_cost.analysis.dominance import Map
+from symbolic_cost.emit.charts import put_title
 from symbolic_cost.emit.plots import HATCHES
+from symbolic_cost.symbols import GLOSSARY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,11 +44,15 @@ def draw(figure: Figure, map_: Map, title: str) -> None:
                 x, y, map_.winner == place, [0.5, 1.5], colors="none", hatches=[looks[place][1]]
             )
             hatched.set_edgecolor("#00000099")
-    axes.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
-    figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize="medium")
+    axes.set(xscale="log", yscale="log", xlabel=_axis(across), ylabel=_axis(up))
+    put_title(figure, title)
     patches = []
     for place in shown:
         colour, hatch = looks[place]
         patches.append(Patch(facecolor=colour, edgecolor="black", label=map_.parts[place]))
         patches[-1].set_hatch(hatch)
     figure.legend(handles=patches, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def _axis(name: str) -> str:
+    return f"{name}: {GLOSSARY[name].meaning}" if name in GLOSSARY else name

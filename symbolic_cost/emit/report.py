@@ -14,7 +14,7 @@ from symbolic_cost.emit.sheet import Sheet
 from symbolic_cost.errors import visible
 from symbolic_cost.references import REFERENCES
 
-ANCHOR = "r"
+ANCHOR = "row"
 """Beginning of the anchors of rows that figures and other rows point to."""
 
 _WIDTH = 3.5

@@ -207,6 +207,17 @@ def test_curves_are_the_formula_and_its_powers():
         assert value == pytest.approx(sum(curve.up[place] for curve in powers), rel=1e-12)
 
 
+def test_long_formulas_are_numbers_in_a_legend():
+    """Of deepseek-v3 they were 24 lines below a column."""
+    whole, *powers = scaling_curves(sc.job("deepseek-v3", "tp=8"), "flops_train", "l").curves
+    assert whole.label == "the whole, of all powers of l"
+    for curve, power in zip(powers, (1, 2), strict=True):
+        if isinstance(curve.label, str):
+            number, name = curve.label.split()
+            assert name == ("l" if power == 1 else f"l^{power}")
+            assert float(number) * curve.across[0] ** power == pytest.approx(curve.up[0], rel=5e-3)
+
+
 @pytest.mark.parametrize("form", ["svg", pytest.param("pdf", marks=pytest.mark.slow)])
 def test_a_picture_has_the_same_bytes_each_time(form):
     assert picture(_step, form, 3.3) == picture(_step, form, 3.3)

@@ -31,7 +31,7 @@ def band_curves(fit: Fit) -> Curves:
         values = [band[name] for band in bands]
         middle = [exp(value) for value, _ in values]
         power = bands[-1][f"exponent of {plain}"]
-        spread = "" if power[1] is None else f" +- {power[1]:.2g}"
+        spread = "" if power[1] is None else f" \N{PLUS-MINUS SIGN} {power[1]:.2g}"
         label = f"best {plain}: {fit.law.variables[plain]}; exponent {power[0]:.3g}{spread}"
         known = all(error is not None for _, error in values)
         sides = tuple(
@@ -39,4 +39,6 @@ def band_curves(fit: Fit) -> Curves:
         )
         curves.append(Curve(label, across, middle, (sides[0], sides[1]) if known else ()))
     title = f"{fit.law.name}, fitted to {len(runs)} runs"
-    return Curves(title, "compute C [FLOP]", "best number", curves)
+    return Curves(
+        title, "compute C [FLOP]", f"least {fit.law.gives}: {' and '.join(fit.law.chosen)}", curves
+    )

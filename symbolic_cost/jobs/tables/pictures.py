@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Expr
+from sympy import Add, Expr, preorder_traversal
 
 from symbolic_cost.analysis.forms import expanded, factored
 from symbolic_cost.costs import named_cost
@@ -107,14 +107,32 @@ def scaling_curves(work: Setup, name: str, by: str) -> Curves:
         raise InputError(f"a curve needs a number to go around: --set {by}=4096")
     across = [float(here) * _SPAN ** (2 * n / (_POINTS - 1) - 1) for n in range(_POINTS)]
     powers = _powers(total, variable)
-    terms = [total, *(powers.values() if len(powers) > 1 else ())]
-    curves = [
-        Curve(factored(term), across, _values(work, term, variable, across)) for term in terms
-    ]
+    terms = [(None, total), *(powers.items() if len(powers) > 1 else ())]
+    curves = []
+    for power, term in terms:
+        up = _values(work, term, variable, across)
+        curves.append(Curve(_written(term, variable, power, across[-1], up[-1]), across, up))
     shown = [curve for curve in curves if min(curve.up) > 0]
     title = f"{cost.meaning[:1].upper()}{cost.meaning[1:]} of {work.share.name}, {_label(work)}"
     meaning = f"{text_of(variable.name)}: {GLOSSARY[variable.name].meaning}"
     return Curves(title, meaning, f"{cost.name} [{cost.unit}]", shown)
+
+
+_LONG = 40
+"""Symbols and numbers of the longest formula that a legend has room for."""
+
+
+def _written(term: Expr, variable: Expr, power: Expr | None, x: float, y: float) -> Expr | str:
+    """Return what a legend calls terms of one power: a formula, or 3.21e+07 l^2 for a long one."""
+    formula = factored(term)
+    if sum(1 for node in preorder_traversal(formula) if not node.args) <= _LONG:
+        return formula
+    name = text_of(variable.name)
+    if power is None:
+        return f"the whole, of all powers of {name}"
+    if power == 0:
+        return f"what is no power of {name}"
+    return f"{y / round(x) ** float(power):.3g} {name}{'' if power == 1 else f'^{power}'}"
 
 
 def _powers(total: Expr, variable: Expr) -> Mapping[Expr, Expr]:
