@@ -56,21 +56,27 @@ class Conv(Op):
         return Units.MATRIX
 
     @property
+    def kernel(self) -> Operand:
+        """The kernel: the weight, or the last input where it is computed from one."""
+        operands = self.pattern.inputs
+        return next((operand for operand in operands if operand.is_weight), operands[-1])
+
+    @property
     def space(self) -> tuple[str, ...]:
         """Axes of the products: those of the result and of the kernel."""
-        axes = self.outputs[0].axes + self.weights[0].axes
+        axes = self.outputs[0].axes + self.kernel.axes
         return tuple(dict.fromkeys(axes))
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Axes of the groups: they stand in input, kernel and result."""
-        image, kernel, result = self.inputs[0], self.weights[0], self.outputs[0]
+        image, kernel, result = self.inputs[0], self.kernel, self.outputs[0]
         return tuple(a for a in kernel.axes if a in image.axes and a in result.axes)
 
     @property
     def whole_axes(self) -> tuple[str, ...]:
         """Positions: a rank would need its neighbours' borders."""
-        kernel = self.weights[0].axes
+        kernel = self.kernel.axes
         positions = self.inputs[0].axes[1:] + self.outputs[0].axes[1:]
         return tuple(dict.fromkeys(axis for axis in positions if axis not in kernel))
 
@@ -80,7 +86,7 @@ class Conv(Op):
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return the forward convolution, and one correlation per gradient."""
-        image, weight, result = self.inputs[0], self.weights[0], self.outputs[0]
+        image, weight, result = self.inputs[0], self.kernel, self.outputs[0]
         biases, gradient = self.pattern.biases, result.gradient()
         forward = Kernel(
             Phase.FORWARD,
@@ -95,7 +101,7 @@ class Conv(Op):
             (Correlation(image.axes, self.space),),
         )
         weights = Kernel(
-            Phase.BACKWARD_WEIGHT,
+            Phase.BACKWARD_WEIGHT if weight.is_weight else Phase.BACKWARD_INPUT,
             (gradient, image),
             (weight.gradient(),),
             (Correlation(weight.axes, self.space, self.among or self.groups),),
@@ -130,7 +136,7 @@ class TransposedConv(Conv):
     @property
     def space(self) -> tuple[str, ...]:
         """Axes of the products: those of the input and of the kernel."""
-        return tuple(dict.fromkeys(self.inputs[0].axes + self.weights[0].axes))
+        return tuple(dict.fromkeys(self.inputs[0].axes + self.kernel.axes))
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,19 @@ def of_graph(read: Graph, name: str, source: str = "torch-export") -> Traced:
         read: the graph.
         name: of the model.
         source: key of the reference to what wrote it.
+
+    Raises:
+        InputError: they contradict within an op.
     """
     try:
         return following(read, name, source=source)
     except PatternError as error:
-        imported = following(read, name, Apart(), source)
+        try:
+            imported = following(read, name, Apart(), source)
+        except PatternError as within:
+            raise InputError(
+                f"{name}: axes could not be followed through the graph: {within.problems[0]}"
+            ) from None
         notes = {f"axes could not be followed through the graph ({error.problems[0]})": 1}
         return replace(imported, notes={**notes, **imported.notes})
 

@@ -166,6 +166,29 @@ class UNet(torch.nn.Module):
         return self.out(torch.cat([self.up(self.down2(first)), first], dim=1))
 
 
+class Standardized(torch.nn.Conv2d):
+    """A convolution whose kernel is standardised first (BiT, NFNet)."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - the name of the base
+        rows = self.weight.reshape(1, self.out_channels, -1)
+        kernel = torch.nn.functional.batch_norm(rows, None, None, training=True)
+        return self._conv_forward(input, kernel.reshape_as(self.weight), self.bias)
+
+
+class Normalized(torch.nn.Module):
+    """Two convolutions of standardised kernels, one of them grouped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = Standardized(3, 16, 3, stride=2, padding=1)
+        self.block = Standardized(16, 24, 3, padding=1, groups=4)
+        self.head = torch.nn.Linear(24, 10)
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        x = torch.nn.functional.silu(self.block(torch.nn.functional.silu(self.stem(pixel_values))))
+        return self.head(x.mean((2, 3)))
+
+
 class Linear(torch.nn.Module):
     """Gated linear attention as one scan of outer products over chunks (RetNet's parallel form)."""
 
@@ -622,6 +645,7 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
     ),
     "mixer": (Mixer, _PIXELS),
     "unet": (UNet, _PIXELS),
+    "standardized": (Normalized, _PIXELS),
     "retention": (Linear, _TOKENS),
 }
 
