@@ -12,7 +12,6 @@ Every refusal of an input lists all that is wrong with it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import TypeVar, cast
 
 ResultT = TypeVar("ResultT")
@@ -98,7 +97,7 @@ class Problems:
         refuse(dict.fromkeys(self.texts))
 
 
-_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+_NO_WORDS: Mapping[str, str] = {}
 
 
 def unknown(

@@ -14,6 +14,9 @@ from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 
 from symbolic_cost.algebra import OnTerms
 from symbolic_cost.errors import InputError, looked_up, shown
+from symbolic_cost.lazy import without_tensors
+
+without_tensors()
 
 
 @dataclass(frozen=True, slots=True)

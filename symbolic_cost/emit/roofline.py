@@ -63,11 +63,11 @@ def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) ->
     _draw_roofs(axes, points, device)
     passes = [phase for phase in Phase if phase in {point.phase for point in points}]
     for place, phase in enumerate(passes):
-        drawn = [point for point in points if point.phase is phase]
+        drawn = sorted({(one.intensity, one.rate) for one in points if one.phase is phase})
         filled = phase is Phase.FORWARD
         axes.scatter(
-            [point.intensity for point in drawn],
-            [point.rate for point in drawn],
+            [intensity for intensity, _ in drawn],
+            [rate for _, rate in drawn],
             s=12 if filled else 26 + 16 * place,
             marker=MARKERS[place],
             facecolor=COLOURS[0] if filled else "none",

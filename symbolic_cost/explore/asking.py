@@ -82,10 +82,10 @@ def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> 
         if name in known
     ]
     shapes = candidates(space, facts).numbers
-    for name in Numbers._fields:
+    for name in (one for one in Numbers._fields if one in choose):
         used = {getattr(one, name) for listed in shapes.values() for one in listed}
-        chosen = getattr(space, name, ()) if name in choose else ()
-        problems += [f"choose {name}={n}: no candidate has it" for n in chosen if n not in used]
+        unused = (n for n in getattr(space, name) if n not in used)
+        problems += [f"choose {name}={n}: no candidate has it" for n in unused]
     names = {name for shape in shapes for name in shape.names}
     if "context" in choose:
         problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from symbolic_cost.errors import looked_up
 from symbolic_cost.explore.candidates import Structured, candidates
 from symbolic_cost.explore.objectives import OBJECTIVES, Objective
@@ -84,10 +86,6 @@ class Search:
         return self.facts.capacity
 
 
-ROWS = 8192
-"""Rows of a shape priced together, so that the buffers of all its structures stay small."""
-
-
 def _of_stage(candidate: Candidate, begin: str) -> dict[str, float]:
     every = candidate.outputs.items()
     return {name.removeprefix(begin): size for name, size in every if name.startswith(begin)}
@@ -125,10 +123,9 @@ def search(
         done += len(together.priced)
         axes = axes_of(walked, shape)
         degrees = axes.sizes[-1]
-        width = -(-degrees // -(-axes.size // ROWS))
-        for start in range(0, degrees, width):
-            stop = min(start + width, degrees)
-            tally.add(Part(walked, shape, together, axes, start, stop, width))
+        whole = Part(walked, shape, together, axes, np.arange(degrees), degrees)
+        for part in whole.pieces(axes.sizes[1]):
+            tally.add(part)
     left_out = {**walked.left_out}
     for reason, times in tally.left_out.items():
         left_out[reason] = left_out.get(reason, 0) + times

@@ -11,10 +11,10 @@ from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.fits import MORE
-from symbolic_cost.explore.solve import Solved, solve
+from symbolic_cost.explore.solve import Solved, answer, question
 from symbolic_cost.explore.told import search_sheet
-from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.quantities import Quantity, quantity
 from symbolic_cost.jobs.tables.explained import gains
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.units import Unit, human
@@ -40,14 +40,14 @@ def rates_sheet(timed: Timed) -> Sheet:
     return Sheet("What would shorten the step", columns, rows)
 
 
-def more_memory(run: Job) -> Change:
+def more_memory(run: Job, timed: Timed) -> Change:
     """Say the largest sizes of a job that fit, now and with 10 GiB more on every rank."""
-    room = fit(run).capacity
+    room = timed.fit.capacity
     if room is None:
         return Change("The memory of the machine has no bound.")
     # Another microbatch makes no other number of them here.
     own = replace(run, global_batch=None, precise=True)
-    stages = [replace(own, stage=stage) for stage in own.structure.stages]
+    stages = [quantity(replace(own, stage=stage), "memory") for stage in own.structure.stages]
     rows: list[tuple[Cell, ...]] = []
     for name in _SIZES:
         try:
@@ -67,13 +67,14 @@ def more_memory(run: Job) -> Change:
     return Change(f"10 GiB more on every rank: {said}.", sheet)
 
 
-def _largest(stages: list[Job], name: str, room: int) -> Solved:
+def _largest(stages: list[Quantity], name: str, room: int) -> Solved:
     """Return the largest size with which every stage fits: that of the stage that fits least.
 
     Raises:
         InputError: no stage's memory depends on it.
     """
-    answers = [solve(f"memory <= {room} B", stage, name) for stage in stages]
+    asked = question(f"memory <= {room} B")
+    answers = [answer(asked, stage, name) for stage in stages]
     return min(answers, key=lambda one: one.legal or 0)
 
 

@@ -40,7 +40,8 @@ def all_priced(
     about = base.facts.about if tuple(free) == FREE else derived.about
     done, every = 0, sum(map(len, shapes.values()))
     for shape, structures in shapes.items():
-        key = None if about is None else f"{about}{structures!r}"
+        own = [(one.positions, one.zero, one.options) for one in structures]
+        key = None if about is None else f"{about}{shape}{own}"
         tick = partial(_tick, progress, done, every)
         yield shape, together(key, structures, derived.structure, derived.space, tick)
         done += len(structures)

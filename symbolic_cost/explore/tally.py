@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from heapq import nsmallest
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structu
 from symbolic_cost.explore.objectives import Objective
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.together import Axes, Floats, Together
+from symbolic_cost.program.layered import Places
 
 
 @dataclass(frozen=True)
@@ -52,57 +54,77 @@ class Part(NamedTuple):
     """The candidates of some degrees of a shape.
 
     Args:
-        found: every candidate.
+        walked: every candidate.
+        shape: of these.
         together: program of the shape's structures.
         axes: numbers of all candidates of the shape.
-        start: first degrees.
-        stop: first degrees that are not there.
-        width: degrees of the parts of the shape.
+        degrees: which of the shape's these are.
+        width: degrees for which there are buffers, no less.
     """
 
-    found: Candidates
+    walked: Candidates
     shape: Shape
     together: Together[Structured]
     axes: Axes
-    start: int
-    stop: int
+    degrees: Places
     width: int
 
-    @property
-    def size(self) -> int:
-        """Candidates of a structure."""
-        return self.axes.ways * (self.stop - self.start)
+    def pieces(self, each: int) -> Iterator[Part]:
+        """Yield the same candidates in parts of ROWS at most, of so many for each degree."""
+        count = len(self.degrees)
+        width = -(-count // -(-count * each // ROWS)) if count else 1
+        for start in range(0, count, width):
+            yield self._replace(degrees=self.degrees[start : start + width], width=width)
 
-    def row(self, place: int) -> int:
-        """Return the row among all candidates of the shape."""
-        way, degrees = divmod(place, self.stop - self.start)
-        return way * self.axes.sizes[-1] + self.start + degrees
+    def outputs(self, *names: str) -> list[tuple[Structured, dict[str, Floats]]]:
+        """Return outputs by structure, as of `Together.over`."""
+        own = self.axes.some(self.degrees)
+        return list(self.together.over(own, self.width, frozenset(names)))
+
+    def row(self, order: int, other: int, degrees: int) -> int:
+        """Return the row of a candidate among all of the shape."""
+        _, others, count = self.axes.sizes
+        return (order * others + other) * count + int(self.degrees[degrees])
+
+    def chosen(self, structure: Structured, row: int) -> tuple[Structured, Numbers]:
+        """Return a candidate: its structure with nothing left open, and its numbers."""
+        return self.walked.chosen(self.shape, structure, row)
+
+
+ROWS = 8192
+"""Rows of a shape priced together, so that the buffers of all its structures stay small."""
 
 
 class _Kept(NamedTuple):
-    """A candidate, and where its other outputs come from."""
+    """A candidate, and where its other outputs come from.
 
-    candidate: Candidate
+    Args:
+        order: says which of two is better: the score, then less memory, then a fixed order.
+        part: that it is in.
+        structure: its own.
+        row: among all candidates of the shape.
+    """
+
+    order: tuple[float, float, str]
     part: Part
     structure: Structured
-    place: int
-
-    @property
-    def point(self) -> dict[str, float]:
-        """Its numbers by symbol."""
-        return self.part.axes.point(self.part.row(self.place))
+    row: int
 
 
 def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
-    """Return candidates with every output; those of one structure are evaluated together."""
-    alike: dict[tuple[int, Structured], list[_Kept]] = {}
+    """Return candidates with every output; those of one program are evaluated together."""
+    alike: dict[int, list[_Kept]] = {}
     for one in kept:
-        alike.setdefault((id(one.part.together), one.structure), []).append(one)
+        alike.setdefault(id(one.part.together), []).append(one)
     outputs: dict[int, dict[str, float]] = {}
-    for (_, structure), listed in alike.items():
-        at = listed[0].part.together.at(structure, [one.point for one in listed])
+    for listed in alike.values():
+        points = [(one.structure, one.part.axes.point(one.row)) for one in listed]
+        at = listed[0].part.together.at(points)
         outputs |= dict(zip(map(id, listed), at, strict=True))
-    return tuple(replace(one.candidate, outputs=outputs[id(one)]) for one in kept)
+    return tuple(
+        Candidate(*one.part.chosen(one.structure, one.row), outputs[id(one)], one.order[0])
+        for one in kept
+    )
 
 
 @dataclass
@@ -124,7 +146,6 @@ class Tally:
     refused: dict[str, int] = field(default_factory=dict)
     _best: list[_Kept] = field(default_factory=list)
     _smallest: _Kept | None = None
-    _verdicts: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @property
     def best(self) -> tuple[Candidate, ...]:
@@ -137,67 +158,82 @@ class Tally:
         return None if self._smallest is None else _whole([self._smallest])[0]
 
     def add(self, part: Part) -> None:
-        """Keep the best candidates of some rows."""
-        asked = frozenset({MEMORY, *self.objective.outputs})
-        axes = part.axes.part(part.start, part.stop)
-        for structure, outputs in part.together.over(axes, part.width, asked):
-            self._add(part, structure, outputs)
-        self._verdicts.clear()
+        """Count the candidates of some degrees, and keep the best of those that fit.
 
-    def _add(self, part: Part, structure: Structured, outputs: Mapping[str, Floats]) -> None:
-        legal, memory = self._legal(outputs, part.size), outputs[MEMORY]
-        self.legal += int(np.count_nonzero(legal))
+        Conditions and memory are a fifth of the steps: what takes time is evaluated of degrees at
+        which any structure fits.
+        """
+        listed = part.outputs(LEGAL, MEMORY)
+        if not listed:
+            return
+        structures, told = zip(*listed, strict=True)
+        memory = np.stack([outputs[MEMORY] for outputs in told])
+        alike = part.axes.ways // prod(memory.shape[1:-1])
+        legal = self._legal(told, alike)
         fits = legal if self.capacity is None else legal & (memory <= self.capacity)
-        self.fitting += int(np.count_nonzero(fits))
-        score = np.where(fits, self.objective.value(outputs), np.inf)
-        worst = self._best[-1].candidate.score if len(self._best) == self.top else np.inf
-        near = np.flatnonzero(score <= worst if np.isfinite(worst) else fits)
-        if len(near):
-            places = near[_least(score[near], self.top)].tolist()
-            ranked = [_ranked(part, structure, outputs, i, float(score[i])) for i in places]
-            self._best = nsmallest(self.top, [*self._best, *ranked], key=_order)
-        held = np.where(legal, memory, np.inf)
-        least = int(held.argmin())
-        before = np.inf if self._smallest is None else self._smallest.candidate.outputs[MEMORY]
-        if held[least] < before:
-            self._smallest = _ranked(part, structure, outputs, least, 0.0)
+        self.legal += alike * int(np.count_nonzero(legal))
+        self.fitting += alike * int(np.count_nonzero(fits))
+        self._keep_smallest(part, structures, np.where(legal, memory, np.inf))
+        some, start = np.flatnonzero(fits.any(axis=(0, 1, 2))), 0
+        for piece in part._replace(degrees=part.degrees[some]).pieces(part.axes.ways):
+            own = some[start : start + len(piece.degrees)]
+            self._rank(piece, fits[..., own], memory[..., own])
+            start += len(own)
 
-    def _legal(self, outputs: Mapping[str, Floats], count: int) -> NDArray[np.bool_]:
+    def _legal(self, told: Sequence[Mapping[str, Floats]], alike: int) -> NDArray[np.bool_]:
         """Return what meets every condition; what does not is counted by the first it breaks.
 
         Structures of one shape have most conditions in common: what they say is told once.
         """
-        conditions = {name: met for name, met in outputs.items() if name.startswith(LEGAL)}
-        key = tuple(map(id, conditions.values()))
-        if key not in self._verdicts:
-            legal, broken = np.ones(count, dtype=bool), {}
-            for name, met in conditions.items():
-                broken[name.removeprefix(LEGAL)] = int(np.count_nonzero(legal & (met == 0)))
-                legal &= met != 0
-            self._verdicts[key] = (*conditions.values(),), legal, broken
-        _, legal, broken = self._verdicts[key]
-        for reason, times in broken.items():
-            if times:
-                self.left_out[reason] = self.left_out.get(reason, 0) + times
-        return legal
+        verdicts: dict[tuple[int, ...], tuple[NDArray[np.bool_], dict[str, int]]] = {}
+        rows = []
+        for outputs in told:
+            conditions = {name: met for name, met in outputs.items() if name.startswith(LEGAL)}
+            key = tuple(map(id, conditions.values()))
+            if key not in verdicts:
+                legal, broken = np.ones(outputs[MEMORY].shape, dtype=bool), {}
+                for name, met in conditions.items():
+                    times = int(np.count_nonzero(legal & (met == 0)))
+                    broken[name.removeprefix(LEGAL)] = alike * times
+                    legal &= met != 0
+                verdicts[key] = legal, broken
+            rows.append(verdicts[key][0])
+            for reason, times in verdicts[key][1].items():
+                if times:
+                    self.left_out[reason] = self.left_out.get(reason, 0) + times
+        return np.stack(rows)
+
+    def _keep_smallest(self, part: Part, structures: Sequence[Structured], held: Floats) -> None:
+        one, *places = np.unravel_index(held.argmin(), held.shape)
+        least = float(held[(one, *places)])
+        if least < (np.inf if self._smallest is None else self._smallest.order[1]):
+            row = part.row(*map(int, places))
+            self._smallest = _Kept((0.0, least, ""), part, structures[int(one)], row)
+
+    def _rank(self, part: Part, fits: NDArray[np.bool_], memory: Floats) -> None:
+        """Keep the best candidates, with every other one that is as good as the last of them."""
+        structures, told = zip(*part.outputs(*self.objective.outputs), strict=True)
+        shape = (len(structures), *part.axes.sizes[:-1], len(part.degrees))
+        values = np.stack([self.objective.value(outputs) for outputs in told])
+        score, memory = (np.broadcast_to(one, shape).reshape(-1) for one in (values, memory))
+        worst = self._best[-1].order[0] if len(self._best) == self.top else np.inf
+        near = np.flatnonzero(np.broadcast_to(fits, shape).reshape(-1) & (score <= worst))
+        near = near[_least(score[near], memory[near], self.top)]
+        for place in near.tolist():
+            one, *places = map(int, np.unravel_index(place, shape))
+            row = part.row(*places)
+            run, numbers = part.chosen(structures[one], row)
+            text = f"{run.strategy(numbers)} {run.options} {numbers}"
+            order = (float(score[place]), float(memory[place]), text)
+            self._best.append(_Kept(order, part, structures[one], row))
+        self._best = sorted(self._best, key=attrgetter("order"))[: self.top]
 
 
-def _ranked(
-    part: Part, structure: Structured, outputs: Mapping[str, Floats], place: int, score: float
-) -> _Kept:
-    told = {n: float(v[place]) for n, v in outputs.items() if not n.startswith(LEGAL)}
-    chosen = part.found.chosen(part.shape, structure, part.row(place))
-    return _Kept(Candidate(*chosen, told, score), part, structure, place)
-
-
-def _order(ranked: _Kept) -> tuple[float, float, str]:
-    """Say which of two is better: the score, then less memory, then a fixed order."""
-    one = ranked.candidate
-    text = f"{one.strategy} {one.structure.options} {one.numbers}"
-    return one.score, one.outputs[MEMORY], text
-
-
-def _least(score: Floats, count: int) -> NDArray[np.int_]:
-    if len(score) <= count:
-        return np.arange(len(score))
-    return np.argpartition(score, count)[:count]
+def _least(score: Floats, memory: Floats, count: int) -> Places:
+    """Return where the best are: the least score, then the least memory; all of equal ones."""
+    order = np.lexsort((memory, score))
+    if len(order) > count:
+        last = order[count - 1]
+        worse = (score > score[last]) | ((score == score[last]) & (memory > memory[last]))
+        return np.flatnonzero(~worse)
+    return order

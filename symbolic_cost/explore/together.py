@@ -68,10 +68,16 @@ class Axes:
                 columns[name] = np.tile(np.repeat(column, inner), outer)
         return columns
 
-    def part(self, start: int, stop: int) -> Axes:
+    def some(self, degrees: Places) -> Axes:
         """Return the candidates of some degrees."""
-        own = {name: column[start:stop] for name, column in self.along[-1].items()}
-        return Axes((*self.along[:-1], own), (*self.sizes[:-1], stop - start))
+        own = {name: column[degrees] for name, column in self.along[-1].items()}
+        return Axes((*self.along[:-1], own), (*self.sizes[:-1], len(degrees)))
+
+    def read(self, names: Collection[str]) -> Axes:
+        """Return the axes along which some symbols vary; the others have one candidate."""
+        along = [{n: own[n] for n in names if n in own} for own in self.along[:-1]]
+        sizes = [size if own else 1 for own, size in zip(along, self.sizes[:-1], strict=True)]
+        return Axes((*along, self.along[-1]), (*sizes, self.sizes[-1]))
 
     def point(self, row: int) -> dict[str, float]:
         """Return the numbers of one candidate by symbol."""
@@ -132,23 +138,18 @@ class Together(Generic[StructureT]):
         outputs = {name: register for name, register in own.items() if names(name)}
         return replace(self.tape, outputs=outputs).only(outputs)
 
-    def at(
-        self, structure: StructureT, points: Sequence[Mapping[str, float]]
-    ) -> list[dict[str, float]]:
-        """Return every output of some candidates of a structure, but for conditions.
+    def at(self, asked: Sequence[tuple[StructureT, Mapping[str, float]]]) -> list[dict[str, float]]:
+        """Return every output of some candidates, but for conditions.
 
         Args:
-            structure: that is not refused.
-            points: numbers by symbol, of each.
+            asked: structures that are not refused, each with the numbers of a candidate by symbol.
         """
-        layers = self.layers
-        place = self.structures.index(structure)
-        asked = np.array([not name.startswith(LEGAL) for name in layers.names])
-        own = layers.only((layers.outputs[0] == place) & asked[layers.outputs[1]])
-        columns = {name: np.array([one[name] for one in points]) for name in own.inputs}
-        names = [layers.names[place] for place in own.outputs[1].tolist()]
-        rows = own.run(columns, len(points)).T.tolist()
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        columns = {n: np.array([point[n] for _, point in asked]) for n in self.layers.inputs}
+        results = dict(self.evaluated(columns, len(asked)))
+        return [
+            {n: float(v[row]) for n, v in results[structure].items() if not n.startswith(LEGAL)}
+            for row, (structure, _) in enumerate(asked)
+        ]
 
     def evaluated(
         self, columns: Columns, count: int, names: frozenset[str] = frozenset()
@@ -160,7 +161,7 @@ class Together(Generic[StructureT]):
         Args:
             columns: numbers by symbol.
             count: how many.
-            names: of the outputs, beside conditions; all unless given.
+            names: of the outputs, LEGAL for every condition; all unless given.
 
         Raises:
             InputError: a symbol without numbers.
@@ -175,7 +176,7 @@ class Together(Generic[StructureT]):
     def over(
         self, axes: Axes, width: int, names: frozenset[str]
     ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
-        """Yield the same of candidates that are a product.
+        """Yield the same of candidates that are a product, as arrays that broadcast to its axes.
 
         Args:
             axes: numbers by symbol.
@@ -185,18 +186,17 @@ class Together(Generic[StructureT]):
         Raises:
             InputError: a symbol without numbers.
         """
-        sizes = (*axes.sizes[:-1], width)
-        if axes.ways * width <= MOST_LAYERED:
-            return self.evaluated(axes.columns(), axes.size, names)
         asked = self._chosen(names, {name for own in axes.along for name in own})
+        own = axes.read(asked.layers.inputs)
+        if own.ways * width <= MOST_LAYERED:
+            arrays = asked.layers.run(own.columns(), own.size).reshape(-1, *own.sizes)
+            return self._told(asked, [*arrays])
         tape = self._tapes.of(names, lambda: _each(asked.layers))
-        make = partial(Spread, tape, [[*own] for own in axes.along], sizes, _buffers())
+        sizes = (*own.sizes[:-1], width)
+        make = partial(Spread, tape, [[*one] for one in own.along], sizes, _buffers())
         bound = self._bound.of((names, sizes, get_ident()), make)
-        count = axes.sizes[-1]
-        last = {n: np.pad(one, (0, width - count), "edge") for n, one in axes.along[-1].items()}
-        arrays = bound((*axes.along[:-1], last)).values()
-        whole = (np.broadcast_to(array, sizes)[..., :count].reshape(-1) for array in arrays)
-        return self._told(asked, [*whole])
+        results = bound(own.along).values()
+        return self._told(asked, [np.broadcast_to(one, own.sizes) for one in results])
 
     def _chosen(self, names: frozenset[str], known: Collection[str]) -> _Asked:
         """Return some outputs; refuse symbols without numbers."""
@@ -213,15 +213,18 @@ class Together(Generic[StructureT]):
             yield self.structures[place], {name: arrays[one] for name, one in outputs.items()}
 
     def _only(self, names: frozenset[str]) -> _Asked:
-        """Return some outputs, and the conditions."""
+        """Return some outputs; LEGAL stands for the conditions."""
         layers = self.layers
-        asked = [not names or one in names or one.startswith(LEGAL) for one in layers.names]
+        begins = tuple(names & {LEGAL}) or ("" if not names else _REFUSED,)
+        asked = [n in names or n.startswith(begins) for n in layers.names]
         asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
-        return _Asked(layers.only(np.array(asked, dtype=bool)[layers.outputs[1]]))
+        return _Asked(
+            layers if all(asked) else layers.only(np.array(asked, dtype=bool)[layers.outputs[1]])
+        )
 
     @cached_property
     def _asked(self) -> Recent[_Asked]:
-        return Recent(2)
+        return Recent(3)
 
     @cached_property
     def _tapes(self) -> Recent[Tape]:
@@ -287,8 +290,8 @@ def together(
     """Return the program of several structures: from this process, the cache, or derived.
 
     Args:
-        about: everything that the program rests on; none where a user's function does, and nothing
-            is kept.
+        about: everything that the program rests on, the structures as well; none where a user's
+            function does, and nothing is kept.
         structures: that take the same numbers.
         setup: makes the setup of a structure, as `structure_of` gives it.
         space: makes that in which they are derived.
@@ -297,9 +300,8 @@ def together(
     make = partial(_derived, space, structures, setup, tick)
     if about is None:
         return Together(structures, layered(_seldom(make)))
-    key = (about, tuple(structures))
     read = partial(kept, about, make)
-    return _TOGETHER.of(key, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
+    return _TOGETHER.of(about, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
 
 
 def _seldom(make: Callable[[], MadeT]) -> MadeT:

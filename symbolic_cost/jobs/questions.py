@@ -307,7 +307,7 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     said = "; ".join(f"{name} jumps in {by}" for name, by in jumps.items())
     notes = (
         "per cent of the cost per per cent of the symbol, at the numbers below",
-        *((f"taken as flat between jumps: {said}",) if said else ()),
+        *((f"ceilings and floors count as what they round: {said}",) if said else ()),
         *header(run),
     )
     return Sheet(f"Elasticities of {run.model.name}", columns, rows, notes)

@@ -235,15 +235,19 @@ class RowRead:
         return _DATA["precisions"].get(word, word)
 
     def _recompute(self) -> str:
+        """Return the policy; XLA runs again what backward needs alone, whatever is asked for."""
         word = self.cells.get("recompute", "")
+        full = "needed" if self._stack() == "maxtext" else "full"
         if word == "unknown":
             self.assumed.append("blocks run again, where nobody says what does")
-            return "full"
+            return full
         if _NOT_SAID.fullmatch(word):
             self.assumed.append("nothing is recomputed, where the row does not say")
             return "none"
         if word.startswith("selective op"):
             return "selective-op"
+        if word == "full":
+            return full
         if word in _DATA["offloaded"]:
             self.assumed.append("copies of what is kept on the host are hidden, and kept here")
         return _DATA["offloaded"].get(word, word)

@@ -9,10 +9,11 @@ For example of x = a b, y = a + x, z = c d, both products are one layer and the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ KINDS = (
 """Operations, by the number under which they are stored."""
 
 _ARITY = {"select": 3, **dict.fromkeys(("inv", "ceil", "floor", "sqrt", "log2", "exp2"), 1)}
-_MOST = 512
-"""Points evaluated at a time, so that the registers stay in the cache."""
+_MOST = 1024
+"""Points evaluated at a time; fewer stay in a smaller cache, but calls take longer than memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,37 +145,48 @@ class Layered:
             count: that length.
         """
         results = np.empty((self.outputs.shape[1], count))
-        registers = np.empty((self.first + len(self.order), min(count, _MOST)))
+        rows = (self.first + len(self.order), *3 * (int(self.sizes.max(initial=0)),))
         with np.errstate(all="ignore"):  # cases that are not chosen
             for start in range(0, count, _MOST):
                 stop = min(start + _MOST, count)
-                own = registers[:, : stop - start]
+                own, *taken = _buffers(rows, stop - start)
                 for place, name in enumerate(self.inputs):
                     own[place] = columns[name][start:stop]
                 own[len(self.inputs) : self.first] = self.constants[:, None]
-                self._fill(own)
-                results[:, start:stop] = own[self.outputs[2]]
+                self._fill(own, taken)
+                np.take(own, self.outputs[2], 0, results[:, start:stop])
         return results
 
-    def _fill(self, registers: Floats) -> None:
-        end = self.first
+    def _fill(self, registers: Floats, buffers: Sequence[Floats]) -> None:
+        first = end = self.first
         for kind, size in zip(self.kinds.tolist(), self.sizes.tolist(), strict=True):
             start, end = end, end + size
             name = KINDS[kind]
-            taken = self.operands[: _ARITY.get(name, 2), start - self.first : end - self.first]
-            run_of(name, [registers[one] for one in taken], registers[start:end])
+            taken = self.operands[: _ARITY.get(name, 2), start - first : end - first]
+            own = [buffer[:size] for buffer in buffers[: len(taken)]]
+            for places, buffer in zip(taken, own, strict=True):
+                registers.take(places, 0, buffer, "clip")  # which checks nothing, and is fast
+            run_of(name, own, registers[start:end])
+
+
+_OWN = local()
+
+
+def _buffers(rows: Sequence[int], width: int) -> list[Floats]:
+    """Return arrays of so many rows each; those of a thread serve every run."""
+    size = sum(rows) * width
+    if getattr(_OWN, "buffer", np.empty(0)).size < size:
+        _OWN.buffer = np.empty(size)
+    whole = _OWN.buffer[:size].reshape(-1, width)
+    ends = np.cumsum(rows).tolist()
+    return [whole[end - own : end] for own, end in zip(rows, ends, strict=True)]
 
 
 def layered(tape: Tape) -> Layered:
     """Return a tape, whose outputs are "group|name", in layers."""
     first = tape.first
-    level = [0] * first
-    for _, taken in tape.steps:
-        level.append(1 + max(level[one] for one in taken))
-    kinds = [KINDS.index(kind) for kind, _ in tape.steps]
-    order = np.lexsort((np.array(kinds, dtype=int), np.array(level[first:], dtype=int)))
-    keys = np.array([level[first:], kinds], dtype=int)[:, order]
-    bounds = np.flatnonzero((np.diff(keys, prepend=-1) != 0).any(axis=0))
+    layers = list(_layers(tape))
+    order = np.array([one for _, own in layers for one in own], dtype=np.int64)
     places = np.arange(first + len(order))
     places[first + order] = np.arange(first, first + len(order))
     three = [(*tape.steps[one][1], 0, 0)[:3] for one in order.tolist()]
@@ -190,13 +202,44 @@ def layered(tape: Tape) -> Layered:
         counts=tape.counts,
         exact=tuple(map(number_text, tape.constants)),
         constants=np.array([scalars.rounded(one) for one in tape.constants], dtype=np.float64),
-        kinds=keys[1, bounds],
-        sizes=np.diff(bounds, append=len(order)),
+        kinds=np.array([KINDS.index(kind) for kind, _ in layers], dtype=np.int64),
+        sizes=np.array([len(own) for _, own in layers], dtype=np.int64),
         operands=operands,
         order=order,
         names=tuple(names),
         outputs=np.array(listed, dtype=np.int64).reshape(-1, 3).T,
     )
+
+
+def _layers(tape: Tape) -> Iterator[tuple[str, list[int]]]:
+    """Yield steps of one kind that are ready, by their places: the kind that is most urgent.
+
+    Urgent is what the longest chain of steps waits for. Kinds that may wait gather more steps, so
+    that there are half as many layers as where every step is taken as soon as it is ready.
+    """
+    first, steps = tape.first, tape.steps
+    users: list[list[int]] = [[] for _ in steps]
+    missing = []
+    for place, (_, taken) in enumerate(steps):
+        own = {one - first for one in taken if one >= first}
+        missing.append(len(own))
+        for one in own:
+            users[one].append(place)
+    chain = [0] * len(steps)
+    for place in reversed(range(len(steps))):
+        chain[place] = max((1 + chain[one] for one in users[place]), default=0)
+    ready: dict[str, list[int]] = {}
+    for place, (kind, _) in enumerate(steps):
+        if not missing[place]:
+            ready.setdefault(kind, []).append(place)
+    while ready:
+        chosen = max(ready, key=lambda kind: max(chain[one] for one in ready[kind]))
+        layer = sorted(ready.pop(chosen))
+        yield chosen, layer
+        for one in (one for place in layer for one in users[place]):
+            missing[one] -= 1
+            if not missing[one]:
+                ready.setdefault(steps[one][0], []).append(one)
 
 
 # ---------------------------------------------------------------------- the folder

@@ -47,15 +47,19 @@ class Spread:
         """Return outputs, which broadcast to the axes.
 
         Args:
-            columns: numbers by input, of each axis.
+            columns: numbers by input, of each axis; of the last one fewer than there is room for.
         """
+        count = self._sizes[-1]
         for place, name in enumerate(self._tape.inputs):
             axis = self._axis[name]
-            self._registers[place].reshape(-1)[:] = columns[axis][name]
+            column = columns[axis][name]
+            self._registers[place].reshape(-1)[: len(column)] = column
+            count = len(column) if axis == len(self._sizes) - 1 else count
         with np.errstate(all="ignore"):  # cases that are not chosen
             for call in self._calls:
                 call()
-        return {name: self._registers[place] for name, place in self._tape.outputs.items()}
+        results = ((name, self._registers[place]) for name, place in self._tape.outputs.items())
+        return {n: one[..., :count] if isinstance(one, np.ndarray) else one for n, one in results}
 
     def _bind(self) -> None:
         """Bind steps to buffers of the shapes that they need; a buffer serves again when it may."""
@@ -63,7 +67,7 @@ class Spread:
         over_axes = [1 << self._axis[name] for name in tape.inputs] + [0] * len(tape.constants)
         shapes = [self._shape(mask) for mask in range(1 << len(self._sizes))]
         own = self._registers
-        own += [np.empty(shapes[mask]) for mask in over_axes[: len(tape.inputs)]]
+        own += [np.ones(shapes[mask]) for mask in over_axes[: len(tape.inputs)]]
         own += [scalars.rounded(one) for one in tape.constants]
         free: dict[tuple[int, ...], list[Floats]] = {}
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
