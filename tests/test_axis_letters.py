@@ -30,6 +30,8 @@ OTHERS = {
     "emit/latex.py": {"l"},
     "emit/charts.py": {"x", "y"},
     "emit/plots.py": {"o", "s", "v"},
+    # the anchors of rows
+    "emit/report.py": {"r"},
     # columns of measured products
     "systems/kernel_fit.py": {"k", "m", "n"},
     "systems/kernel_tables.py": {"k", "m", "n"},
