@@ -35,7 +35,7 @@ OTHERS = {
     "systems/kernel_fit.py": {"k", "m", "n"},
     "systems/kernel_tables.py": {"k", "m", "n"},
     # columns of measured runs, and symbols that bear the letter of an axis
-    "jobs/recorded.py": {"b", "l", "v"},
+    "jobs/recorded_row.py": {"b", "l", "v"},
     # seconds
     "cli/serve_plan.py": {"s"},
     # the exponent of a number

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from symbolic_cost.emit import FORMATS
-from symbolic_cost.errors import InputError, UnknownNameError, unknown, visible
+from symbolic_cost.errors import InputError, UnknownNameError, refuse, unknown, visible
 from symbolic_cost.units import Unit, human
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ class Sheet:
             for number, row in enumerate(self.rows, 1)
             if len(row) != width
         ]
-        if problems:
-            raise InputError(f"sheet {self.title!r}: {problem}" for problem in problems)
+        refuse(f"sheet {self.title!r}: {problem}" for problem in problems)
         rows = tuple(tuple(map(_native, row)) for row in self.rows)
         object.__setattr__(self, "rows", rows)
 
@@ -214,8 +213,7 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
     Raises:
         InputError: no sheet.
     """
-    first = next(iter(sheets.values()), None)
-    if first is None:
+    if not sheets:
         raise InputError("one or more sheets are needed")
     columns = tuple(dict.fromkeys(column for sheet in sheets.values() for column in sheet.columns))
     rows: list[tuple[Cell, ...]] = []
@@ -224,7 +222,8 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
         rows += [(name, *map(own.get, columns)) for own in cells]
     notes = dict.fromkeys(note for sheet in sheets.values() for note in sheet.notes)
     names = {name: part for sheet in sheets.values() for name, part in sheet.names.items()}
-    return Sheet(first.title, (Column(heading), *columns), tuple(rows), tuple(notes), names)
+    title = next(iter(sheets.values())).title
+    return Sheet(title, (Column(heading), *columns), tuple(rows), tuple(notes), names)
 
 
 _LONG = 24
@@ -269,18 +268,13 @@ def exact(cell: Cell) -> str | int | float | None:
     number = cell.number if isinstance(cell, Measured) else cell
     if not isinstance(number, Fraction):
         return number
-    return _decimal(number)
-
-
-def _decimal(cell: Fraction) -> str | int | float:
-    """Return a fraction as a whole number, a decimal or "p/q"."""
-    if cell.denominator == 1:
-        return cell.numerator
+    if number.denominator == 1:
+        return number.numerator
     try:
-        decimal = float(cell)
+        decimal = float(number)
     except OverflowError:
-        return str(cell)
-    return decimal if Fraction(repr(decimal)) == cell else str(cell)
+        return str(number)
+    return decimal if Fraction(repr(decimal)) == number else str(number)
 
 
 def worded(phrase: Phrase) -> str:
@@ -297,12 +291,8 @@ def render(sheet: Sheet, format: str) -> str:  # noqa: A002 - the command line's
     """
     if format not in FORMATS:
         raise UnknownNameError(unknown("format", format, FORMATS))
-    shown = sheet.split if format in _FOR_PROGRAMS else sheet.visible
-    written: str = import_module(f"symbolic_cost.emit.{format}").write(shown)
-    return written
-
-
-_FOR_PROGRAMS = ("csv", "json")
+    shown = sheet.split if format in ("csv", "json") else sheet.visible
+    return str(import_module(f"symbolic_cost.emit.{format}").write(shown))
 
 
 def _replaced(cell: Cell, parts: Mapping[Expr, Expr]) -> Cell:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -236,14 +236,9 @@ def _line(columns: list[Column], cells: list[str], widths: list[int]) -> list[st
         return _shown_by_rich(columns, texts, widths)
     sides = [str.rjust if column.align == "right" else str.ljust for column in columns]
     between = _BETWEEN * " "
-    return [
-        f" {between.join(map(_placed, sides, line, widths))}"
-        for line in zip_longest(*plain, fillvalue="")
-    ]
-
-
-def _placed(side: Callable[[str, int], str], text: str, wide: int) -> str:
-    return side(text, wide)
+    lines = zip_longest(*plain, fillvalue="")
+    placed = ((s(t, w) for s, t, w in zip(sides, line, widths, strict=True)) for line in lines)
+    return [f" {between.join(texts)}" for texts in placed]
 
 
 _NARROW = re.compile(r"[!-~\xa1-\xac\xae-\u02ff]+( [!-~\xa1-\xac\xae-\u02ff]+)*|")
@@ -282,8 +277,7 @@ def _shown_by_rich(columns: list[Column], texts: list[str], widths: list[int]) -
     # Cells are Text because rich takes [m1 > 1] in a str for markup.
     table.add_row(*map(Text, texts))
     file = StringIO()
-    room = sum(widths) + _BETWEEN * len(widths)
-    console = Console(file=file, width=room, color_system=None, force_terminal=False)
+    console = Console(file=file, width=_sum(widths), color_system=None, force_terminal=False)
     console.print(table)
     return [f" {line}" for line in file.getvalue().splitlines()]
 
@@ -326,7 +320,7 @@ def _widths(sheet: Sheet, told: Mapping[int, list[str]], width: int) -> list[int
     columns = list(told.values())
     names = [place == 0 for place in told]
     texts = [sheet.columns[place].align == "left" for place in told]
-    wide = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    wide = [max(map(_natural, column)) for column in columns]
     for folds in (False, True):
         least = []
         for cells, is_name, is_text, natural in zip(columns, names, texts, wide, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
@@ -114,11 +115,8 @@ def _first(refused: SymbolicCostError) -> str:
 
 
 def _replicas(run: Job) -> Any:  # noqa: ANN401 - a number or a formula
-    product: Any = 1
-    for name in ("dp", "ep", "replicas"):
-        if name in run.strategy:
-            product *= run.value(run.strategy.degree(name))
-    return product
+    copies = (name for name in ("dp", "ep", "replicas") if name in run.strategy)
+    return prod(run.value(run.strategy.degree(name)) for name in copies)
 
 
 def _bare(run: Job) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.explore.objectives import OBJECTIVES
 from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.explore.proven import Proof
@@ -15,15 +15,9 @@ from symbolic_cost.units import Unit, human
 
 def proof_sheet(done: Proof) -> Sheet:
     """Tabulate the best combination; notes say what is certain of all others."""
-    columns = (
-        Column("strategy"),
-        Column("options"),
-        *(Column(name, "right") for name in ("b", "M", "v", *done.vary)),
-        Column("step", "right", Unit.SECOND),
-        Column("MFU", "right", "%"),
-        Column("memory", "right", Unit.BYTE),
-        Column("throughput", "right", "1/s"),
-    )
+    varied = "".join(f", {name}>" for name in ("b", "M", "v", *done.vary))
+    found = "step> [s], MFU> [%], memory> [byte], throughput> [1/s]"
+    columns = headed(f"strategy, options{varied}, {found}")
     one = done.candidate
     if one is None:
         return Sheet(title(done), columns, (), tuple(_notes(done)))

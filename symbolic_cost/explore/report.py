@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
@@ -37,6 +36,7 @@ from symbolic_cost.jobs.tables.placement import axes_sheet, mesh_sheet, stages_s
 from symbolic_cost.jobs.tables.seconds import figure_text, step_sheet
 from symbolic_cost.jobs.tables.traffic import communication_sheet
 from symbolic_cost.jobs.timed import Timed, ends_of
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.symbols import GLOSSARY, exact
@@ -387,4 +387,4 @@ def _sources(own: Job, timed: Timed) -> Chapter:
 
 def _printed(total: Expr, unit: Unit) -> Cell:
     """Print a total with its unit; a formula where it has symbols."""
-    return None if total.free_symbols else human(Fraction(int(total.p), int(total.q)), unit)
+    return None if total.free_symbols else human(value(total), unit)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.flags import megatron_flags, time_command
@@ -31,16 +31,8 @@ def search_sheet(outcome: Search, *, explain: bool = False) -> Sheet:
         explain: whether the parts of the step of every candidate stand there as well.
     """
     parts = STEP_PARTS if explain else ()
-    columns = (
-        Column("rank", "right"),
-        Column("strategy"),
-        Column("options"),
-        *(Column(name, "right") for name in ("b", "M", "v")),
-        Column("step", "right", Unit.SECOND),
-        Column("MFU", "right", "%"),
-        Column("memory", "right", Unit.BYTE),
-        *(Column(part, "right", Unit.SECOND) for part in parts),
-    )
+    headings = "rank>, strategy, options, b>, M>, v>, step> [s], MFU> [%], memory> [byte]"
+    columns = headed(", ".join([headings, *(f"{part}> [s]" for part in parts)]))
     rows = tuple(_row(place, one, parts) for place, one in enumerate(outcome.best, 1))
     return Sheet(title(outcome), columns, rows, tuple(_notes(outcome)))
 

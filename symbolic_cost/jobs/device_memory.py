@@ -31,7 +31,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.kernels import kind_of
+from symbolic_cost.systems.kernel_records import kind_of
 from symbolic_cost.systems.stacks import UNKNOWN
 from symbolic_cost.units import Unit
 

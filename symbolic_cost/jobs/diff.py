@@ -12,18 +12,19 @@ from symbolic_cost.analysis.differences import NOTHING, Differing, Side, differe
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, token_conventions
 from symbolic_cost.conventions.presets import PRESETS
-from symbolic_cost.costs import NamedCost, named_cost
+from symbolic_cost.costs import NamedCost
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.tables.per_op import named_costs
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Row
 from symbolic_cost.models.per_token import TokenFlop, flops_per_token
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as length
-from symbolic_cost.systems.machines import Figure
 from symbolic_cost.systems.step import STEP_PARTS
 from symbolic_cost.units import Unit, human
 
@@ -99,18 +100,13 @@ class Diff:
         for section in self.sections:
             rows += [(section.cost, one.name, *_cells(section, one)) for one in section.differing]
             end = None if section.total.is_number else factored(section.total)
-            value = _value(section, section.total)
+            value = number(section.number(section.total))
             rows.append((section.cost, "total", None, None, end, value, section.unit, ""))
         first, second = self.names if self.names[0] != self.names[1] else ("first", "second")
         columns = (
-            Column("cost"),
-            Column("term"),
-            Column(first),
-            Column(second),
-            Column("difference formula"),
-            Column("difference", "right"),
-            Column("unit"),
-            Column("source"),
+            *headed("cost, term"),
+            *(Column(first), Column(second)),
+            *headed("difference formula, difference>, unit, source"),
         )
         alike = sum(len(section.alike) for section in self.sections)
         notes = (self.summary, f"{alike} terms are the same in both", *self.notes)
@@ -178,7 +174,7 @@ def diff(
     problems = Problems()
     base = {"model": model, "strategy": on, "numbers": known, **options}
     jobs = [problems.attempt(_job, {**base, **ways[what](one)}) for one in names]
-    costs = problems.attempt(_costs, of or _USUAL[what])
+    costs = problems.attempt(named_costs, of or _USUAL[what])
     problems.refuse()
     first, second = (name or "one rank" for name in names)
     return _of_jobs((first, second), (jobs[0], jobs[1]), costs)
@@ -193,13 +189,6 @@ _USUAL = {
 
 def _job(options: dict[str, object]) -> Job:
     return job(**options)  # type: ignore[arg-type]  # job checks them
-
-
-def _costs(names: str) -> list[NamedCost]:
-    problems = Problems()
-    costs = [problems.attempt(named_cost, name.strip()) for name in names.split(",")]
-    problems.refuse()
-    return costs
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:
@@ -230,7 +219,7 @@ def _of_tokens(
     problems.refuse()
     counts = [flops_per_token(model, seq, rule, numbers) for rule in rules]
     sides = [_token_sides(count) for count in counts]
-    values = {s.name: Fraction(int(n.p), int(n.q)) for s, n in counts[0].numbers.items()}
+    values = {s.name: value(n) for s, n in counts[0].numbers.items()}
     section = Section(
         "flop per token",
         Unit.FLOP,
@@ -252,14 +241,9 @@ def _token_sides(count: TokenFlop) -> dict[str, Side]:
 def _of_jobs(names: Pair, jobs: tuple[Job, Job], costs: list[NamedCost]) -> Diff:
     """Compare rows by op; numbers that the two do not share stand in the formulas."""
     values = [dict(one.values) for one in jobs]
-    own = {
-        name
-        for name in values[0].keys() | values[1].keys()
-        if name in values[0] and name in values[1] and values[0][name] != values[1][name]
-    }
-    shared = {**values[0], **values[1]}
-    for name in own:
-        del shared[name]
+    own = {name for name, size in values[0].items() if values[1].get(name, size) != size}
+    either = {**values[0], **values[1]}
+    shared = {name: size for name, size in either.items() if name not in own}
     sections = []
     for cost in costs:
         sides = [_sides(one, cost, own) for one in jobs]
@@ -294,16 +278,12 @@ def _sides(run: Job, cost: NamedCost, own: set[str]) -> dict[str, Side]:
 def _source(rows: list[Row]) -> str:
     """Say what rows are of: ops, tensors, collectives, and where their formulas are from."""
     phases = dict.fromkeys(row.phase.value.replace("_", " ") for row in rows)
-    tensors = dict.fromkeys(row.tensor for row in rows if row.tensor)
+    tensors = tuple(dict.fromkeys(row.tensor for row in rows if row.tensor))
+    few = (*tensors[:_MOST], *("..." for _ in tensors[_MOST : _MOST + 1]))
     groups = dict.fromkeys(f"over {r.collective.group}" for r in rows if r.collective is not None)
     sources = dict.fromkeys(row.source for row in rows if row.source != "definition")
-    parts = (rows[0].kind, *_few(tensors), *groups, *phases, *sources)
+    parts = (rows[0].kind, *few, *groups, *phases, *sources)
     return ", ".join(parts)
-
-
-def _few(names: Mapping[str, None]) -> tuple[str, ...]:
-    known = tuple(names)
-    return known if len(known) <= _MOST else (*known[:_MOST], "...")
 
 
 _MOST = 3
@@ -334,46 +314,34 @@ def _of_systems(
 
 def _figures(first: Job, second: Job) -> list[str]:
     """Say which figures of two machines differ, with the source of each."""
-    lines = []
     machines = [one.machine for one in (first, second) if one.machine is not None]
-    for name in ("bandwidth", "capacity", "usable", "latency"):
-        figures = [getattr(machine, name) for machine in machines]
-        lines += _figure_line(name, figures)
-    for precision in machines[0].matrix:
-        if precision in machines[1].matrix:
-            figures = [machine.matrix[precision] for machine in machines]
-            lines += _figure_line(f"matrix units, {precision}", figures)
-    return lines
-
-
-def _figure_line(name: str, figures: list[Figure]) -> list[str]:
-    values, sources = [one.value for one in figures], [one.source for one in figures]
-    if values[0] == values[1]:
-        return []
+    shared = [name for name in machines[0].matrix if name in machines[1].matrix]
+    figures = {
+        **{name: [getattr(each, name) for each in machines] for name in _FIGURES},
+        **{f"matrix units, {name}": [each.matrix[name] for each in machines] for name in shared},
+    }
     return [
-        f"{name}: {float(values[0]):.6g} ({sources[0]}) and {float(values[1]):.6g} ({sources[1]})"
+        f"{name}: {float(one.value):.6g} ({one.source}) and {float(two.value):.6g} ({two.source})"
+        for name, (one, two) in figures.items()
+        if one.value != two.value
     ]
+
+
+_FIGURES = ("bandwidth", "capacity", "usable", "latency")
 
 
 def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
     own = [side.source for side in (one.first, one.second) if side is not NOTHING]
     source = " | ".join(dict.fromkeys(own))
     exprs = (one.first.expr, one.second.expr, one.expr)
-    value = _value(section, one.expr)
+    value = number(section.number(one.expr))
     shown_exprs = (*exprs[:2], None if one.expr.is_number else one.expr)
     formulas = (None if expr is None else factored(expr) for expr in shown_exprs)
     return (*formulas, value, section.unit, source)
 
 
-def _value(section: Section, expr: Expr) -> Cell:
-    known = section.number(expr)
-    if known.free_symbols:
-        return None
-    return number(known)
-
-
 def _shown(expr: Expr, unit: Unit) -> str:
-    return human(Fraction(int(expr.p), int(expr.q)), unit) if expr.is_Rational else str(expr)
+    return human(value(expr), unit) if expr.is_Rational else str(expr)
 
 
 def _percent(share: Expr) -> str:

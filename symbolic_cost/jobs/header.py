@@ -19,7 +19,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.strategy import strategy_text
-from symbolic_cost.systems.kernels import kernels
+from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.stacks import ROOFLINE
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
 from typing import Any
 
 from sympy import Expr, Integer, Symbol
@@ -21,6 +20,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.machines import Figure, Machine, MachineLink
@@ -176,10 +176,7 @@ def _interval(run: Job, timed: Timed) -> str:
     if run.machine is None or not any(one.status == "assumed" for one in figures(run.machine)):
         return "no figure of the machine is assumed"
     best = Timed(replace(run, precise=True, machine=best_case(run.machine)))
-    least, step = (
-        Fraction(int(number.p), int(number.q))
-        for number in (best.known["step"], timed.known["step"])
-    )
+    least, step = (value(number) for number in (best.known["step"], timed.known["step"]))
     return (
         f"from {human(least, Unit.SECOND)} to {human(step, Unit.SECOND)}: with every assumed share "
         "one and every assumed latency zero, and as assumed"

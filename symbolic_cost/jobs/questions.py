@@ -16,7 +16,7 @@ from symbolic_cost.analysis.scaling import crossover
 from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -295,11 +295,7 @@ def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
 def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     """Tabulate the elasticities of costs: rows by cost, columns by symbol."""
     matrix = elasticities(run, names)
-    columns = (
-        Column("cost"),
-        Column("value", "right"),
-        *(Column(name, "right") for name in matrix.symbols),
-    )
+    columns = headed(", ".join(["cost, value>", *(f"{name}>" for name in matrix.symbols)]))
     rows = tuple(
         (
             *(name, Measured(total, unit_of(name))),
@@ -331,12 +327,7 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
         where = " and ".join(map(plain, one.where)) or "always"
         flat = ", ".join(map(plain, one.flat))
         rows.append((where, one.slope, number(run.value(one.slope)), flat))
-    columns = (
-        Column("where"),
-        Column(f"derivative by {by}"),
-        Column("value", "right"),
-        Column("taken as flat"),
-    )
+    columns = headed(f"where, derivative by {by}, value>, taken as flat")
     return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(run))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from sympy import Expr
@@ -102,10 +103,7 @@ class Step:
         return self._product(self.mesh)
 
     def _product(self, names: Iterable[str]) -> int:
-        product_of = 1
-        for name in names:
-            product_of *= self.mesh[name]
-        return product_of
+        return prod(self.mesh[name] for name in names)
 
     # ------------------------------------------------------------------ what a pass does
 

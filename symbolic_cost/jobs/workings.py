@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 
 from sympy import Expr, Symbol
@@ -25,6 +24,7 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.shared import Named, Shared, open_graph
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
+from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -206,7 +206,7 @@ class Workings:
                 text = f"{own.source} ({own.status})"
                 said = f"{name.partition('.')[2]} {figure_unit(name)}"
                 kind = "whole" if name.endswith(".ranks") else "real"
-                yield Input(name, "machine", _number(own.value), said, text, kind)
+                yield Input(name, "machine", value(own.value), said, text, kind)
             else:
                 yield self._input(name)
 
@@ -406,10 +406,6 @@ def _run(job: Setup) -> str:
 def _lacking(one: Input) -> str:
     how = f"{DEGREES[one.name]}=2 in the strategy" if one.group == "degree" else "--set l=2048"
     return f"no number for {one.name} ({one.meaning}): give it, as in {how}"
-
-
-def _number(value: Expr) -> Number:
-    return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
 
 
 def _by_op(rows: Iterable[Row]) -> dict[tuple[str, Phase], list[Row]]:

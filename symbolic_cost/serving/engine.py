@@ -20,7 +20,8 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Decoding, Reading
-from symbolic_cost.systems.kernels import Kernels, kernels
+from symbolic_cost.systems.kernel_records import kernels
+from symbolic_cost.systems.kernels import Kernels
 from symbolic_cost.systems.machines import Machine
 
 _RANKS = ("tp", "pp", "dp", "ep")

@@ -25,7 +25,7 @@ from symbolic_cost.serving.precisions import Reading
 from symbolic_cost.serving.sized import Sized
 from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.kernels import kernels
+from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import find_machine
 

@@ -223,12 +223,12 @@ class Priced:
 
 def _works(share: Share, part: Part) -> Iterator[Work]:
     """Yield the ops of a part of a shape in order."""
-    by_path: dict[str, list[Row]] = {f"{part.path}.{op.path}": [] for op in part.ops}
+    ops = {f"{part.path}.{op.path}": op for op in part.ops}
+    by_path: dict[str, list[Row]] = {path: [] for path in ops}
     for row in share.forward:
         if row.origin is Origin.OP and row.part == part.path:
             by_path.setdefault(row.path, []).append(row)
     cached = {row.tensor for row in share.kept(part.path, states=False)}
-    ops = {f"{part.path}.{op.path}": op for op in part.ops}
     for path, rows in by_path.items():
         if rows and not _reads_alone(rows, cached):
             yield Work(path, tuple(rows), _kind(rows, ops.get(path), share.weights), share)
@@ -307,7 +307,7 @@ def _together(
     """
     left = list(other)
     for row in one:
-        match = next((r for r in left if _alike(r, row)), None)
+        match = next((r for r in left if _key(r) == _key(row)), None)
         if match is None:
             yield row
             continue
@@ -317,13 +317,10 @@ def _together(
     yield from left
 
 
-def _alike(one: Row, other: Row) -> bool:
-    kinds = [
-        None if row.collective is None else (row.collective.kind, row.collective.meshes)
-        for row in (one, other)
-    ]
-    keys = [(row.path, row.quantity, row.tensor, row.units, row.kind) for row in (one, other)]
-    return keys[0] == keys[1] and kinds[0] == kinds[1]
+def _key(row: Row) -> tuple[object, ...]:
+    """Return what rows of two shapes that add up agree in."""
+    sent = row.collective and (row.collective.kind, row.collective.meshes)
+    return row.path, row.quantity, row.tensor, row.units, row.kind, sent
 
 
 def _sum(one: Row, other: Row) -> Row:

@@ -17,13 +17,7 @@ from symbolic_cost.units import Unit, gpu_count, human
 _BRIEF = headed("engine, chunk>, seqs>, tokens/s/GPU>, TTFT> [s], ITL> [s], binds")
 """What people compare; the rest is told of the best plan, and of all in formats for programs."""
 
-_FULL = (
-    *_BRIEF,
-    Column("engines"),
-    Column("tokens/s/user", "right"),
-    Column("requests/s", "right"),
-    Column("memory", "right", Unit.BYTE),
-)
+_FULL = (*_BRIEF, *headed("engines, tokens/s/user>, requests/s>, memory> [byte]"))
 
 
 def plan_sheet(

@@ -19,33 +19,27 @@ many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from decimal import Decimal
-from functools import cache
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
 
 from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.errors import InputError, unknown
-from symbolic_cost.extrema import Max, Min
-from symbolic_cost.lazy import Recent
+from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Units
-from symbolic_cost.reading import package_data
-from symbolic_cost.symbols import Active, exact
-from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
-from symbolic_cost.systems.machines import Figure, Machine
+from symbolic_cost.symbols import Active
+from symbolic_cost.systems.collectives import COLLECTIVES
+from symbolic_cost.systems.kernel_formulas import (
+    NORMAL_WIDTH,
+    AttentionKernels,
+    Calls,
+    Products,
+)
+from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.network import Hop, Hops
-from symbolic_cost.systems.records import machine as named_machine
 from symbolic_cost.systems.routing import EACH, Routing
 
 _NARROW = ("fp8", "fp4")
-RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
-
-NORMAL_WIDTH = Integer(128)
-"""Width of the heads whose share of the peak is on record."""
 
 PASSES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -58,152 +52,11 @@ PASSES: Mapping[str, str] = {
 }
 """What kind of pass over memory an op kind is; an activation where none is named."""
 
-
-@dataclass(frozen=True, slots=True)
-class Products:
-    """Matrix products in one precision.
-
-    Args:
-        share: of the matrix peak that large products reach.
-        area: of a result that reaches half of it [element].
-        length: of a sum that reaches half of it [element].
-        memory: share of the memory's bandwidth that products reach which wait for it.
-        call: of one kernel [s].
-    """
-
-    share: Expr
-    area: Expr
-    length: Expr
-    memory: Expr
-    call: Expr
-
-    def time(self, flop: Expr, area: Expr, traffic: Expr, peak: Expr, bandwidth: Expr) -> Expr:
-        """Return the time of a product [s].
-
-        Args:
-            flop: that it takes; twice its area times its length.
-            area: of its result [element].
-            traffic: that it reads and writes [byte].
-            peak: of the matrix units [FLOP/s].
-            bandwidth: of the memory [byte/s].
-        """
-        slow = traffic / (self.memory * bandwidth)
-        return self.call + Max(self.charged(flop, area) / (self.share * peak), slow)
-
-    def charged(self, flop: Expr, area: Expr, whole: Expr | None = None) -> Expr:
-        """Return the FLOP of a product of unlimited size that takes as long [FLOP].
-
-        Args:
-            flop: that it takes.
-            area: of its result [element].
-            whole: area of the results of the kernel that it is part of; its own unless given.
-        """
-        return (flop + 2 * self.length * area) * (
-            1 + self.area / (area if whole is None else whole)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionKernels:
-    """Attention over a prompt and of a decode step, in 16 bits.
-
-    Args:
-        share: of the matrix peak that long prompts reach with heads of 128.
-        length: of a prompt that reaches half of it [token].
-        width: of a head that takes twice as long per FLOP as a wide one.
-        call: of one kernel over a prompt [s].
-        memory: share of the memory's bandwidth at which a decode step reads its cache.
-        queries: how many bytes of cache one byte of queries and results costs as much as.
-        step: of one kernel of a decode step [s].
-    """
-
-    share: Expr
-    length: Expr
-    width: Expr
-    call: Expr
-    memory: Expr
-    queries: Expr
-    step: Expr
-
-    def prefill(self, flop: Expr, tokens: Expr, wide: Expr, peak: Expr) -> Expr:
-        """Return the time of attention over a prompt [s].
-
-        Args:
-            flop: of both products, without what the mask leaves out.
-            tokens: of one prompt.
-            wide: width of a head.
-            peak: of the matrix units [FLOP/s].
-        """
-        return self.call + flop * self.slowness(tokens, wide) / (self.share * peak)
-
-    def slowness(self, tokens: Expr, wide: Expr) -> Expr:
-        """Return the time of a FLOP, that of a long prompt with heads of 128 being one."""
-        own = (1 + self.width / wide) / (1 + self.width / NORMAL_WIDTH)
-        return (1 + self.length / tokens) * own
-
-    def decode(self, cache: Expr, queries: Expr, busy: Expr, bandwidth: Expr) -> Expr:
-        """Return the time of the attention of a decode step [s].
-
-        Args:
-            cache: bytes of keys and values that are read.
-            queries: bytes of queries and of results.
-            busy: what its products take [s]; many heads that share one latent wait for these.
-            bandwidth: of the memory [byte/s].
-        """
-        slow = (cache + self.queries * queries) / (self.memory * bandwidth)
-        return self.step + Max(slow, busy)
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Collectives inside one domain: a call, hops around a ring, and bytes.
-
-    Args:
-        gathering: share of the link's bandwidth that all-gathers and all-to-alls reach.
-        reducing: that of all-reduces and reduce-scatters.
-        small: part of both that the protocol for small messages reaches.
-        call: of one collective [s].
-        hop: from one rank to the next [s].
-        large: by which the protocol for large messages begins later [s].
-    """
-
-    gathering: Expr
-    reducing: Expr
-    small: Expr
-    call: Expr
-    hop: Expr
-    large: Expr
-
-    def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, bandwidth: Expr) -> Expr:
-        """Return the time of a collective [s]; none for one rank.
-
-        Args:
-            kind: of the collective.
-            size: of the full message, of the local buffer for an all-to-all [byte].
-            ranks: that take part.
-            bandwidth: of the link, one direction [byte/s].
-        """
-        steps = ALGORITHMS["ring"].steps(kind, size, ranks)
-        took = self.call + self.hop * steps.count + self.sending(kind, steps.sent / bandwidth)
-        return Active(ranks) * took
-
-    def sending(self, kind: CollectiveKind, nominal: Expr) -> Expr:
-        """Return what the bytes take under the faster protocol [s].
-
-        Args:
-            kind: of the collective.
-            nominal: what they take at the link's bandwidth [s].
-        """
-        share = self.reducing if kind in REDUCING else self.gathering
-        return Min(nominal / (self.small * share), self.large + nominal / share)
-
-
 _SHRINKING = (
     CollectiveKind.ALL_REDUCE,
     CollectiveKind.REDUCE_SCATTER,
     CollectiveKind.ALL_GATHER,
 )
-REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)
 
 
 @dataclass(frozen=True)
@@ -387,148 +240,6 @@ class Kernels:
             size: bytes that are read and written.
         """
         return size / (self.passes["activation"] * self.machine.bandwidth.value)
-
-
-def kernels(machine: Machine) -> Kernels:
-    """Return the kernels of a machine; those of the nearest that was measured, by its own peaks.
-
-    Machines for which XLA alone compiles are like none of these: they have the efficiencies of
-    their record.
-
-    Raises:
-        InputError: the machine has symbols for its rates.
-    """
-    of = machine.record or machine
-    own = _KERNELS.of(id(of), lambda: (of, _kernels(of)))[1]
-    return own if of is machine else replace(own, machine=machine)
-
-
-_KERNELS: Recent[tuple[Machine, Kernels]] = Recent(8)
-
-
-def _kernels(machine: Machine) -> Kernels:
-    origin = _like().get(machine.name, machine.name)
-    if origin not in _data()["measured"] and any(f.value.free_symbols for f in _rates(machine)):
-        accepted = (*_data()["measured"], *_like())
-        raise InputError(unknown("machine with kernels on record", machine.name, accepted))
-    if kind_of(machine) == "tpu":
-        return _recorded(machine)
-    origin = origin if origin in _data()["measured"] else nearest(machine)
-    record = {**_data()["measured"][origin], **machine.kernels}
-    for part in ("products", "errors"):
-        record[part] = {**_data()["measured"][origin][part], **record[part]}
-    faster = exact(1) if machine.kernels else _powered(machine, origin)
-    origin = machine.name if machine.kernels else origin
-    attention, second = _of(AttentionKernels, record["attention"]), _data()["second"]
-    cast = record["products"].get("fp8", {}).get("cast")
-    return Kernels(
-        machine,
-        {
-            name: replace(one, share=mul(one.share, faster))
-            for name, each in record["products"].items()
-            for one in (_of(Products, each),)
-        },
-        replace(attention, share=mul(attention.share, faster)),
-        {name: exact(value) for name, value in record["passes"].items() if name != "call"},
-        exact(record["passes"]["call"]),
-        exact(cast) if cast is not None else None,
-        _of(Calls, record["collectives"]),
-        origin,
-        {kind: (exact(mean), count) for kind, (mean, count) in record["errors"].items()},
-        exact(second[machine.name]["value"]) if machine.name in second else None,
-        exact(_data()["exponentials"].get(machine.name, {}).get("value", 0)),
-    )
-
-
-KINDS = ("gpu", "tpu")
-"""Kinds of machines, as stacks tell them apart."""
-
-_TPUS = ("tpu", "trillium")
-
-
-def kind_of(machine: Machine) -> str:
-    """Return the kind of a machine, "tpu" where XLA alone compiles for it, else "gpu"."""
-    return "tpu" if machine.name.startswith(_TPUS) else "gpu"
-
-
-def nearest(machine: Machine) -> str:
-    """Return the measured machine whose peak, memory and inner link are nearest, as ratios."""
-    return min(_data()["measured"], key=lambda name: _distance(machine, named_machine(name)))
-
-
-def _distance(one: Machine, other: Machine) -> float:
-    """Return the sum of the squared logarithms of the ratios of two machines' rates."""
-    pairs = zip(_rates(one), _rates(other), strict=True)
-    return sum(math.log(float(a.value / b.value)) ** 2 for a, b in pairs)
-
-
-def _rates(machine: Machine) -> tuple[Figure, ...]:
-    """Return the peak in 16 bits, the memory's bandwidth and the inner link's."""
-    names = (name for name in ("bf16", "fp16", "fp32", *machine.matrix) if name in machine.matrix)
-    return machine.matrix[next(names)], machine.bandwidth, machine.links[0].bandwidth
-
-
-def _recorded(machine: Machine) -> Kernels:
-    """Return kernels at the efficiencies of a machine's record, with the nearest's lengths."""
-    own, origin = machine.efficiencies, _data()["measured"][nearest(machine)]
-    wide = _of(Products, origin["products"]["bf16"])
-    product = replace(wide, share=own.matrix.value, memory=own.memory.value, call=exact(0))
-    attention = _of(AttentionKernels, origin["attention"])
-    share = attention.share / wide.share * own.matrix.value
-    return Kernels(
-        machine,
-        {"bf16": product},
-        replace(attention, share=share, call=exact(0)),
-        {name: own.memory.value for name in origin["passes"] if name != "call"},
-        exact(0),
-        None,
-        None,
-        machine.name,
-        {},
-    )
-
-
-def _data() -> Any:  # noqa: ANN401 - whatever the file holds
-    return package_data("systems/kernels.toml")
-
-
-@cache
-def _like() -> Mapping[str, str]:
-    """Return, by machine without kernels on record, the one whose shares it takes."""
-    return {
-        other: name
-        for group in ("alike", "chips")
-        for name, others in _data()[group].items()
-        for other in others
-    }
-
-
-def _powered(machine: Machine, origin: str) -> Expr:
-    """Return how much faster than its peak says a machine is, of that of the same chip.
-
-    Large products run at the clock that the limit of power leaves, whose power grows with about its
-    square (assumed): 1400 W in place of 1200 W for one peak are 8 % more.
-    """
-    own, near = watts(machine.name), watts(origin)
-    if machine.name not in _data()["chips"].get(origin, ()) or not own or not near:
-        return exact(1)
-    peaks = named_machine(origin).matrix["bf16"].value / machine.matrix["bf16"].value
-    return clock(own / near * float(peaks))
-
-
-def watts(name: str) -> float | None:
-    """Return the limit of power of a machine's datasheet [W]; None where none is on record."""
-    record = package_data("systems/prices.toml")["machines"].get(name, {}).get("power")
-    return None if record is None else float(record["value"])
-
-
-def clock(power: float) -> Expr:
-    """Return the clock that lasts under a part of the power, as a part; three digits of it."""
-    return exact(Decimal(f"{math.sqrt(power):.3f}"))
-
-
-def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:
-    return record(**{each.name: exact(data[each.name]) for each in fields(record)})
 
 
 def _scattered(size: Expr, hop: Hop) -> Expr:

@@ -20,7 +20,7 @@ from symbolic_cost.extrema import AtLeast, Choice, Max, Min
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import Active, exact, p
-from symbolic_cost.systems.kernels import REDUCING, Calls
+from symbolic_cost.systems.kernel_formulas import REDUCING, Calls
 from symbolic_cost.systems.network import Hops
 from symbolic_cost.systems.routing import EACH, Routing
 

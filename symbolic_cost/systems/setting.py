@@ -20,7 +20,7 @@ from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.systems.kernels import kernels
+from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.overlap import overlaps

@@ -17,7 +17,7 @@ from sympy import Expr
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.kernels import KINDS, kernels, kind_of
+from symbolic_cost.systems.kernel_records import KINDS, kernels, kind_of
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import machine as named_machine
 from symbolic_cost.systems.records import machine_names

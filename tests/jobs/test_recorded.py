@@ -3,7 +3,8 @@
 import pytest
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.recorded import named, recorded_runs
+from symbolic_cost.jobs.recorded import recorded_runs
+from symbolic_cost.jobs.recorded_row import named
 
 HEADER = (
     "id,source,system,gpus,framework,model,n_layers,hidden,heads,kv_heads,ffn,gated,vocab,seq,"

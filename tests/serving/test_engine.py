@@ -17,7 +17,7 @@ from symbolic_cost.serving.declared import declaring, predicting
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import PASS, decode, expected, prefill
 from symbolic_cost.serving.sized import Sized
-from symbolic_cost.systems.kernels import kernels
+from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.records import machine
 
 

@@ -16,7 +16,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.systems.kernel_fit import CASTING, products
-from symbolic_cost.systems.kernels import clock, kernels
+from symbolic_cost.systems.kernel_records import clock, kernels
 from symbolic_cost.systems.links import _sent
 from symbolic_cost.systems.network import Hop, Link
 from symbolic_cost.systems.records import machine

@@ -13,7 +13,7 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
-from symbolic_cost.systems.kernels import kernels, nearest
+from symbolic_cost.systems.kernel_records import kernels, nearest
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hop, Link
 from symbolic_cost.systems.pricing import KINDS, SLOWNESS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Column, Sheet, headed
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
@@ -176,10 +176,7 @@ def fit_sheet(fit: Fit, flops: Sequence[float]) -> Sheet:
     rows += [
         (f"error without group {name}", error, None, None) for name, error in fit.left_out.items()
     ]
-    columns = (
-        Column("constant"),
-        *(Column(name, "right") for name in ("value", "standard error", "bootstrap error")),
-    )
+    columns = headed("constant, value>, standard error>, bootstrap error>")
     notes = (
         f"mean of Huber's loss on logarithms: {fit.objective:.6g}",
         f"condition number of the scaled Jacobian: {fit.condition:.3g}",

@@ -152,12 +152,7 @@ def fitted_sheet(fit: Fitted) -> Sheet:
         )
         for file, errors in fit.errors.items()
     )
-    shares = ("mean", "median", "bias", "largest")
-    columns = (
-        Column("rows"),
-        Column("runs", "right"),
-        *(Column(name, "right", "%") for name in shares),
-    )
+    columns = headed("rows, runs>, mean> [%], median> [%], bias> [%], largest> [%]")
     notes = tuple(
         f"{place} = {float(figure.value):.4g} ({figure.includes})"
         for place, figure in fit.machine.figures()

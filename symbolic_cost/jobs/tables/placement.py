@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from math import prod
 
 from symbolic_cost.axes import MEANINGS
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
@@ -23,7 +24,7 @@ _LISTED = 4
 def mesh_sheet(work: Setup) -> Sheet:
     """Tabulate the mesh axes, innermost first: ranks, what they split, and where a group lies."""
     mesh, node = _mesh(work), _node(work)
-    total = _total(mesh)
+    total = prod(mesh.values())
     used = [STRATEGIES[name] for name in work.strategy.degrees]
     meanings = {axis: entry.meaning for entry in used for axis in entry.meshes}
     rows: list[tuple[Cell, ...]] = []
@@ -46,9 +47,7 @@ def axes_sheet(work: Setup) -> Sheet:
     for name, over in work.divided.placement.axes.items():
         role = own.axes[name].role
         size = work.value(own.sizes[name])
-        ranks = 1
-        for one in over:
-            ranks *= mesh.get(one, 1)
+        ranks = prod(mesh.get(one, 1) for one in over)
         rows.append((name, MEANINGS[role], own.sizes[name], size, " x ".join(over), size / ranks))
     columns = headed("axis, meaning, size, value>, split over, on one rank>")
     stored = work.divided.placement.stored
@@ -108,13 +107,6 @@ def _mesh(work: Setup) -> dict[str, int]:
             raise InputError(f"what runs where needs numbers: give {name} a degree, as {name}=2")
         mesh[name] = int(known)
     return mesh
-
-
-def _total(mesh: dict[str, int]) -> int:
-    total = 1
-    for ranks in mesh.values():
-        total *= ranks
-    return total
 
 
 def _node(work: Setup) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.setup import Setup
@@ -72,13 +72,8 @@ def _formula_sheet(timed: Timed) -> Sheet:
 
 def ops_sheet(timed: Timed) -> Sheet:
     """Tabulate the ops of the first stage, for one microbatch and occurrence."""
-    seconds = ("compute", "memory", "exposed", "total")
-    columns = (
-        Column("op"),
-        Column("pass"),
-        *(Column(name, "right", Unit.SECOND) for name in seconds),
-        Column("bound by"),
-    )
+    seconds = "compute> [s], memory> [s], exposed> [s], total> [s]"
+    columns = headed(f"op, pass, {seconds}, bound by")
     title = f"{timed.title}: ops of the first stage, once"
     return Sheet(title, columns, tuple(_op_rows(timed)), _notes(timed))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Add
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.lettered import lettered
@@ -13,7 +13,6 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows
 from symbolic_cost.parallel.groups import Group, arranged, rank_groups
-from symbolic_cost.units import Unit
 
 _SHOWN = 8
 """Groups of one mesh axis that are listed; the rest are counted."""
@@ -69,18 +68,9 @@ def _reach(group: Group) -> str:
 
 
 def _columns(*, per_op: bool) -> tuple[Column, ...]:
-    message = (Column("message"), Column("message value", "right", Unit.BYTE))
-    return (
-        Column("op" if per_op else "group"),
-        Column("pass"),
-        Column("collective"),
-        *((Column("group"),) if per_op else ()),
-        Column("ranks", "right"),
-        Column("calls", "right"),
-        *(message if per_op else ()),
-        Column("sent"),
-        Column("sent value", "right", Unit.BYTE),
-    )
+    first = "op, pass, collective, group" if per_op else "group, pass, collective"
+    message = ", message, message value> [byte]" if per_op else ""
+    return headed(f"{first}, ranks>, calls>{message}, sent, sent value> [byte]")
 
 
 def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
