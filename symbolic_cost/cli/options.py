@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from symbolic_cost.cli.contradictions import checked_form, read_line
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.errors import Problems
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet

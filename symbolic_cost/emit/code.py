@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 Example = tuple[tuple[float, ...], tuple[float, ...]]
 """Arguments and results."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
@@ -16,6 +16,7 @@ from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.tables.explained import gains
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 _SIZES = ("b", "l", "n_layers")

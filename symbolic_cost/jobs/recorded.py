@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from math import isfinite
@@ -24,6 +24,7 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.published_size import configured
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.reading import csv_rows
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernels import clock, watts
 from symbolic_cost.systems.machines import Figure, Machine

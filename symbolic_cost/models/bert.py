@@ -1,6 +1,5 @@
 """BERT with symbols for sizes, as the table of encoders declares it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sympy import Expr
@@ -10,6 +9,7 @@ from symbolic_cost.models.encoder import MASKED, PAIRED, TRUNK, Sizes
 from symbolic_cost.models.encoder_families import ENCODERS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

@@ -1,6 +1,6 @@
 """Mamba: state-space layers with a selective scan."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr, Integer
 
@@ -16,6 +16,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

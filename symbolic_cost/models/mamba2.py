@@ -1,6 +1,6 @@
 """Mamba-2: state-space layers whose scan runs in chunks of matrix products."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr, Integer, ceiling
 
@@ -12,6 +12,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.mamba import biases, refuse_other_norms, state_space
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Self
 
 from sympy import Expr, Integer, ceiling
@@ -20,6 +20,7 @@ from symbolic_cost.models.mixers_state import convolved, form_on, letters_of, re
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
@@ -17,6 +17,7 @@ from symbolic_cost.models.mixers_state import convolved, letters_of, renamed
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -1,7 +1,5 @@
 """Recurrent language models: embedding, recurrent layers, output head."""
 
-from dataclasses import dataclass
-
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
@@ -14,6 +12,7 @@ from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

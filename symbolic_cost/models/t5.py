@@ -1,6 +1,6 @@
 """T5 with symbols for sizes, as the table of encoder-decoders declares it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -11,6 +11,7 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.models.seq2seq import Sizes
 from symbolic_cost.models.seq2seq_families import SEQ2SEQ
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

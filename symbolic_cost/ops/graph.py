@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -22,6 +22,7 @@ from symbolic_cost.errors import InputError, PatternError, shown, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
+from symbolic_cost.records import dataclass
 
 OUTSIDE = "outside"
 """Source of what no part of the model makes."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ from symbolic_cost.extrema import Max, Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Units
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.collectives import ALGORITHMS, COLLECTIVES
 from symbolic_cost.systems.machines import Figure, Machine
