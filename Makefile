@@ -14,6 +14,9 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
+# Commands that the tests start would compile the whole library each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-all check reports bench site wheel clean
 .DEFAULT_GOAL := test
 

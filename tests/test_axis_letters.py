@@ -1,6 +1,7 @@
 """No code but a declaration knows the name of an axis: it asks for roles."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def glossaries(tree):
                 yield from axes(text)
 
 
-def letters(source, names):
+def letters(source, sought):
     """'line: name' of every text that is the name of an axis, but for pieces of f-strings."""
     tree = ast.parse(source)
     pieces = {
@@ -71,7 +72,7 @@ def letters(source, names):
         (node.lineno, node.value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and id(node) not in pieces
-        if isinstance(node.value, str) and node.value in names
+        if isinstance(node.value, str) and node.value in sought
     }
 
 
@@ -79,12 +80,17 @@ def parsed(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-NAMES = frozenset(
-    name
-    for folder in DECLARING
-    for path in (PACKAGE / folder).rglob("*.py")
-    for name in glossaries(parsed(path))
-)
+@cache
+def names():
+    """Every axis that a module of the declaring folders names."""
+    return frozenset(
+        name
+        for folder in DECLARING
+        for path in (PACKAGE / folder).rglob("*.py")
+        for name in glossaries(parsed(path))
+    )
+
+
 SOURCES = [
     *(path for folder in CHECKED for path in sorted((PACKAGE / folder).rglob("*.py"))),
     *(PACKAGE / path for path in READING),
@@ -92,27 +98,27 @@ SOURCES = [
 
 
 def test_glossaries_are_read():
-    assert {"b", "r", "l", "t", "e", "h", "v", "window", "n_rel"} <= NAMES
+    assert {"b", "r", "l", "t", "e", "h", "v", "window", "n_rel"} <= names()
 
 
 def test_code_names_no_axis():
     found = [
         f"{path.relative_to(PACKAGE)}:{line}: {name!r}"
         for path in SOURCES
-        for line, name in sorted(letters(path.read_text(encoding="utf-8"), NAMES))
+        for line, name in sorted(letters(path.read_text(encoding="utf-8"), names()))
         if name not in OTHERS.get(path.relative_to(PACKAGE).as_posix(), ())
     ]
     assert not found, "\n" + "\n".join(found)
 
 
 def test_every_exception_is_needed():
-    for place, names in OTHERS.items():
+    for place, others in OTHERS.items():
         source = (PACKAGE / place).read_text(encoding="utf-8")
-        assert {name for _, name in letters(source, NAMES)} >= names, place
+        assert {name for _, name in letters(source, names())} >= others, place
 
 
 @pytest.mark.parametrize(
-    ("source", "names"),
+    ("source", "expected"),
     [
         ('sizes["b"] * sizes.get("l", 1)', {"b", "l"}),
         ('"v" not in weight.axes', {"v"}),
@@ -121,5 +127,5 @@ def test_every_exception_is_needed():
         ('path.split("block")', set()),
     ],
 )
-def test_letters_are_seen(source, names):
-    assert {name for _, name in letters(source, NAMES | {"d"})} == names
+def test_letters_are_seen(source, expected):
+    assert {name for _, name in letters(source, names() | {"d"})} == expected

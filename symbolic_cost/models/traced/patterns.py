@@ -56,6 +56,8 @@ def patterns(graph: Graph) -> Patterns:
             finder.norm(node)
         elif node.target == "aten.add":
             finder.rotation(node)
+        elif node.target == "aten.view_as_real":
+            finder.complex_rotation(node)
         elif node.target in ("aten.softmax", "aten._softmax"):
             finder.core(node)
         elif node.target == "aten.scaled_dot_product_attention":
@@ -216,6 +218,22 @@ class _Finder:
             if len(sources) == 1 and None not in halves:
                 return sources.pop(), table, (cat, negative, *(half for half in halves if half))
         return None
+
+    def complex_rotation(self, result: Node) -> None:
+        """Replace pairs that are multiplied by a table as complex numbers."""
+        product = self._made_by(self._taken(result)[0], "aten.mul")
+        factors = self._taken(product) if product else []
+        if product is None or len(factors) != _TWO:
+            return
+        for pairs, table in (factors, factors[::-1]):
+            view = self._made_by(pairs, "aten.view_as_complex")
+            if view is None or not self._is_constant(table):
+                continue
+            if all(self._only_user(node.outputs[0]) is not None for node in (view, product)):
+                self.patterns.replaced |= {view.index: None, product.index: None}
+                x = self._taken(view)[0]
+                self.patterns.replaced[result.index] = rotation(x, table, of_pairs=True)
+            return
 
     # Attention op by op.
 

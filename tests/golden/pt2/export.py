@@ -211,6 +211,7 @@ _PLAIN = {
     "GPTNeoForCausalLM",
     "PoolFormerForImageClassification",
     "GptOssForCausalLM",
+    "ConvBertForMaskedLM",
 }
 
 MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
@@ -584,6 +585,40 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
             fusion_hidden_size=16,
         ),
         _shaped(3, 64, 64),
+    ),
+    "deepseek_v2": (
+        _hf(
+            "DeepseekV2ForCausalLM",
+            "DeepseekV2Config",
+            **{**_DECODER, "num_key_value_heads": 4},
+            q_lora_rank=None,
+            kv_lora_rank=16,
+            qk_nope_head_dim=16,
+            qk_rope_head_dim=8,
+            v_head_dim=12,
+            first_k_dense_replace=1,
+            moe_intermediate_size=32,
+            n_routed_experts=8,
+            num_experts_per_tok=2,
+            n_group=1,
+            topk_group=1,
+        ),
+        _TOKENS,
+    ),
+    "siglip": (
+        _hf(
+            "SiglipVisionModel",
+            "SiglipVisionConfig",
+            **_WIDE,
+            **_IMAGE,
+            intermediate_size=128,
+            patch_size=8,
+        ),
+        _PIXELS,
+    ),
+    "convbert": (
+        _hf("ConvBertForMaskedLM", "ConvBertConfig", **_ENCODER, embedding_size=48),
+        _TOKENS,
     ),
     "mixer": (Mixer, _PIXELS),
     "unet": (UNet, _PIXELS),

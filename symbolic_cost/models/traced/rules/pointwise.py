@@ -9,27 +9,25 @@ from symbolic_cost.models.traced.trace import RULES, Ref, Rule, Trace, Use, own,
 
 _KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "add": "add sub rsub logaddexp",
-        "mul": "mul div true_divide floor_divide atan2 maximum minimum fmod remainder addcmul "
-        "addcdiv lerp hypot prelu where",
-        "scale": "neg masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
+        "add": "add sub subtract rsub logaddexp",
+        "mul": "mul multiply div divide true_divide floor_divide atan2 arctan2 maximum minimum "
+        "fmod remainder addcmul addcdiv lerp hypot prelu where",
+        "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
         "silu": "silu",
         "gelu": "gelu",
         "relu": "relu",
         "tanh": "tanh",
-        "sigmoid": "sigmoid",
+        "sigmoid": "sigmoid special_expit",
         "softplus": "softplus",
         "elu": "elu celu selu",
         "leaky_relu": "leaky_relu",
         "relu6": "hardtanh relu6 clamp clamp_min clamp_max clip",
         "exp": "exp rsqrt sqrt reciprocal exp2 expm1",
-        "activation": "pow square log log1p log2 log10 sin cos tan abs erf hardswish hardsigmoid "
-        "mish log_sigmoid logit threshold sinh cosh asin acos atan rrelu",
+        "activation": "pow square log log1p log2 log10 sin cos tan abs absolute erf special_erf "
+        "hardswish hardsigmoid mish log_sigmoid logit threshold sinh cosh asin acos atan rrelu",
     }
 )
 """Kinds of elementwise work, by the operators that are of it."""
-
-_LINEAR = frozenset({"mul", "div", "true_divide", "add", "sub", "rsub"})
 
 
 def _function(kind: str) -> Rule:
@@ -145,7 +143,13 @@ def dropout(t: Trace, node: Node) -> None:
 
 
 @rule(
-    "aten.softmax", "aten._softmax", "aten.log_softmax", "aten._log_softmax", "aten._safe_softmax"
+    "aten.softmax",
+    "aten._softmax",
+    "aten.log_softmax",
+    "aten._log_softmax",
+    "aten._safe_softmax",
+    "aten.special_softmax",
+    "aten.special_log_softmax",
 )
 def softmax(t: Trace, node: Node) -> None:
     """Softmax along a dimension."""
@@ -321,13 +325,23 @@ def rms_norm(function: str, tensor: str, weight: str | None) -> Rule:
     return meaning
 
 
-def rotation(tensor: str, cos: str, sin: str) -> Rule:
-    """Return the rule of a rotation that is written out."""
+def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
+    """Return the rule of a rotation that is written out: by tables of cosines and sines.
+
+    Args:
+        tensor: what is turned.
+        tables: of cosines and of sines; of complex numbers where it turns pairs.
+        of_pairs: whether the last dimension of the tensor is the two parts of complex numbers.
+    """
 
     def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
         ref = t.known(tensor)
-        if ref is not None:
-            _rotate(t, ref, [t.known(name) for name in (cos, sin)])
+        if ref is None:
+            return
+        refs = [t.known(name) for name in tables]
+        if of_pairs:
+            refs = [under(one, (*one.dims, ref.dims[-1])) for one in refs if one]
+        _rotate(t, ref, refs)
 
     return meaning
 

@@ -30,14 +30,16 @@ def product(
         operands: with a letter for every dimension; the letter of a dimension of size 1 is "1".
         result: letters of the result.
         dims: by letter.
-        bias: added to the result.
+        bias: added to the result; one that is computed is added by an op of its own.
         suffix: name of the op below its module.
         **more: further fields of the act.
     """
     uses = [
         Use(ref, tuple(() if letter == "1" else dims[letter] for letter in letters))
-        for ref, letters in operands
+        for ref, letters in _filled(t, operands, result)
     ]
+    added = bias if bias is not None and not bias.tensor.weight else None
+    bias = None if added else bias
     if bias is not None:
         uses.append(Use(bias, bias.dims))
     result_dims = tuple(() if letter == "1" else dims[letter] for letter in result)
@@ -47,7 +49,38 @@ def product(
         "bias": bias is not None,
         "masked": t.node.index in t.masked,
     }
-    return t.act("einsum", uses, result_dims, suffix, options=options, **more)
+    made = t.act("einsum", uses, result_dims, suffix, options=options, **more)
+    return (
+        made
+        if added is None
+        else t.act("pointwise", own([made, added]), result_dims, function="add")
+    )
+
+
+def _filled(
+    t: Trace, operands: Sequence[tuple[Ref, str]], result: str
+) -> Sequence[tuple[Ref, str]]:
+    """Return operands, the first one copied along dimensions that no tensor has of its own.
+
+    A probe [e] that is repeated over samples meets a weight [e n] as [b e]: b products are run.
+    """
+    (first, letters), *others = operands
+
+    def repeated(ref: Ref, letter: str, held: str) -> bool:
+        own_axes = {axis for dim in ref.tensor.dims for axis in t.forest.flat(dim)}
+        axes = t.forest.flat(ref.dims[held.index(letter)]) if letter in held else ()
+        return not axes or not own_axes & set(axes)
+
+    new = [
+        letter
+        for letter in letters
+        if letter != "1" and letter in result
+        and t.forest.flat(first.dims[letters.index(letter)])
+        and all(repeated(ref, letter, held) for ref, held in operands)
+    ]  # fmt: skip
+    if not new:
+        return operands
+    return [(t.act("pointwise", own([first]), first.dims, function="copy"), letters), *others]
 
 
 @rule("aten.linear")
