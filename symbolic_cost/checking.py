@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from enum import StrEnum
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from inspect import Parameter, isclass, isfunction, signature, unwrap
 from itertools import starmap
 from math import isfinite
@@ -100,7 +100,13 @@ def _is_ours(caller: FrameType | None) -> bool:
     """Tell whether the library calls, be it through `dataclasses.replace`."""
     while caller is not None and caller.f_code.co_filename == _REPLACES:
         caller = caller.f_back
-    return caller is not None and caller.f_code.co_filename.startswith(_HERE)
+    return caller is not None and _inside(caller.f_code.co_filename)
+
+
+@cache
+def _inside(file: str) -> bool:
+    """Tell whether a file is one of the library."""
+    return file.startswith(_HERE)
 
 
 class _Rules:

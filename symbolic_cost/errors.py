@@ -12,7 +12,6 @@ Every refusal of an input lists all that is wrong with it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import TypeVar, cast
 
 ResultT = TypeVar("ResultT")
@@ -42,6 +41,17 @@ class InputError(SymbolicCostError):
         more = len(self.problems) - len(texts)
         lines += [f"  ... and {more} more"] if more else []
         return "\n".join([f"{len(self.problems)} problems:", *lines])
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise if there are any problems.
+
+    Raises:
+        InputError: all of them.
+    """
+    told = tuple(problems)
+    if told:
+        raise InputError(told)
 
 
 class UnknownNameError(InputError):
@@ -84,11 +94,10 @@ class Problems:
         Raises:
             InputError: every problem collected.
         """
-        if self.texts:
-            raise InputError(dict.fromkeys(self.texts))
+        refuse(dict.fromkeys(self.texts))
 
 
-_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+_NO_WORDS: Mapping[str, str] = {}
 
 
 def unknown(

@@ -49,6 +49,25 @@ class Lazy(Mapping[str, EntryT]):
         return len(self._makers)
 
 
+def lazily(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads names when first used.
+
+    Args:
+        package: its name.
+        homes: public names by module of the package.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def loaded(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home[name]}"), name)
+
+    return loaded, lambda: list(home), list(home)
+
+
 class Recent(Generic[ResultT]):
     """The results of the last few questions, by key; the oldest goes first.
 

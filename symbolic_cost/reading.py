@@ -182,13 +182,12 @@ def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the tex
         raise InputError(f"{place}: is not JSON: nested too deeply") from None
     if repeated:
         raise InputError(
-            [f"{_place_of(place, text, key)}: given more than once" for key in repeated]
+            [
+                f"{place}: {line_of(text, key)}key {shown(key)}: given more than once"
+                for key in repeated
+            ]
         )
     return values
-
-
-def _place_of(place: str, text: str, key: str) -> str:
-    return f"{place}: {line_of(text, key)}key {shown(key)}"
 
 
 def line_of(text: str, key: str) -> str:

@@ -26,9 +26,6 @@ OTHERS = {
     "serving/passes.py": {"b", "c", "l"},
     "serving/sized.py": {"b", "c", "l"},
     "jobs/exported.py": {"b", "l"},
-    # the language
-    "emit/code.py": {"c"},
-    "cli/export.py": {"c"},
     # columns of LaTeX, axes and marks of a picture
     "emit/latex.py": {"l"},
     "emit/charts.py": {"x", "y"},
@@ -41,7 +38,6 @@ OTHERS = {
     # seconds
     "cli/serve_plan.py": {"s"},
     # the exponent of a number
-    "cli/of_a_model.py": {"l"},
     # fields of that name
     "ops/conv.py": {"window"},
     "ops/einsum.py": {"window"},

@@ -108,6 +108,12 @@ def test_megatron(flags, target, meant, tmp_path):
         ("--exp-avg-dtype bf16", "say a precision"),
         ("\nif [ $A ]; then\nN=2\nelse\nN=4\nfi\nx --pipeline-model-parallel-size $N",
          "'<N: several values>' is not accepted"),
+        ("\nif [ $A ]; then\nA='--swiglu'\nfi", "stands in the branch of line 4"),
+        ("\n[ -n $A ] && A=' --use-distributed-optimizer'", "stands in the branch of line 4"),
+        ("\ncase $A in\n8b) N=2 ;;\nesac\nx --pipeline-model-parallel-size $N",
+         "'<N: set in the branch of line 4>' is not accepted"),
+        ("\nN=2; M=4\nif [ $A ]; then N=4; fi\nx --pipeline-model-parallel-size $N",
+         "'<N: several values>' is not accepted"),
         ("\ntorchrun pretrain_bert.py", "line 4: pretrain_bert.py is not read"),
     ],
 )  # fmt: skip
@@ -115,6 +121,12 @@ def test_megatron_refusals(flags, told, tmp_path):
     with pytest.raises(InputError) as error:
         read(tmp_path, GPT + flags, "run.sh")
     assert told in str(error.value)
+
+
+def test_branches_that_say_what_stands_outside(tmp_path):
+    """What changes no cost, or is said before, may stand in a branch; cd x && is none."""
+    flags = "\nif [ $A ]; then\nx --num-layers 8 --lr 1e-4\nfi\ncd x && x --swiglu"
+    assert read(tmp_path, GPT + flags, "run.sh").config["num_hidden_layers"] == 8
 
 
 def test_switched_off_and_quoted(tmp_path):

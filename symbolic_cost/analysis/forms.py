@@ -41,7 +41,12 @@ def collected(expr: Expr, *symbols: Symbol) -> Expr:
     >>> collected(b * l * (2 * e + l) + 4 * e * l, l)
     b*l**2 + 2*e*l*(b + 2)
     """
-    return Add(*(_product(power, rest) for power, rest in coefficients(expr, *symbols).items()))
+    return Add(
+        *(
+            rest if power == 1 else Mul(power, rest)
+            for power, rest in coefficients(expr, *symbols).items()
+        )
+    )
 
 
 def coefficients(expr: Expr, *symbols: Symbol) -> dict[Expr, Expr]:
@@ -51,11 +56,6 @@ def coefficients(expr: Expr, *symbols: Symbol) -> dict[Expr, Expr]:
         power = frozenset((atom, exponent) for atom, exponent in one if atom in symbols)
         groups.setdefault(monomial_of(power), {})[one - power] = number
     return {power: human(expression(group)) for power, group in groups.items()}
-
-
-def _product(power: Expr, rest: Expr) -> Expr:
-    # A product of a number and a sum is multiplied out by SymPy unless it is told not to.
-    return rest if power == 1 else Mul(power, rest)
 
 
 def equal(left: Expr, right: Expr) -> bool:

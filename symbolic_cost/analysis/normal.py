@@ -69,7 +69,7 @@ def coefficients_kept(expr: Expr) -> dict[Expr, Expr]:
 def _round(expr: Expr) -> tuple[Expr, bool]:
     """Return a form, and whether it has differences that were not there before."""
     terms = dict(_terms(expr))
-    if any(map(_holds_sum, terms)):
+    if any(place in _ATOMS.sums for one in terms for place, _ in one):
         terms = _joined(terms)
         flat = _multiplied_out(terms)
         if len(flat) < len(terms):
@@ -102,10 +102,6 @@ class _Atoms:
 
 
 _ATOMS = _Atoms()
-
-
-def _holds_sum(one: Powers) -> bool:
-    return any(place in _ATOMS.sums for place, _ in one)
 
 
 @lru_cache(1 << 14)

@@ -1,4 +1,8 @@
-"""Sensitivities at a point: the elasticity of every total in every symbol, from one program."""
+"""Sensitivities at a point: the elasticity of every total in every symbol, from one program.
+
+Ceilings and floors have the slope of what they round. At 128256/8 a ceiling jumps on one side and
+is flat on the other, and neither says that twice as many ranks hold half of a table each.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ class Sensitivity:
     Args:
         totals: value by name.
         elasticities: by total, by symbol: per cent of the total per per cent of the symbol.
-        jumping: symbols by total in which it jumps, so that an elasticity is of the part between.
+        jumping: symbols by total in which it jumps.
     """
 
     totals: Mapping[str, float]
@@ -36,6 +40,9 @@ class Sensitivity:
         rows = self.elasticities.values()
         names = dict.fromkeys(name for row in rows for name in row)
         return tuple(name for name in names if any(row[name] for row in rows))
+
+
+_ROUND = frozenset({"ceil", "floor"})
 
 
 class Slopes:
@@ -55,7 +62,9 @@ class Slopes:
         zero = graph.number(0)
         for symbol in self.by:
             own = symbol in program.symbols
-            rates = slopes(graph, nodes.values(), graph.symbol(symbol)) if own else {}
+            rates = (
+                slopes(graph, nodes.values(), graph.symbol(symbol), smooth=_ROUND) if own else {}
+            )
             outputs |= {f"{name}|{symbol}": rates.get(n, zero) for name, n in nodes.items()}
         self.program = of_graph(graph, outputs)
         self._jumps = {name: self._jumping(graph, node) for name, node in nodes.items()}

@@ -63,17 +63,20 @@ def compared(typed: Expr, derived: Expr) -> Verdict:
 
 
 def _ratio(derived: Expr, typed: Expr) -> Expr | None:
-    """Return the quotient of two formulas if it is one monomial."""
-    above, below = cleared(derived)[0], cleared(typed)[0]
+    """Return the quotient of two formulas if that of what stands above sums is one monomial.
+
+    2 b e + 2 e over b + 1 is 2 e.
+    """
+    (above, under), (below, beneath) = cleared(derived), cleared(typed)
     if not above or not below or len(above) != len(below):
         return None
-    first, one = next(iter(above)), next(iter(below))
+    first = next(iter(above))
     for other, number in below.items():
         shift = divided(first, other)
         factor = above[first] / number
         moved = {_times(m, shift): c * factor for m, c in below.items()}
         if moved == above:
-            return factored((derived / typed).cancel()) if one else factor
+            return factored(factor * monomial_of(shift) * beneath / under)
     return None
 
 
@@ -90,16 +93,15 @@ def _smaller(difference: Terms, derived: Terms) -> tuple[Expr, ...]:
     rests: dict[Expr, None] = {}
     for one in difference:
         ratios = (divided(large, one) for large in leading)
-        sizes = [ratio for ratio in ratios if ratio and _is_size(ratio)]
+        sizes = [
+            ratio
+            for ratio in ratios
+            if ratio and all(isinstance(atom, Symbol) and power > 0 for atom, power in ratio)
+        ]
         if not sizes:
             return ()
         rests[monomial_of(min(sizes, key=_degree))] = None
     return tuple(rests)
-
-
-def _is_size(ratio: Monomial) -> bool:
-    """Tell whether a quotient is a product of sizes alone, so that it grows with them."""
-    return all(isinstance(atom, Symbol) and power > 0 for atom, power in ratio)
 
 
 def _degree(ratio: Monomial) -> Expr:

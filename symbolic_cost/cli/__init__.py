@@ -5,6 +5,7 @@ Nothing here imports SymPy until a command runs, so that `--help` answers at onc
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from keyword import iskeyword
@@ -13,77 +14,15 @@ from typing import Any
 
 import click
 
-from symbolic_cost.cli import accepted, answers, door, lists
-from symbolic_cost.errors import SymbolicCostError, shown, unknown
-
-_COMMANDS = {
-    "models": "the named models, their sizes and sources",
-    "table": "costs per op: formulas and values",
-    "formula": "one total as a formula, or a sheet of all formulas",
-    "sheet": "a document of all formulas: LaTeX, PDF, Markdown, HTML, with BibTeX",
-    "tree": "nested totals with shares",
-    "scale": "derivative, elasticity and leading term of a cost",
-    "memory": "what one rank holds, and the peak of a step",
-    "comm": "collectives of one step, and who talks to whom",
-    "schedule": "a pipeline schedule, as formulas and drawn",
-    "systems": "machines, with the source of every number",
-    "time": "how long a step takes, MFU and HFU",
-    "search": "the best strategies on so many GPUs, proven by looking at all of them",
-    "sweep": "every combination of values: the best, or a file of all",
-    "pareto": "what no other combination beats in memory and time, or cost and time",
-    "fit": "whether a model fits, the largest that does, and what binds",
-    "serve-plan": "engines that serve a model: throughput, latencies, what binds",
-    "crossover": "where two parts or costs are equal: a formula and an integer",
-    "optimum": "where a cost, the memory or the step is least in a symbol",
-    "sensitivity": "per cent of each cost per per cent of each symbol; derivatives by branch",
-    "dominance": "which part takes most, as inequalities and as a map",
-    "solve": 'a size from a bound, as in "memory == 80 GiB": formula, integer, what binds',
-    "calibrate": "efficiencies of a machine from measured steps",
-    "roofline": "ops below the roofs of a machine",
-    "laws": "scaling laws: optima, fits, and what a budget buys",
-    "count": "exact counts of a config.json",
-    "flops-per-token": "the FLOP of a token as every framework counts it",
-    "mfu": "a measured throughput as MFU under every convention",
-    "diff": "what one of two conventions, strategies, machines or models has more, as formulas",
-    "check": "a formula typed from a paper: equal, equal to leading order, or how it differs",
-    "derive": "where a formula comes from: each coefficient by op, tensor and convention",
-    "import": "model and strategy from launch files, or an exported graph",
-    "lift": "a declaration of a new family from exported graphs of several sizes",
-    "export": "costs as code: Python, C, JavaScript, Rust or Julia, with tests",
-    "workbook": "a job as a workbook with live formulas (.xlsx)",
-    "trace": "a step as a timeline for Perfetto, or as traces for ASTRA-sim",
-    "calculator": "a family as one offline page that computes in the browser",
-    "profile": "a module profile, as profilers print it",
-    "compare-conventions": "what one preset counts more than another, as a formula",
-    "reproduce": "published numbers beside computed ones",
-    "report": "one page for a job: what runs where, what binds, what to change, and why",
-    "symbols": "the glossary: every symbol, with its meaning",
-    "conventions": "presets of counting conventions, with their sources",
-    "strategies": "parallel strategies: what each splits, repeats and needs",
-    "precisions": "precisions, optimizers, schedules and recompute policies",
-    "publications": "what can be reproduced",
-    "prices": "dollars, power, PUE and carbon, with source and date",
-    "errata": "slips of publications, with the proof of each",
-    "schema": "JSON schema of what --format json writes",
-    "serve": "every command that writes nothing as a tool for agents",
-}
-"""Every command in the order in which a new user meets them; modules load when they are run."""
+from symbolic_cost.cli import answers, door
+from symbolic_cost.cli.declared import table
+from symbolic_cost.errors import SymbolicCostError, looked_up, shown
 
 
-_LISTS = ("symbols", "conventions", "strategies", "precisions", "publications", "prices", "errata")
-"""Commands that list what there is."""
-
-
-_SHARED = {
-    **dict.fromkeys(
-        ("table", "formula", "tree", "scale", "memory", "comm", "time", "roofline", "count"),
-        "of_a_model",
-    ),
-    "profile": "of_a_model",
-    **dict.fromkeys(("models", "systems", "schedule", "calibrate", "import"), "of_the_library"),
-    **dict.fromkeys(("compare-conventions", "reproduce"), "of_the_library"),
-}
-"""Module of a command that has none of its own."""
+def commands() -> Mapping[str, str]:
+    """Return what every command does, in the order in which a new user meets them."""
+    meanings: Mapping[str, str] = table("meanings")
+    return meanings
 
 
 class Refusal(click.ClickException):
@@ -92,39 +31,49 @@ class Refusal(click.ClickException):
     exit_code = door.REFUSED
 
 
-class LazyGroup(click.Group):
-    """Commands imported from their modules when they are named."""
+class Group(click.Group):
+    """Commands, none with an option given twice; with a kind, names that there are not are told."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List the commands."""
-        return list(_COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """Import a command."""
-        if cmd_name not in _COMMANDS:
-            return None
-        if cmd_name in _LISTS:
-            return lists.command(cmd_name, _COMMANDS[cmd_name])
-        name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        module = import_module(f"symbolic_cost.cli.{_SHARED.get(cmd_name, name)}")
-        command: click.Command = getattr(module, name if cmd_name in _SHARED else "command")
-        return accepted.told(cmd_name, command)
+    kind = ""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command, or offer the closest."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            raise Refusal(unknown("command", args[0], _COMMANDS))
+        if self.kind and args and not args[0].startswith("-"):
+            looked_up(self.kind, args[0], dict.fromkeys(self.list_commands(ctx)))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             check_repeated(command, ctx, rest)
         return name, command, rest
+
+
+class LazyGroup(Group):
+    """Commands imported from their modules when they are named."""
+
+    kind = "command"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """List the commands."""
+        return list(commands())
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(commands().items()))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Import a command."""
+        modules = {name: one for one, names in table("modules").items() for name in names.split()}
+        if cmd_name not in modules:
+            return None
+        module = import_module(f"symbolic_cost.cli.{modules[cmd_name]}")
+        if modules[cmd_name] == "lists":
+            listing: click.Command = module.command(cmd_name, commands()[cmd_name])
+            return listing
+        name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        command: click.Command = getattr(module, name, None) or module.command
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; refusals are shown as one message."""
@@ -133,7 +82,7 @@ class LazyGroup(click.Group):
         except SymbolicCostError as error:
             raise Refusal(str(error)) from error
 
-    def main(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - click's signature
+    def main(self, *args: Any, **more: Any) -> Any:
         """Run the command line and exit; output that could not be written is no success."""
         parent: Any = super()
         run = partial(parent.main, *args, **{**more, "standalone_mode": False})

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 from symbolic_cost.records import dataclass
 
 ENDINGS = {
@@ -24,7 +24,7 @@ ENDINGS = {
 """Formats by the ending of a file."""
 
 _FOREIGN = (".xlsx", ".xls", ".ods", ".docx", ".ps", ".eps", ".jpg", ".jpeg", ".toml", ".yaml")
-_DRAWS = (
+DRAWS = (
     *("memory", "time", "scale", "roofline", "schedule", "pareto", "serve-plan", "dominance"),
     "laws fit",
 )
@@ -70,8 +70,7 @@ def checked_form(line: Line) -> str:
         form = _form(line)
     except InputError as error:
         problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
     return form
 
 
@@ -98,7 +97,7 @@ def _form(line: Line) -> str:
                 "--format is of what is printed"
             )
         return form
-    if ending in PICTURES and line.command in _DRAWS:
+    if ending in PICTURES and line.command in DRAWS:
         return _of_ending(line, ending)
     _refuse_foreign(line, ending)
     if form in FORMATS and ending in ENDINGS and line.has("form") and form != ENDINGS[ending]:
@@ -127,7 +126,7 @@ def _refuse_foreign(line: Line, ending: str) -> None:
 def _of_ending(line: Line, ending: str) -> str:
     """Return the format where the file says what is written; no other one is read."""
     if line.has("form"):
-        does = "draws a picture" if line.command in _DRAWS else "writes a document"
+        does = "draws a picture" if line.command in DRAWS else "writes a document"
         form = shown(line.values["form"])
         raise InputError(f"--format {form} is not read: -o {does} ({ending})")
     return str(line.values["form"])

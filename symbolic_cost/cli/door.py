@@ -80,7 +80,7 @@ class Whole(RawIOBase):
         """Return the descriptor."""
         return self._descriptor
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
+    def write(self, data: Any) -> int:
         """Write all of it."""
         rest = memoryview(data).cast("B")
         if self.written is not None:

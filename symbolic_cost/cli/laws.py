@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
-from symbolic_cost.cli.options import Output, output, pictured, refuse_unpictured
-from symbolic_cost.emit.plots import is_picture
+from symbolic_cost.cli import Group, options
+from symbolic_cost.cli.options import Output
+from symbolic_cost.errors import InputError, refuse, shown
 
 
-class _Laws(click.Group):
+class _Laws(Group):
     """`laws`, `laws NAME`, `laws fit` and `laws allocate`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -22,35 +24,22 @@ class _Laws(click.Group):
         own = {"fit": fit, "allocate": allocate}
         return own[cmd_name] if cmd_name in own else _of(cmd_name)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; an option that is given twice is refused."""
-        from symbolic_cost.cli import check_repeated
 
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            check_repeated(command, ctx, rest)
-        return name, command, rest
-
-
-@click.command(cls=_Laws, name="laws", invoke_without_command=True)
-@output
-@click.pass_context
-def command(ctx: click.Context, *, out: Output) -> None:
+@options.command("laws", _Laws, invoke_without_command=True)
+def command(*, out: Output) -> None:
     """List scaling laws; NAME shows one, and with --flops its best size and tokens.
 
     For example: symbolic-cost laws, symbolic-cost laws chinchilla --flops 1e24,
     symbolic-cost laws fit runs.csv --law chinchilla,
     symbolic-cost laws allocate --budget 1e6USD --days 30 --system h100 --model llama
     """
+    ctx = click.get_current_context()
     if ctx.invoked_subcommand is None:
         from symbolic_cost.cli.sheets.laws import laws_sheet
 
         out.sheet(laws_sheet())
         return
     from symbolic_cost.cli.contradictions import read_line
-    from symbolic_cost.errors import InputError
 
     typed = {"form": "--format", "file": "-o"}
     unread = [typed[name] for name in read_line(ctx).typed & typed.keys()]
@@ -63,26 +52,10 @@ def command(ctx: click.Context, *, out: Output) -> None:
 
 def _of(name: str) -> click.Command:
     """Return the command of one law."""
-    options = (
-        click.option("--flops", multiple=True, type=float, help="Compute [FLOP]."),
-        click.option("--constants", multiple=True, metavar="SET", help="A set; all unless given."),
-        click.option("--loss", type=float, help="Least compute for this loss instead."),
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="NAME=NUMBER",
-            help="A variable, e.g. N=7e9 D=1e12, or D_inf=2e12 beside --flops.",
-        ),
-        click.option("--family", help="Compute by the exact FLOP of a family, e.g. gpt or llama."),
-        click.option(
-            "--rule", multiple=True, metavar="SIZE=FORMULA", help="A size, e.g. e=64*n_layers."
-        ),
-    )
-    run = output(partial(_shown, name))
-    for option in reversed(options):
-        run = option(run)
-    return click.command(name, help=f"Show law {name}, or its best size and tokens.")(run)
+    said = f"Show law {name}, or its best size and tokens."
+    law: click.Command = options.command("laws NAME", help=said)(partial(_shown, name))
+    law.name = name
+    return law
 
 
 def _shown(
@@ -96,7 +69,10 @@ def _shown(
     rule: tuple[str, ...],
     out: Output,
 ) -> None:
+    from dataclasses import replace
+
     from symbolic_cost.cli.sheets import laws as sheets
+    from symbolic_cost.emit.sheet import stacked
     from symbolic_cost.errors import InputError
     from symbolic_cost.scaling import laws
 
@@ -112,6 +88,15 @@ def _shown(
     if loss is not None:
         optima = [laws.cheapest(law, loss, one, **values) for one in sets]
         out.sheet(sheets.optima_sheet(law, optima))
+    elif flops and laws.FLOP in law.variables and family is None:
+        if laws.FLOP in values:
+            raise InputError(f"--flops and --set {laws.FLOP}= both say the compute")
+        points = {
+            f"{flop:g}": sheets.point_sheet(law, {**values, laws.FLOP: flop}, sets)
+            for flop in flops
+        }
+        whole = replace(stacked("C [FLOP]", points), title=f"{name} by compute")
+        out.sheet(whole if len(points) > 1 else next(iter(points.values())))
     elif flops:
         members = None if family is None else laws.Family(family, _rules(rule), counts=law.counts)
         optima = [
@@ -127,37 +112,13 @@ def _shown(
 
 
 def _rules(texts: tuple[str, ...]) -> dict[str, str]:
-    from symbolic_cost.errors import InputError, shown
-
     wrong = [text for text in texts if not all(text.partition("=")[::2])]
     if wrong:
         raise InputError([f"rule {shown(text)}: SIZE=FORMULA is accepted" for text in wrong])
     return {text.partition("=")[0].strip(): text.partition("=")[2].strip() for text in texts}
 
 
-@click.command("fit")
-@click.argument("runs")
-@click.option("--law", "name", default="chinchilla", show_default=True, help="A law or TOML file.")
-@click.option(
-    "--approach",
-    type=int,
-    default=3,
-    show_default=True,
-    help="1: best runs of compute, 2: parabolas, 3: all runs.",
-)
-@click.option("--delta", type=float, default=1e-3, show_default=True, help="Of Huber's loss.")
-@click.option(
-    "--method",
-    default="huber",
-    show_default=True,
-    metavar="huber|projection",
-    help="What is least.",
-)
-@click.option("--bootstrap", type=int, default=0, show_default=True, help="Resampled fits.")
-@click.option("--leave-out", is_flag=True, help="Fit again without each group of runs.")
-@click.option("--flops", multiple=True, type=float, help="Optima of this compute, with errors.")
-@pictured
-@output
+@options.command("laws fit")
 def fit(
     *,
     runs: str,
@@ -168,7 +129,6 @@ def fit(
     bootstrap: int,
     leave_out: bool,
     flops: tuple[float, ...],
-    width: str,
     out: Output,
 ) -> None:
     """Fit a law to RUNS, a CSV file with columns such as N, D and loss; `group` joins runs.
@@ -177,9 +137,7 @@ def fit(
 
     -o FILE.svg draws the best size and tokens over compute, with their standard errors as bands.
     """
-    refuse_unpictured(out.file, width=width)
     from symbolic_cost.cli.sheets import laws as sheets
-    from symbolic_cost.errors import InputError
     from symbolic_cost.scaling import laws
 
     if approach not in (1, 2, 3):
@@ -189,18 +147,16 @@ def fit(
     if approach != 3 and (bootstrap or leave_out or flops):  # noqa: PLR2004 - its name
         raise InputError("--bootstrap, --leave-out and --flops are of approach 3")
     if approach != 3:  # noqa: PLR2004 - its name
-        if is_picture(out.file):
+        if out.is_picture:
             raise InputError("a picture is of approach 3")
         out.sheet(sheets.power_sheet(laws.approach(approach, name, runs), name, approach))
         return
     line = laws.fit(name, runs, delta=delta, method=method, resampled=bootstrap, grouped=leave_out)
-    if is_picture(out.file):
+    if out.is_picture:
         from symbolic_cost.cli.sheets.bands import band_curves
         from symbolic_cost.emit.charts import draw_curves
-        from symbolic_cost.emit.plots import drawn
 
-        chart = band_curves(line)
-        drawn(out.file, lambda figure: draw_curves(figure, chart), width)
+        out.draw(draw_curves, band_curves(line))
         return
     out.sheet(sheets.fit_sheet(line, flops))
 
@@ -208,41 +164,17 @@ def fit(
 _MOST = 10_000
 
 
-@click.command("allocate")
-@click.option(
-    "--budget", multiple=True, metavar="NUMBER(USD|kWh)", help="Dollars or energy, e.g. 1e6USD."
-)
-@click.option("--days", type=float, help="Of wall time.")
-@click.option("--gpus", type=int, help="Devices.")
-@click.option("--system", default="h100", show_default=True, help="A machine, or a TOML file.")
-@click.option("--law", "name", default="besiroglu", show_default=True, help="A law or TOML file.")
-@click.option("--constants", default=None, help="Set of the law's constants.")
-@click.option("--model", default="llama", show_default=True, help="A family: gpt or llama.")
-@click.option("--rule", multiple=True, metavar="SIZE=FORMULA", help="A size, e.g. e=64*n_layers.")
-@click.option("--strategy", help="How it runs; else the least divided that fits.")
-@click.option("--mfu", type=float, help="Share of the peak to assume instead of a job's.")
-@click.option("--price", type=float, help="Of one device [USD/h]; else the one on record.")
-@click.option("--power", type=float, help="Of one device [W]; else the one on record.")
-@click.option("--grid", type=float, help="Carbon of electricity [kg CO2e/kWh].")
-@click.option("--pue", type=float, help="Energy of the building over the devices'.")
-@output
+@options.command("laws allocate")
 def allocate(
     *,
     budget: tuple[str, ...],
-    days: float | None,
-    gpus: int | None,
     system: str,
     name: str,
-    constants: str | None,
-    model: str,
     rule: tuple[str, ...],
-    strategy: str | None,
-    mfu: float | None,
-    price: float | None,
-    power: float | None,
     grid: float | None,
     pue: float | None,
     out: Output,
+    **asked: Any,
 ) -> None:
     """Choose the model of least loss for a budget: its sizes, tokens, step time, dollars, carbon.
 
@@ -254,28 +186,19 @@ def allocate(
     spent = _budget(budget)
     allocation = laws.allocate(
         name,
-        constants=constants,
-        model=model,
-        rule=_rules(rule),
         system=system,
+        rule=_rules(rule),
         usd=spent.get("USD"),
         kwh=spent.get("kWh"),
-        days=days,
-        gpus=gpus,
-        strategy=strategy,
-        mfu=mfu,
-        price=price,
-        power=power,
         grid="us" if grid is None else grid,
         pue="usual" if pue is None else pue,
+        **asked,
     )
     out.sheet(sheets.allocation_sheet(allocation, name, system))
 
 
 def _budget(texts: tuple[str, ...]) -> dict[str, float]:
     """Return budgets by unit."""
-    from symbolic_cost.errors import InputError, shown
-
     amounts: dict[str, float] = {}
     problems = []
     for text in texts:
@@ -289,6 +212,5 @@ def _budget(texts: tuple[str, ...]) -> dict[str, float]:
         elif unit in amounts:
             problems.append(f"budget {shown(text)}: a second one in {unit}")
         amounts[unit] = number
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return amounts

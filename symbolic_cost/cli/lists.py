@@ -4,13 +4,16 @@ from functools import partial
 
 import click
 
-from symbolic_cost.cli.options import Output, output
+from symbolic_cost.cli import options
+from symbolic_cost.cli.options import Output
 
 
 def command(name: str, meaning: str) -> click.Command:
     """Return the command that lists one kind of thing."""
-    listing = output(partial(_listed, name))
-    return click.command(name, help=f"List {meaning}.")(listing)
+    listed = options.command("list", help=f"List {meaning}.")
+    listing: click.Command = listed(partial(_listed, name))
+    listing.name = name
+    return listing
 
 
 def _listed(name: str, *, out: Output) -> None:

@@ -8,46 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from symbolic_cost.cli.options import (
-    STACK,
-    Choices,
-    Output,
-    against,
-    costing,
-    notated,
-    output,
-    pictured,
-    refuse_unpictured,
-    training,
-)
-from symbolic_cost.emit.plots import is_picture
+from symbolic_cost.cli.options import Choices, Output, command, said
 
 if TYPE_CHECKING:
     from symbolic_cost.costs import NamedCost
     from symbolic_cost.emit.sheet import Sheet
     from symbolic_cost.jobs.job import Job
 
-_COLUMNS = "flops_fwd,flops_bwd,params,saved,comm"
 
-
-@click.command("table")
-@click.argument("model")
-@click.option("--columns", default=_COLUMNS, show_default=True, help="Named costs.")
-@click.option("--only", type=click.Choice(["formulas", "values"]), help="Leave the other out.")
-@click.option("--caption", help="Of the LaTeX table.")
-@click.option("--label", help="Of the LaTeX table, for references.")
-@click.option(
-    "--width",
-    metavar="article|ieee|acm|neurips|3.25in",
-    help="Page that the LaTeX table fits, or width of a column; article unless given.",
-)
-@click.option("--two-column", is_flag=True, help="The LaTeX page has two columns.")
-@click.option("--cite", is_flag=True, help="Cite in LaTeX what was used, with BibTeX below.")
-@costing
-@notated
-@output
+@command("table")
 def table(
-    *, model: str, columns: str, only: str | None, choices: Choices, out: Output, **placed: object
+    *, model: str, columns: str, only: str | None, choices: Choices, out: Output, **placed: Any
 ) -> None:
     """Tabulate the costs of MODEL per op: formulas, and values where sizes are known.
 
@@ -58,7 +29,7 @@ def table(
 
     costs = named_costs(columns)
     if out.form == "latex":
-        out.text(_float(choices.job(model), costs, only, **placed))  # type: ignore[arg-type]  # as declared above
+        out.text(_float(choices.job(model), costs, only, **placed))
         return
     unread = [f"--{name.replace('_', '-')}" for name, value in placed.items() if value]
     if unread:
@@ -98,22 +69,7 @@ def _float(
     return sheets_as_latex(op_sheets(work, costs, only), place)
 
 
-@click.command("formula")
-@click.argument("cost")
-@click.argument("model")
-@click.option("--phase", help="fwd, bwd, recompute, train or step.")
-@click.option("--path", help="Only this part of the model, e.g. block.mlp.")
-@click.option(
-    "--form",
-    "written",
-    default="human",
-    show_default=True,
-    metavar="human|expanded|as-derived|by:SYMBOL|leading:SYMBOL",
-    help="How the formula is written.",
-)
-@costing
-@notated
-@output
+@command("formula")
 def formula(
     *,
     cost: str,
@@ -136,12 +92,7 @@ def formula(
     out.sheet(choices.sheet(model, lambda job: total_sheet(job, cost, phase, path, written)))
 
 
-@click.command("tree")
-@click.argument("model")
-@click.option("--of", "cost", default="flops", show_default=True, help="A named cost.")
-@click.option("--phase", help="fwd, bwd, recompute, train or step.")
-@costing
-@output
+@command("tree")
 def tree(*, model: str, cost: str, phase: str | None, choices: Choices, out: Output) -> None:
     """Nest the totals of a cost by the parts of MODEL, with their shares.
 
@@ -152,23 +103,9 @@ def tree(*, model: str, cost: str, phase: str | None, choices: Choices, out: Out
     out.sheet(choices.sheet(model, lambda job: nested_sheet(job, cost, phase)))
 
 
-@click.command("scale")
-@click.argument("cost")
-@click.argument("model")
-@click.option("--wrt", default="l", show_default=True, help="The symbol that grows.")
-@click.option("--at", "point", help="A named model at whose sizes the numbers are taken.")
-@pictured
-@costing
-@output
+@command("scale")
 def scale(
-    *,
-    cost: str,
-    model: str,
-    wrt: str,
-    point: str | None,
-    width: str,
-    choices: Choices,
-    out: Output,
+    *, cost: str, model: str, wrt: str, point: str | None, choices: Choices, out: Output
 ) -> None:
     """Derivative, elasticity and leading term of a cost, and where attention meets the MLP.
 
@@ -177,38 +114,25 @@ def scale(
     -o FILE.svg draws the cost over the symbol, with its formula and those of its powers:
     symbolic-cost scale flops_train gpt3-175b --wrt l -o curve.svg
     """
-    refuse_unpictured(out.file, width=width)
-    if is_picture(out.file):
+    if out.is_picture:
         from symbolic_cost.emit.charts import draw_curves
-        from symbolic_cost.emit.plots import drawn
         from symbolic_cost.jobs.tables.pictures import scaling_curves
 
         if point is not None:
             raise click.UsageError("--at is not read: a curve goes around the numbers of the model")
-        chart = scaling_curves(choices.job(model), cost, wrt)
-        drawn(out.file, lambda figure: draw_curves(figure, chart), width)
+        out.draw(draw_curves, scaling_curves(choices.job(model), cost, wrt))
         return
     from symbolic_cost.jobs.tables.growth import scaling_sheet
 
     out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, wrt, point)))
 
 
-@click.command("memory")
-@click.argument("model")
-@click.option("--offload", default="", help="Quantities kept on the host, e.g. optimizer,saved.")
-@click.option(
-    "--as", "view", default="", help="What the device shows: allocated, reserved or smi; a sum."
-)
-@STACK
-@against
-@training
-@output
+@command("memory")
 def memory(
     *,
     model: str,
     offload: str,
     against: tuple[str, ...],
-    width: str,
     view: str,
     stack: str | None,
     choices: Choices,
@@ -224,36 +148,26 @@ def memory(
     -o FILE.svg draws what is held at the peak, by strategy: memory llama-3-8b --set b=1
     --strategy tp=8 --against tp=8,sp -o memory.svg
     """
-    refuse_unpictured(out.file, against=against, width=width)
-    said = {} if stack is None else {"stack": stack}
-    if is_picture(out.file):
+    trained |= said(stack=stack, offload=offload)
+    if out.is_picture:
         if view:
             from symbolic_cost.errors import InputError
 
             raise InputError("--as is not drawn: leave it out, or the picture")
         from symbolic_cost.emit.charts import draw_bars
-        from symbolic_cost.emit.plots import drawn
         from symbolic_cost.jobs.tables.pictures import memory_bars
 
-        jobs = choices.jobs(model, against, **trained, **said, offload=offload)
-        bars = memory_bars([job.memory().setup for job in jobs])
-        drawn(out.file, lambda figure: draw_bars(figure, bars), width)
+        jobs = choices.jobs(model, against, **trained)
+        out.draw(draw_bars, memory_bars([job.memory().setup for job in jobs]))
         return
 
     def sheet(job: Job) -> Sheet:
         return job.device_memory(view).sheet if view else job.memory().sheet
 
-    out.sheet(choices.sheet(model, sheet, **trained, **said, offload=offload))
+    out.sheet(choices.sheet(model, sheet, **trained))
 
 
-@click.command("comm")
-@click.argument("model")
-@click.option("--node-size", default=8, show_default=True, help="GPUs per node.")
-@click.option("--groups", is_flag=True, help="List who talks to whom; needs degrees.")
-@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
-@click.option("--per-op", is_flag=True, help="One row per op and message.")
-@training
-@output
+@command("comm")
 def comm(
     *,
     model: str,
@@ -279,41 +193,18 @@ def comm(
     out.sheet(choices.sheet(model, make, **trained, order=order))
 
 
-@click.command("time")
-@click.argument("model")
-@click.option("--roofline", default="maximum", show_default=True, help="Named roofline.")
-@STACK
-@click.option("--overlap", default="", help="Per mesh axis, e.g. dp=full,host=full.")
-@click.option(
-    "--scattered", is_flag=True, help="Stages send each tensor-parallel rank's part once."
-)
-@click.option("--order", default="", help="Mesh axes, innermost first, e.g. tp,cp,dp,pp.")
-@click.option("--offload", default="", help="Quantities kept on the host, e.g. optimizer,saved.")
-@click.option("--ops", is_flag=True, help="The ops instead of the parts of the step.")
-@click.option("--wrt", help="The derivative of the step by this symbol instead.")
-@click.option(
-    "--explain", is_flag=True, help="What takes the time, the most first, and what would help."
-)
-@against
-@training
-@output
+@command("time")
 def time(
     *,
-    against: tuple[str, ...],
-    width: str,
     model: str,
-    roofline: str,
-    stack: str | None,
-    overlap: str,
-    scattered: bool,
-    order: str,
-    offload: str,
+    against: tuple[str, ...],
     ops: bool,
     wrt: str | None,
     explain: bool,
     choices: Choices,
     trained: dict[str, Any],
     out: Output,
+    **methods: Any,
 ) -> None:
     """Time one training step of MODEL on a machine: its parts, MFU and HFU, or its ops.
 
@@ -323,8 +214,7 @@ def time(
     -o FILE.svg draws the parts of the step, by strategy: time llama-3-8b --global-batch 16
     --strategy tp=8 --against tp=4,dp=2 -o step.svg
     """
-    refuse_unpictured(out.file, against=against, width=width)
-    if is_picture(out.file) and (ops or explain or wrt is not None):
+    if out.is_picture and (ops or explain or wrt is not None):
         raise click.UsageError(
             "--ops, --explain and --wrt are tables: -o draws the parts of a step"
         )
@@ -333,20 +223,17 @@ def time(
     from symbolic_cost.jobs.tables.explained import explained_sheet
     from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
 
+    trained |= said(**methods)
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    methods = {"roofline": roofline, "overlap": overlap, "scattered": scattered, "order": order}
-    said = {} if stack is None else {"stack": stack}
-    if is_picture(out.file):
+    if out.is_picture:
         from symbolic_cost.emit.charts import draw_bars
-        from symbolic_cost.emit.plots import drawn
         from symbolic_cost.jobs.tables.pictures import time_bars
 
-        jobs = choices.jobs(model, against, **trained, **methods, **said, offload=offload)
-        bars = time_bars([job.time() for job in jobs])
-        drawn(out.file, lambda figure: draw_bars(figure, bars), width)
+        jobs = choices.jobs(model, against, **trained)
+        out.draw(draw_bars, time_bars([job.time() for job in jobs]))
         return
-    run = choices.job(model, **trained, **methods, **said, offload=offload)
+    run = choices.job(model, **trained)
     if wrt is not None:
         out.sheet(derivative_sheet(run, wrt))
         return
@@ -357,22 +244,12 @@ def time(
         out.sheet(ops_sheet(answer.timed) if ops else answer.sheet)
 
 
-@click.command("roofline")
-@click.argument("model")
-@click.option("--system", default="a100-80gb", show_default=True, help="A machine, or a TOML file.")
-@click.option("--precision", default="bf16", show_default=True, help="Of the matrix units.")
-@pictured
-@costing
-@output
-def roofline(
-    *, model: str, system: str, precision: str, width: str, choices: Choices, out: Output
-) -> None:
+@command("roofline")
+def roofline(*, model: str, system: str, precision: str, choices: Choices, out: Output) -> None:
     """Place the ops of MODEL by arithmetic intensity and rate; -o FILE.svg draws them.
 
     For example: symbolic-cost roofline gpt3-175b --system h100 -o roofline.svg
     """
-    refuse_unpictured(out.file, width=width)
-    from symbolic_cost.emit.plots import drawn
     from symbolic_cost.emit.roofline import draw, points_sheet
     from symbolic_cost.jobs.header import header
     from symbolic_cost.systems.records import find_machine
@@ -382,35 +259,21 @@ def roofline(
     device = find_machine(system).device(precision)
     points = roofline_points(work.bound, device)
     title = f"{model} on {system}, {precision}"
-    if is_picture(out.file):
-        drawn(out.file, lambda figure: draw(figure, points, device, title), width)
+    if out.is_picture:
+        out.draw(draw, points, device, title)
     else:
         out.sheet(points_sheet(points, device, title, header(work)))
 
 
-@click.command("count")
-@click.argument("config")
-@click.option("--batch", default=1, show_default=True, help="Sequences.")
-@click.option("--seq", default=1024, show_default=True, help="Tokens of each sequence.")
-@click.option(
-    "--image-tokens", default=0, show_default=True, help="Of each sequence, those of images."
-)
-@click.option(
-    "--train", default="all", show_default=True, help="Weights that are trained, as lora:r=16,q,v."
-)
-@click.option(
-    "--conventions", default="torch-flop-counter", show_default=True, help="Counting conventions."
-)
-@output
+@command("count")
 def count(
     *,
     config: str,
     batch: int,
     seq: int,
-    image_tokens: int,
-    train: str,
     conventions: str,
     out: Output,
+    **more: Any,
 ) -> None:
     """Count parameters, FLOP, cache and saved activations of CONFIG, a config.json.
 
@@ -425,7 +288,7 @@ def count(
     """
     from symbolic_cost.jobs.launched import count
 
-    counts = count(config, batch, seq, conventions, image_tokens, train=train)
+    counts = count(config, batch, seq, conventions, **more)
     if out.form == "json":
         import json
 
@@ -436,15 +299,7 @@ def count(
     out.sheet(count_sheet(config, counts, batch, seq, conventions))
 
 
-@click.command("profile")
-@click.argument("model")
-@click.option("--batch", default=1, show_default=True, help="Sequences or images.")
-@click.option("--seq", type=int, help="Tokens of each sequence; else those of the preset.")
-@click.option("--latencies", metavar="FILE", help="JSON with measured latencies.")
-@click.option(
-    "--profiler", default="2023", show_default=True, help="Version that is followed: 2023 or 2021."
-)
-@output
+@command("profile")
 def profile(
     *, model: str, batch: int, seq: int | None, latencies: str | None, profiler: str, out: Output
 ) -> None:
@@ -452,13 +307,11 @@ def profile(
 
     For example: symbolic-cost profile bert-base --batch 4 --seq 128
     """
-    from symbolic_cost.published.module_profile.figures import profile_text
+    from symbolic_cost.published.module_profile.figures import profile_sheet, profile_text
     from symbolic_cost.published.module_profile.profile import named_profile
 
     measured = named_profile(model, batch, seq, latencies, profiler)
     if out.form == "table":
         out.text(profile_text(measured))
-        return
-    from symbolic_cost.published.module_profile.figures import profile_sheet
-
-    out.sheet(profile_sheet(model, measured))
+    else:
+        out.sheet(profile_sheet(model, measured))

@@ -2,11 +2,10 @@
 
 import click
 
-from symbolic_cost.cli.options import Output, output, pictured, refuse_unpictured
+from symbolic_cost.cli.options import Output, command
 
 
-@click.command("models")
-@output
+@command("models")
 def models(*, out: Output) -> None:
     """List the named models, their sizes and sources."""
     from symbolic_cost.emit.sheet import Column, Sheet
@@ -36,9 +35,7 @@ def _where(source: str) -> str:
     return REFERENCES[source].where
 
 
-@click.command("systems")
-@click.argument("name", required=False)
-@output
+@command("systems")
 def systems(*, name: str | None, out: Output) -> None:
     """List the machines, or every number of one (a name, or a TOML file) with its source.
 
@@ -49,49 +46,26 @@ def systems(*, name: str | None, out: Output) -> None:
     out.sheet(machines_sheet() if name is None else machine_sheet(name))
 
 
-@click.command("schedule")
-@click.option("--strategy", default="pp=4", show_default=True, help="Gives the stages: pp=4.")
-@click.option("--microbatches", default=8, show_default=True, help="Of one step and pipeline.")
-@click.option("--schedule", "name", default="1f1b", show_default=True, help="Its name.")
-@click.option("--chunks", default=2, show_default=True, help="Model chunks per stage.")
-@pictured
-@output
-def schedule(
-    *, strategy: str, microbatches: int, name: str, chunks: int, width: str, out: Output
-) -> None:
+@command("schedule")
+def schedule(*, strategy: str, microbatches: int, name: str, chunks: int, out: Output) -> None:
     """Bubble, activations in flight and messages of a pipeline schedule.
 
     With -o FILE.svg or FILE.png the schedule is drawn, as in
     symbolic-cost schedule --strategy pp=4 --microbatches 8 --schedule zb-h1 -o schedule.svg
     """
-    refuse_unpictured(out.file, width=width)
     from symbolic_cost.cli.sheets.machines import schedule_sheet, stages_of
-    from symbolic_cost.emit.plots import drawn, is_picture
     from symbolic_cost.emit.timeline import draw
     from symbolic_cost.parallel.timeline import timeline
 
     stages = stages_of(strategy)
     events = timeline(name, stages, microbatches, chunks)
-    if is_picture(out.file):
-        title = f"{name}, {stages} stages, {microbatches} microbatches"
-        drawn(out.file, lambda figure: draw(figure, events, title), width)
+    if out.is_picture:
+        out.draw(draw, events, f"{name}, {stages} stages, {microbatches} microbatches")
         return
     out.sheet(schedule_sheet(name, stages, microbatches, chunks, events))
 
 
-@click.command("calibrate")
-@click.option("--system", default="a100-80gb", show_default=True, help="A machine, or a TOML file.")
-@click.option(
-    "--rows",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="CSV of measured runs; each file counts as much as any other.",
-)
-@click.option("--kernels", multiple=True, metavar="FILE", help="CSV of measured kernels.")
-@click.option("--stack", default="", help="Software of the rows, where they do not name it.")
-@click.argument("more", nargs=-1, metavar="[FILE]...")
-@output
+@command("calibrate")
 def calibrate(
     *,
     system: str,
@@ -136,9 +110,7 @@ def calibrate(
         out.sheet(sheet)
 
 
-@click.command("import")
-@click.argument("files", nargs=-1, required=True)
-@output
+@command("import")
 def import_(*, files: tuple[str, ...], out: Output) -> None:
     """Read model and strategy from FILES, with where each value came from.
 
@@ -181,13 +153,7 @@ def _import_graph(graphs: list[str], files: int, out: Output) -> None:
     out.sheet(graph_sheet(traced(graphs[0])))
 
 
-@click.command("compare-conventions")
-@click.argument("model")
-@click.argument("first")
-@click.argument("second")
-@click.option("--of", "cost", default="flops", show_default=True, help="A named cost.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=INTEGER", help="Bind a symbol.")
-@output
+@command("compare-conventions")
 def compare_conventions(
     *, model: str, first: str, second: str, cost: str, settings: tuple[str, ...], out: Output
 ) -> None:
@@ -200,15 +166,8 @@ def compare_conventions(
     out.sheet(difference_sheet(model, first, second, cost, settings))
 
 
-@click.command("reproduce")
-@click.argument("name")
-@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
-@click.option("--formulas", is_flag=True, help="Show the formula of each number.")
-@output
-@click.pass_context
-def reproduce(
-    ctx: click.Context, name: str, inputs: str | None, *, formulas: bool, out: Output
-) -> None:
+@command("reproduce")
+def reproduce(*, name: str, inputs: str | None, formulas: bool, out: Output) -> None:
     """Reproduce the publication NAME: published, computed, match.
 
     The exit code is 1 if a number differs.
@@ -229,4 +188,4 @@ def reproduce(
     else:
         out.sheet(reproduction_sheet(result, known))
     if result.matched < result.total:
-        ctx.exit(1)
+        click.get_current_context().exit(1)

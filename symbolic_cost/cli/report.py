@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
+from symbolic_cost.cli import Group, options
+from symbolic_cost.cli.options import Choices, Output, every_stage, said
 
-from symbolic_cost.cli.options import STACK, Choices, Output, every_stage, output, training
 
-
-class _Reports(click.Group):
+class _Reports(Group):
     """`report run` and `report megatron`."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a report, or offer the closest; an option that is given twice is refused."""
-        from symbolic_cost.cli import accepted, check_repeated
-        from symbolic_cost.errors import UnknownNameError, unknown
-
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise UnknownNameError(unknown("report", args[0], self.commands))
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            check_repeated(command, ctx, rest)
-            accepted.told(f"report {name}", command)
-        return name, command, rest
+    kind = "report"
 
 
-@click.command(cls=_Reports, name="report")
+@options.command("report", _Reports)
 def command() -> None:
     """Report on a job on one page (run), or print a published report (megatron).
 
@@ -39,18 +25,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
-@click.argument("model")
-@click.option(
-    "-o",
-    "--output",
-    "file",
-    required=True,
-    metavar="FILE.html|FILE.md",
-    help="Whole or not at all.",
-)
-@STACK
-@training
+@options.command("report run")
 def run(
     *, model: str, file: str, stack: str | None, choices: Choices, trained: dict[str, Any]
 ) -> None:
@@ -67,14 +42,10 @@ def run(
     check_path(file)
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    said = {} if stack is None else {"stack": stack}
-    report(every_stage(choices).job(model, **trained, **said)).write(file)
+    report(every_stage(choices).job(model, **trained, **said(stack=stack))).write(file)
 
 
-@command.command("megatron")
-@click.option("--inputs", metavar="FILE", help="JSON with other inputs than the published ones.")
-@click.option("--corrected", is_flag=True, help="Show the true figures and what differs.")
-@output
+@options.command("report megatron")
 def megatron(*, inputs: str | None, corrected: bool, out: Output) -> None:
     """Print the report of Megatron's theoretical memory and traffic in its published layout.
 
@@ -85,3 +56,7 @@ def megatron(*, inputs: str | None, corrected: bool, out: Output) -> None:
 
     chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
     out.text(report(chosen, corrected=corrected))
+
+
+command.add_command(run)
+command.add_command(megatron)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from symbolic_cost.cli import options
 from symbolic_cost.errors import InputError, shown
 
 SECONDS = 300
@@ -85,7 +86,7 @@ def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> lis
     strange = sorted(set(named) - set(known))
     if strange:
         raise InputError(f"unknown argument {shown(strange[0])}: accepted are {', '.join(known)}")
-    options: list[str] = []
+    given: list[str] = []
     arguments: list[str] = []
     for name, parameter in known.items():
         values = named.get(name)
@@ -97,11 +98,11 @@ def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> lis
                 arguments.append(str(value))
             elif isinstance(value, bool):
                 off = parameter.secondary_opts
-                options += [f"--{name}"] if value else off[:1]
+                given += [f"--{name}"] if value else off[:1]
             else:
-                options.append(f"--{name}={value}")
+                given.append(f"--{name}={value}")
     formats = any("--format" in one.opts for one in command.params)
-    return [*options, *(["--format=json"] if formats else []), "--", *arguments]
+    return [*given, *(["--format=json"] if formats else []), "--", *arguments]
 
 
 def _inside(value: str, folder: Path) -> None:
@@ -136,8 +137,7 @@ def called(name: str, named: Mapping[str, Any], folder: Path) -> tuple[str, bool
     return (run.stdout, False) if run.returncode in (0, 1) else (run.stderr.strip(), True)
 
 
-@click.command("serve")
-@click.option("--mcp", is_flag=True, required=True, help="The Model Context Protocol, over stdio.")
+@options.command("serve")
 def command(*, mcp: bool) -> None:  # noqa: ARG001 - the one protocol that there is
     """Serve every command that writes nothing as a tool, reading below the working folder alone.
 

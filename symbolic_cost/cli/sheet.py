@@ -5,28 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import PurePath
 
-import click
+from symbolic_cost.cli import options
+from symbolic_cost.cli.options import Choices, Output
 
-from symbolic_cost.cli.options import Choices, Output, costing, notated, output
 
-
-@click.command("sheet")
-@click.argument("model")
-@click.option("--columns", help="Named costs, e.g. flops_fwd,params,saved,comm.")
-@click.option(
-    "--width",
-    default="article",
-    show_default=True,
-    metavar="article|ieee|acm|neurips|3.25in",
-    help="Page of LaTeX and PDF, or the width of a column.",
-)
-@click.option(
-    "--two-column", is_flag=True, help="Pages of two columns; wide tables go across both."
-)
-@click.option("--cite", is_flag=True, help="Cite in LaTeX what was used; BibTeX behind its end.")
-@costing
-@notated
-@output
+@options.command("sheet")
 def command(
     *,
     model: str,
@@ -88,7 +71,7 @@ def _text(
 def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: bool) -> None:
     """Refuse what would not be read."""
     from symbolic_cost.emit.document import FORMS
-    from symbolic_cost.errors import InputError
+    from symbolic_cost.errors import refuse
 
     problems = []
     if form not in FORMS:
@@ -99,5 +82,4 @@ def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: b
         problems += ["--width and --two-column are not read: they are of LaTeX"] * pages
     if (out.file or "").lower().endswith(".bib") and (columns or pages or cites):
         problems.append("--columns, --width, --two-column, --cite are not read: -o is BibTeX alone")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

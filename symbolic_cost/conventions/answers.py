@@ -1,5 +1,6 @@
 """Named answers to the counting questions, shared by the presets."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sympy import Expr, Integer, Lambda
@@ -49,57 +50,14 @@ def elementwise_flop(forward: Expr | int, backward: Expr | int) -> ElementwiseFl
     return ElementwiseFlop(Lambda(n, forward), Lambda(n, backward))
 
 
-_REASONS = package_data("conventions/reasons.toml")
-"""What the constants count, and whose they are, by kind."""
+def _declared(flop: Sequence[int], **reason: str) -> ElementwiseFlop:
+    """Return the answer of a record of operations.toml."""
+    forward, constant, backward, other = flop
+    return replace(elementwise_flop(forward * n + constant, backward * n + other), **reason)
 
 
-_OPERATIONS = {
-    "softmax": elementwise_flop(5 * n - 2, 4 * n - 1),
-    "cross_entropy": elementwise_flop(4 * n + 1, 2 * n),
-    "layer_norm": elementwise_flop(9 * n, 13 * n - 4),
-    "layer_norm_bare": elementwise_flop(7 * n, 9 * n - 4),
-    "group_norm": elementwise_flop(9 * n, 13 * n - 4),
-    "instance_norm": elementwise_flop(9 * n, 13 * n - 4),
-    "rms_norm": elementwise_flop(4 * n, 9 * n - 2),
-    "batch_norm": elementwise_flop(9 * n, 13 * n - 4),
-    "gelu": elementwise_flop(8 * n, 13 * n),
-    "gelu_tanh": elementwise_flop(8 * n, 13 * n),
-    "relu": elementwise_flop(n, n),
-    "silu": elementwise_flop(5 * n, 9 * n),
-    "tanh": elementwise_flop(n, 3 * n),
-    "relu6": elementwise_flop(2 * n, n),
-    "leaky_relu": elementwise_flop(2 * n, 2 * n),
-    "prelu": elementwise_flop(2 * n, 4 * n),
-    "elu": elementwise_flop(4 * n, 3 * n),
-    "interpolate": elementwise_flop(0, n),
-    "sigmoid": elementwise_flop(4 * n, 3 * n),
-    "softplus": elementwise_flop(3 * n, 5 * n),
-    "exp": elementwise_flop(n, n),
-    "rnn_cell": elementwise_flop(2 * n, 4 * n),
-    "gru_cell": elementwise_flop(17 * n, 34 * n),
-    "lstm_cell": elementwise_flop(22 * n, 44 * n),
-    "scan": elementwise_flop(2 * n - 2, 3 * n - 3),
-    "max_pool": elementwise_flop(n - 1, 1),
-    "avg_pool": elementwise_flop(n, n + 1),
-    "pooled": elementwise_flop(0, 0),
-    "dropout": elementwise_flop(n, n),
-    "add": elementwise_flop(n, 0),
-    "copy": elementwise_flop(0, 0),
-    "mul": elementwise_flop(n, 2 * n),
-    "scale": elementwise_flop(n, n),
-    "sum": elementwise_flop(n, 0),
-    "rotary": elementwise_flop(3 * n, 3 * n),
-    "angles": elementwise_flop(3 * n, 0),
-    "choice": elementwise_flop(n, 0),
-    "order": elementwise_flop(0, 0),
-    "ratio": elementwise_flop(2 * n - 1, 4 * n - 1),
-    "softcap": elementwise_flop(3 * n, 5 * n),
-    "embedding": elementwise_flop(0, n),
-}
-
-OPERATIONS = Elementwise(
-    {name: replace(answer, **_REASONS[name]) for name, answer in _OPERATIONS.items()}
-)
+_RECORDS = package_data("conventions/operations.toml")
+OPERATIONS = Elementwise({name: _declared(**record) for name, record in _RECORDS.items()})
 """One per addition, multiplication, comparison or transcendental function."""
 
 FREE = elementwise_flop(0, 0)

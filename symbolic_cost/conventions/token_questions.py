@@ -1,51 +1,42 @@
 """Questions on the FLOP of one token, and their answers: see `per_token`."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Weights(StrEnum):
+class Meant(StrEnum):
+    """A name, and what it means."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        """Hold the meaning beside the name."""
+        member = str.__new__(cls, name)
+        member._value_, member.meaning = name, meaning
+        return member
+
+
+class Weights(Meant):
     """Kinds of weights."""
 
-    TABLE = "table"
-    POSITIONS = "positions"
-    HEAD = "head"
-    PRODUCTS = "products"
-    GATES = "gates"
-    SHARED = "shared"
-    SHARED_GATES = "shared-gates"
-    CONVOLUTIONS = "convolutions"
-    ROUTER = "router"
-    EXPERTS = "experts"
-    NORMS = "norms"
-    HEAD_NORMS = "head-norms"
-    LATENT_NORMS = "latent-norms"
-    BIASES = "biases"
-    SINKS = "sinks"
-    OTHER = "other"
-
-
-MEANINGS: Mapping[Weights, str] = {
-    Weights.TABLE: "token tables that ids are looked up in",
-    Weights.POSITIONS: "tables of positions, token types and relative distances",
-    Weights.HEAD: "the product with the vocabulary",
-    Weights.PRODUCTS: "all other matrix products",
-    Weights.GATES: "projections that gate the result of attention",
-    Weights.SHARED: "products of experts that all tokens meet",
-    Weights.SHARED_GATES: "gates of those experts",
-    Weights.CONVOLUTIONS: "short convolutions beside a state",
-    Weights.ROUTER: "scores of the experts",
-    Weights.EXPERTS: "products of routed experts",
-    Weights.NORMS: "scales and shifts of norms of the residual stream",
-    Weights.HEAD_NORMS: "those of queries and keys",
-    Weights.LATENT_NORMS: "those of latents",
-    Weights.BIASES: "biases of products",
-    Weights.SINKS: "learned logits of attention",
-    Weights.OTHER: "weights applied element by element",
-}
+    TABLE = "table", "token tables that ids are looked up in"
+    POSITIONS = "positions", "tables of positions, token types and relative distances"
+    HEAD = "head", "the product with the vocabulary"
+    PRODUCTS = "products", "all other matrix products"
+    GATES = "gates", "projections that gate the result of attention"
+    SHARED = "shared", "products of experts that all tokens meet"
+    SHARED_GATES = "shared-gates", "gates of those experts"
+    CONVOLUTIONS = "convolutions", "short convolutions beside a state"
+    ROUTER = "router", "scores of the experts"
+    EXPERTS = "experts", "products of routed experts"
+    NORMS = "norms", "scales and shifts of norms of the residual stream"
+    HEAD_NORMS = "head-norms", "those of queries and keys"
+    LATENT_NORMS = "latent-norms", "those of latents"
+    BIASES = "biases", "biases of products"
+    SINKS = "sinks", "learned logits of attention"
+    OTHER = "other", "weights applied element by element"
 
 
 AMONG_PRODUCTS = frozenset(
@@ -117,23 +108,14 @@ class Unknown(StrEnum):
     """The framework has formulas for kinds of states, and none for this one."""
 
 
-class State(StrEnum):
+class State(Meant):
     """Kinds of states, by what their elements are."""
 
-    SELECTIVE = "selective"
-    DUAL = "dual"
-    DELTA = "delta"
-    CHANNEL_DELTA = "channel-delta"
-    LINEAR = "linear"
-
-
-STATES: Mapping[State, str] = {
-    State.SELECTIVE: "Mamba's: channels by states",
-    State.DUAL: "Mamba-2's: heads by head width by states",
-    State.DELTA: "of the gated delta rule: heads by key width by value width",
-    State.CHANNEL_DELTA: "of the delta rule whose decay is of every channel",
-    State.LINEAR: "of linear attention: heads by key width by value width",
-}
+    SELECTIVE = "selective", "Mamba's: channels by states"
+    DUAL = "dual", "Mamba-2's: heads by head width by states"
+    DELTA = "delta", "of the gated delta rule: heads by key width by value width"
+    CHANNEL_DELTA = "channel-delta", "of the delta rule whose decay is of every channel"
+    LINEAR = "linear", "of linear attention: heads by key width by value width"
 
 
 class Inner(StrEnum):

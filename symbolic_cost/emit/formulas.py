@@ -60,14 +60,6 @@ def symbols_of(exprs: Iterable[Expr]) -> list[Symbol]:
     return in_glossary_order({symbol for expr in exprs for symbol in expr.free_symbols})
 
 
-def where_list(exprs: Iterable[Expr]) -> str:
-    """Return what the symbols of formulas mean, as LaTeX text; empty if they have none.
-
-    Symbols that the glossary lacks are left out.
-    """
-    return _where(f"${latex(symbol)}$: {latex_text(text)}" for symbol, text in _meanings(exprs))
-
-
 def where_plain(exprs: Iterable[Expr]) -> str:
     """Return what the symbols of formulas mean, as text; empty if they have none.
 
@@ -77,19 +69,8 @@ def where_plain(exprs: Iterable[Expr]) -> str:
     >>> where_plain([e * b])
     'where b: microbatch size [sequences]; e: embedding (hidden) width'
     """
-    return _where(f"{plain(symbol)}: {text}" for symbol, text in _meanings(exprs))
-
-
-def _meanings(exprs: Iterable[Expr]) -> list[tuple[Symbol, str]]:
-    return [
-        (symbol, GLOSSARY[symbol.name].meaning)
-        for symbol in symbols_of(exprs)
-        if symbol.name in GLOSSARY
-    ]
-
-
-def _where(items: Iterable[str]) -> str:
-    text = "; ".join(items)
+    known = (symbol for symbol in symbols_of(exprs) if symbol.name in GLOSSARY)
+    text = "; ".join(f"{plain(symbol)}: {GLOSSARY[symbol.name].meaning}" for symbol in known)
     return f"where {text}" if text else ""
 
 

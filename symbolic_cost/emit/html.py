@@ -64,7 +64,7 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
     Args:
         sheet: the table.
         anchor: where rows are linked to: beginning of their anchors. The last column then names
-            other rows, with commas between them.
+            other rows, with commas between them; a formula that is text links to them itself.
     """
     heads = [escaped(column.title) for column in sheet.columns]
     classes = ["" if column.align == "left" else ' class="right"' for column in sheet.columns]
@@ -98,11 +98,17 @@ def _linked(
     """Return the cells of a row that has an anchor and links to others, and their attributes."""
     if not places:
         return cells, classes
-    links = ", ".join(
-        f'<a href="#{places[one]}">{one}</a>' if one in places else one
-        for one in cells[-1].split(", ")
-    )
-    return [*cells[:-1], links], [f' id="{places[cells[0]]}"', *classes[1:]]
+    classes = [f' id="{places[cells[0]]}"', *classes[1:]]
+    names = {
+        one: f'<a href="#{places[one]}">{one}</a>' for one in cells[-1].split(", ") if one in places
+    }
+    if names and cells[1:-1] and cells[1].startswith("<code>"):
+        longest = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        every = rf"(?<![\w.])(?:{longest})(?![\w.])"  # a name is a link where it first stands
+        code = re.sub(every, lambda one: names.pop(one[0], one[0]), cells[1])
+        return [cells[0], code, *cells[2:-1], ""], classes
+    links = ", ".join(names.get(one, one) for one in cells[-1].split(", "))
+    return [*cells[:-1], links], classes
 
 
 def _is_heading(row: Sequence[Cell]) -> bool:

@@ -365,6 +365,8 @@ _RANK = {name: rank for rank, name in enumerate(GLOSSARY)}
 def _ordered(terms: Iterable[Expr]) -> list[Expr]:
     """Sort terms: positive before negative, higher degrees first, as the glossary lists them."""
     every = list(terms)
+    if len(every) == 1:
+        return every
     symbols = in_glossary_order({symbol for term in every for symbol in term.free_symbols})
 
     def key(term: Expr) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from symbolic_cost.errors import visible
 from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 
-ANCHOR = "row-"
+ANCHOR = "r"
 """Beginning of the anchors of rows that figures and other rows point to."""
 
 _WIDTH = 3.5
@@ -144,7 +144,7 @@ def _chapter(chapter: Chapter, place: int) -> Iterator[str]:
     if chapter.pictures:
         yield '<div class="pictures">'
         for number, one in enumerate(chapter.pictures):
-            yield _picture(one, f"picture-{place}-{number}")
+            yield _picture(one, f"p{place}{'abcdefgh'[number]}")
         yield "</div>"
     for sheet in chapter.sheets:
         yield from _table(sheet)
@@ -188,13 +188,30 @@ def inline(draw: Callable[[Any], None], name: str) -> str:
     head, _, rest = text.partition(">")
     head = re.sub(r' (width|height|version|xmlns(:xlink)?)="[^"]*"', "", head)
     text = f'{head} aria-hidden="true">{rest}'.replace("xlink:href", "href")
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
-    text = re.sub(r' d="[^"]*"', lambda path: _rounded(path[0]), text)
+    text = _named(text, name)
+    text = re.sub(_PLACES, lambda place: " " * place[0].startswith(" ") + _rounded(place[0]), text)
+    text = re.sub(r">\s+<", "><", text)
     return text.replace("#000000", "currentColor").replace("#ffffff", "var(--paper)").strip()
 
 
-def _rounded(path: str) -> str:
-    return " ".join(re.sub(r"(-?\d+\.\d{2})\d+", r"\1", path).split(" ")).replace("\n", "")
+_PLACES = r' (?:d|x|y)="[^"]*"|translate\([^)]*\)'
+_LINKED = r'(?:url\(#|href="#)([^")]+)'
+
+
+def _named(text: str, name: str) -> str:
+    """Return a picture with short identifiers that no other of a page has, and none without use."""
+    used = {
+        old: f"{name}{place:x}"
+        for place, old in enumerate(dict.fromkeys(re.findall(_LINKED, text)))
+    }
+    text = re.sub(
+        r' id="([^"]*)"', lambda one: f' id="{used[one[1]]}"' if one[1] in used else "", text
+    )
+    return re.sub(_LINKED, lambda one: one[0].replace(f"#{one[1]}", f"#{used[one[1]]}"), text)
+
+
+def _rounded(place: str) -> str:
+    return " ".join(re.sub(r"(-?\d+\.\d{2})\d+", r"\1", place).split())
 
 
 def _references(report: Written) -> Iterator[str]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from symbolic_cost.emit.labels import place_labels
 from symbolic_cost.emit.plots import COLOURS, MARKERS
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.systems.roofline_points import Point, roofs
 from symbolic_cost.systems.rooflines import Device
-from symbolic_cost.units import Unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,14 +40,8 @@ def points_sheet(
         )
         for point in points
     )
-    columns = (
-        Column("op"),
-        Column("pass"),
-        Column("units"),
-        Column("computes", "right", Unit.FLOP),
-        Column("moves", "right", Unit.BYTE),
-        Column("intensity", "right", "FLOP/byte"),
-        Column("rate", "right", Unit.FLOP_PER_SECOND),
+    columns = headed(
+        "op, pass, units, computes> [FLOP], moves> [byte], intensity> [FLOP/byte], rate> [FLOP/s]"
     )
     ridges = tuple(
         f"ridge point of the {name} units: {float(ridge):.4g} FLOP/byte"
@@ -70,11 +63,11 @@ def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) ->
     _draw_roofs(axes, points, device)
     passes = [phase for phase in Phase if phase in {point.phase for point in points}]
     for place, phase in enumerate(passes):
-        drawn = [point for point in points if point.phase is phase]
+        drawn = sorted({(one.intensity, one.rate) for one in points if one.phase is phase})
         filled = phase is Phase.FORWARD
         axes.scatter(
-            [point.intensity for point in drawn],
-            [point.rate for point in drawn],
+            [intensity for intensity, _ in drawn],
+            [rate for _, rate in drawn],
             s=12 if filled else 26 + 16 * place,
             marker=MARKERS[place],
             facecolor=COLOURS[0] if filled else "none",

@@ -99,6 +99,22 @@ class Column:
         return f"{self.heading} [{self.unit}]" if self.unit else self.heading
 
 
+def headed(headings: str) -> tuple[Column, ...]:
+    """Return columns by their headings; > sets to the right, a unit stands in brackets.
+
+    >>> headed("op, moves> [byte]")[1]
+    Column(heading='moves', align='right', unit=<Unit.BYTE: 'byte'>)
+    """
+    return tuple(map(_column, headings.split(", ")))
+
+
+def _column(text: str) -> Column:
+    heading, _, unit = text.removesuffix("]").partition(" [")
+    known = {str(one): one for one in Unit}
+    align: Literal["left", "right"] = "right" if heading.endswith(">") else "left"
+    return Column(heading.removesuffix(">"), align, known.get(unit, unit) if unit else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A table.

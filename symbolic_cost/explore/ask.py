@@ -74,15 +74,8 @@ def prove(
 ) -> Proof:
     """Find the best of all combinations of a strategy with sizes and rates, and prove it.
 
-    Args:
-        of: a job without a strategy, or a model by name.
-        gpus: ranks.
-        global_batch: sequences of one step.
-        vary: values by symbol: of sizes (l, s) and of rates of the machine, in base units, as in
-            {"l": "1024:8192:x2", "beta": "1e10:1e11:x1.1"}.
-        system: machine, for a model by name.
-        objective: "step", "memory", "mfu", "throughput", "tokens-per-dollar" or "energy".
-        choose: what may be chosen, as of `search`.
+    What varies are values by symbol: of sizes (l, s) and of rates of the machine, in base units, as
+    in {"l": "1024:8192:x2", "beta": "1e10:1e11:x1.1"}. All other arguments are those of `search`.
 
     Returns:
         The best combination, a bound that no other is better than, and what the proof covers.
@@ -108,15 +101,9 @@ def fit(
 ) -> Fits:
     """Ask what fits: the job, the largest sizes on these GPUs, the fewest GPUs that hold it.
 
-    Args:
-        of: a job without a strategy, or a model by name.
-        gpus: ranks.
-        global_batch: sequences of one step; one per rank unless given.
-        system: machine, for a model by name.
-        symbols: what is to be large: "b" or sizes of the model; those it does not have are left
-            out of the usual three.
-        choose: what may be chosen, as of `search`; sequence parallelism on, ZeRO 1 and 3 and
-            schedule 1f1b where nothing is said.
+    Arguments are those of `search`; a rank has one sequence of the global batch unless it is given,
+    and where nothing is said sequence parallelism is on, ZeRO 1 or 3, the schedule 1f1b. What is to
+    be large is "b" or sizes of the model; of the usual three those that it lacks are left out.
 
     Raises:
         InputError: every problem of every argument.

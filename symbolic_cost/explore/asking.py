@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
-from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import Numbers, candidates
@@ -89,8 +89,7 @@ def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> 
     names = {name for shape in shapes for name in shape.names}
     if "context" in choose:
         problems += [f"choose context={one}: cp is 1" for one in space.context if one not in names]
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
 
 
 def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:
@@ -100,8 +99,7 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
         InputError: every name that is no choice, and every value that is refused.
     """
     problems = [unknown("choice", name, CHOICES) for name in choose if name not in CHOICES]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     listed = {name: _listed(values, UNSAID.get(name)) for name, values in choose.items()}
     return Space(gpus, global_batch, **listed)
 
@@ -126,8 +124,7 @@ def read_ranges(texts: Iterable[str]) -> dict[str, str]:
         elif name in ranges:
             problems.append(f"--vary {name} is given twice")
         ranges[name] = values
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return ranges
 
 
@@ -150,8 +147,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]
         else:
             pieces = [piece.strip() for piece in values.split(",")]
             choices[name] = tuple(_value(name, piece, problems) for piece in pieces)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return choices
 
 

@@ -10,7 +10,7 @@ some 10**5 boxes tell enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from heapq import heappop, heappush
@@ -149,14 +149,10 @@ class _Boxes(NamedTuple):
         return np.asarray((self.low == self.high).all(axis=1))
 
 
-Progress: TypeAlias = Callable[[int, int], None]
-
-
 def minimum(
     pieces: Sequence[Piece],
     axes: Sequence[Axis],
     most_boxes: int = MOST_BOXES,
-    progress: Progress = lambda *_: None,
 ) -> Minimum:
     """Return the least value of an objective over all rows of all pieces and all axes.
 
@@ -164,13 +160,10 @@ def minimum(
         pieces: at least one.
         axes: values of the symbols that every row may be combined with.
         most_boxes: after which it gives up.
-        progress: told the pieces that are looked at first, and all of them.
     """
     search = _Search(axes, most_boxes)
     for place, piece in enumerate(pieces):
-        progress(place, len(pieces))
         search.begin(place, piece)
-    progress(len(pieces), len(pieces))
     search.improve()
     left = search.finish()
     rows = sum(piece.count * len(piece.wishes) for piece in pieces)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.fits import MORE
-from symbolic_cost.explore.solve import Solved, solve
+from symbolic_cost.explore.solve import Solved, answer, question
 from symbolic_cost.explore.told import search_sheet
-from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.quantities import Quantity, quantity
 from symbolic_cost.jobs.tables.explained import gains
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.records import dataclass
@@ -40,14 +40,14 @@ def rates_sheet(timed: Timed) -> Sheet:
     return Sheet("What would shorten the step", columns, rows)
 
 
-def more_memory(run: Job) -> Change:
+def more_memory(run: Job, timed: Timed) -> Change:
     """Say the largest sizes of a job that fit, now and with 10 GiB more on every rank."""
-    room = fit(run).capacity
+    room = timed.fit.capacity
     if room is None:
         return Change("The memory of the machine has no bound.")
     # Another microbatch makes no other number of them here.
     own = replace(run, global_batch=None, precise=True)
-    stages = [replace(own, stage=stage) for stage in own.structure.stages]
+    stages = [quantity(replace(own, stage=stage), "memory") for stage in own.structure.stages]
     rows: list[tuple[Cell, ...]] = []
     for name in _SIZES:
         try:
@@ -58,27 +58,23 @@ def more_memory(run: Job) -> Change:
         rows.append((name, run.values.get(name), *cells))
     if not rows:
         return Change("No size of the model changes what a rank holds.")
-    columns = (
-        Column("size"),
-        Column("now", "right"),
-        Column("largest that fits", "right"),
-        Column("with 10 GiB more", "right"),
-        Column("one more takes", "right", Unit.BYTE),
-        Column("stage that binds"),
-        Column("what binds there"),
+    columns = headed(
+        "size, now>, largest that fits>, with 10 GiB more>, "
+        "one more takes> [byte], stage that binds, what binds there"
     )
     said = "; ".join(f"{row[0]} up to {row[2] or 'none'}, then {row[3] or 'none'}" for row in rows)
     sheet = Sheet("Largest sizes of this job, all else as it is", columns, tuple(rows))
     return Change(f"10 GiB more on every rank: {said}.", sheet)
 
 
-def _largest(stages: list[Job], name: str, room: int) -> Solved:
+def _largest(stages: list[Quantity], name: str, room: int) -> Solved:
     """Return the largest size with which every stage fits: that of the stage that fits least.
 
     Raises:
         InputError: no stage's memory depends on it.
     """
-    answers = [solve(f"memory <= {room} B", stage, name) for stage in stages]
+    asked = question(f"memory <= {room} B")
+    answers = [answer(asked, stage, name) for stage in stages]
     return min(answers, key=lambda one: one.legal or 0)
 
 

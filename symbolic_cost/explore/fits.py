@@ -89,14 +89,13 @@ class Largest:
     each: float | None = None
 
 
-def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest:
+def largest(base: Subject, space: Space, symbol: str) -> Largest:
     """Return the largest size of a symbol that fits under any strategy of a space.
 
     Args:
         base: the job without a strategy.
         space: what may be chosen.
         symbol: "b", or a size of the model such as "l" or "n_layers".
-        spare: memory of a rank beyond that of the machine [byte].
 
     Raises:
         InputError: no machine with a bounded memory, or a symbol that the model does not have.
@@ -116,12 +115,12 @@ def largest(base: Subject, space: Space, symbol: str, spare: int = 0) -> Largest
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
             asked = _Asked(tape, columns, walked.rows(shape), symbol, most)
-            sizes = asked.largest(room + spare)
+            sizes = asked.largest(room)
             place = int(np.argmax(sizes))
             if sizes[place] > (best[0] if best else 0):
                 best = (int(sizes[place]), *walked.chosen(shape, structure, place))
                 each = float(asked.each(sizes)[place])
-            more = max(more, int(asked.largest(room + spare + MORE).max()))
+            more = max(more, int(asked.largest(room + MORE).max()))
     if best is None:
         return Largest(symbol, 0, None, None, more)
     size, structure, numbers = best
@@ -195,13 +194,16 @@ class _Asked:
         return {name: np.broadcast_to(array, (self._count,)) for name, array in results.items()}
 
 
-def fewest(base: Subject, space: Space, most: int = 1 << 16) -> tuple[int, Candidate] | None:
-    """Return the fewest GPUs, among powers of two, that hold a model; None if `most` do not.
+_MOST_GPUS = 1 << 16
+
+
+def fewest(base: Subject, space: Space) -> tuple[int, Candidate] | None:
+    """Return the fewest GPUs, among powers of two, that hold a model; None if 65536 do not.
 
     One sequence per data-parallel rank is enough to ask.
     """
     gpus = 1
-    while gpus <= most:
+    while gpus <= _MOST_GPUS:
         tried = replace(space, gpus=gpus, global_batch=gpus)
         with suppress(NoCandidateError):  # tp=8 of one rank, say
             smallest = searched(base, tried, "memory", 1)

@@ -10,7 +10,7 @@ from typing import Any
 from sympy import Expr
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.explore.ranges import Given, values
 from symbolic_cost.jobs.numbers import RATES
 from symbolic_cost.jobs.setup import Setup
@@ -50,8 +50,7 @@ def checked(base: Setup, vary: Mapping[str, Given]) -> Numbers:
                 numbers[name] = tuple(sorted(taken))
             except InputError as error:
                 problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return numbers
 
 

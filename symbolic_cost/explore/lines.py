@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import Problems, refuse, shown
 from symbolic_cost.explore.ranges import values
 from symbolic_cost.explore.sweep import bounded, check_words, kept_of, told_plan
 from symbolic_cost.explore.sweeping import Outcome, Sweeping
@@ -121,8 +121,7 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     wrong = [
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy")
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
     plan, fronts = told_plan(own), []
     for pair in pairs:

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, looked_up
-from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Progress, Wish, minimum
+from symbolic_cost.errors import looked_up, refuse
+from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Wish, minimum
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.freed import Numbers, checked, freed, with_numbers
@@ -96,7 +96,6 @@ def proof(
     objective: str = "step",
     *,
     most_boxes: int = MOST_BOXES,
-    progress: Progress = lambda *_: None,
 ) -> Proof:
     """Return the best of all combinations of a strategy and what varies.
 
@@ -106,7 +105,6 @@ def proof(
         vary: values by symbol, of sizes and of rates of the machine.
         objective: name of what is looked for.
         most_boxes: after which it gives up, with the bound that it has.
-        progress: told the shapes that are done, and all of them.
 
     Raises:
         InputError: every name and value that is refused.
@@ -118,7 +116,7 @@ def proof(
     shapes, refused = _shapes(own, walked, numbers)
     axes = [Axis(name, np.array(one, dtype=float)) for name, one in numbers.items()]
     pieces = [_piece(one, walked, shape, wanted, own.facts.capacity) for shape, one in shapes]
-    least = minimum([one for one in pieces if one.wishes], axes, most_boxes, progress)
+    least = minimum([one for one in pieces if one.wishes], axes, most_boxes)
     asked = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
     at, best = _best(least, asked, walked, numbers)
     return Proof(
@@ -157,8 +155,7 @@ def _shapes(
     read = {name for _, one in shapes for name in one.tape.inputs}
     problems = [f"no number for {name}: bind it (--set), or vary it" for name in sorted(missing)]
     problems += [f"vary {name}: nothing depends on it" for name in numbers if name not in read]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return shapes, refused
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 
 Value: TypeAlias = int | Fraction | str
 Given: TypeAlias = "str | int | Fraction | Iterable[str | int | Fraction]"
@@ -51,8 +51,7 @@ def values(name: str, listed: Given) -> tuple[Value, ...]:
         problems.append(f"{name}: no value is given; {ACCEPTED}")
     if len({isinstance(value, str) for value in taken}) > 1:
         problems.append(f"{name}={shown(listed)}: numbers or words, not both")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(taken)
 
 

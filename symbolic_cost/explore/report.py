@@ -18,7 +18,7 @@ from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.report import Chapter, Figure, Picture, Written
 from symbolic_cost.emit.roofline import draw as draw_roofline
 from symbolic_cost.emit.roofline import points_sheet
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, stacked
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed, stacked
 from symbolic_cost.emit.timeline import draw as draw_timeline
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.changes import Change, more_memory, other_strategies, rates_sheet
@@ -262,11 +262,7 @@ _CAUSES = {"compute": "computing", "memory": "moving data in the device's memory
 
 
 def _binding(timed: Timed, rows: list[Spent], waits: list[Wait]) -> Chapter:
-    columns = (
-        Column("waits for"),
-        Column("of a step", "right", Unit.SECOND),
-        Column("share", "right", "%"),
-    )
+    columns = headed("waits for, of a step> [s], share> [%]")
     cells = tuple((one.name, one.seconds, one.share) for one in waits)
     first = next((one for one in rows if one.phase), rows[0])
     said = (
@@ -349,8 +345,11 @@ def _roofline(own: Job) -> Chapter:
 
 def _changes(own: Job, timed: Timed) -> Chapter:
     rates = rates_sheet(timed)
-    memory, others = more_memory(own), other_strategies(own, timed)
-    told = [f"A tenth better {rates.rows[0][0]} shortens the step most."] if rates.rows else []
+    memory, others = more_memory(own, timed), other_strategies(own, timed)
+    told = [
+        f"Of the machine's rates, a tenth better {name} shortens the step most: by {gain:.2g} %."
+        for name, gain in rates.rows[:1]
+    ]
     changes: tuple[Change, ...] = (others, memory)
     sheets = (*(one.sheet for one in changes if one.sheet is not None), rates)
     looked = tuple((note,) for one in changes for note in one.notes)

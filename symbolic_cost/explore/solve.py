@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cached_property
 
 from sympy import Expr, Symbol, preorder_traversal
 from sympy import Max as _Max
@@ -46,6 +47,12 @@ class Question:
     dimension: tuple[int, int, int] | None
     text: str
 
+    def meets(self, value: Fraction) -> bool:
+        """Tell whether a value meets the bound; == is met up to it."""
+        if value == self.bound:
+            return self.sign not in ("<", ">")
+        return (value < self.bound) is (self.sign in ("<", "<=", "=="))
+
 
 def question(text: str) -> Question:
     """Read "memory == 80 GiB" or "80 GiB >= memory".
@@ -72,48 +79,82 @@ class Solved:
     """The answer to an inverse question.
 
     Args:
-        formula: the root in closed form, of the moment or branch that binds; None without one.
-        refused: why there is none.
-        integer: the last that meets the bound; None where none does.
-        legal: the nearest to it that every condition allows.
-        binds: what the quantity is made of at the answer, largest share first.
-        slope: derivative of the quantity there.
+        integer: the last that meets the bound, or the first where one does not; None where none
+            does.
     """
 
     asked: Question
     of: Quantity
     by: str
-    formula: Expr | None
-    refused: str
     integer: int | None
-    legal: int | None
-    binds: str
-    slope: Fraction | None
+
+    @cached_property
+    def _root(self) -> tuple[Expr | None, str]:
+        return _closed(self.of, self.asked, symbol(self.by), self.integer)
+
+    @property
+    def formula(self) -> Expr | None:
+        """The root in closed form, of the moment or branch that binds; None without one."""
+        return self._root[0]
+
+    @property
+    def refused(self) -> str:
+        """Why there is no formula."""
+        return self._root[1]
+
+    @cached_property
+    def legal(self) -> int | None:
+        """The nearest to the integer that every condition allows."""
+        if self.integer is None:
+            return None
+        one, two = (Fraction(self.of.at(**{self.by: size})) for size in (1, 2))
+        return _legal(self.of, self.by, self.integer, down=two >= one)
+
+    @cached_property
+    def binds(self) -> str:
+        """What the quantity is made of at the answer, largest share first."""
+        at = self.legal if self.integer is not None else 1
+        return "" if at is None else _binding(self.of, self.by, at)
+
+    @cached_property
+    def slope(self) -> Fraction | None:
+        """Derivative of the quantity at the integer."""
+        if self.integer is None:
+            return None
+        return Fraction(self.of.slope(self.by, **{self.by: self.integer}))
 
     def sheet(self) -> Sheet:
         """Tabulate formula, integers, what binds and the derivative."""
         unit, by = self.of.unit, self.by
         rows: list[tuple[Cell, ...]] = []
-        if self.formula is not None:
-            root = number(self.of.run.value(self.formula))
-            length = sum(1 for node in preorder_traversal(self.formula) if not node.args)
-            shown_root = self.formula if length <= MOST_SYMBOLS else None
+        formula, refused = self._root
+        if formula is not None:
+            root = number(self.of.run.value(formula))
+            length = sum(1 for node in preorder_traversal(formula) if not node.args)
+            shown_root = formula if length <= MOST_SYMBOLS else None
             how = f"{How.CLOSED.value}{'' if shown_root is not None else f' of {length} symbols'}"
             rows.append((f"{by} in closed form", shown_root, root, how))
         if self.integer is None:
             least = human(Fraction(self.of.at(**{by: 1})), unit)
             rows.append((by, None, "none", f"{How.SEARCH.value}: {least} at {by} = 1 already"))
-        for name, size in (("last integer", self.integer), ("legal", self.legal)):
-            if size is not None:
+        whole = self.integer is not None and self.integer >= _LARGEST
+        if whole:
+            least = human(Fraction(self.of.at(**{by: 1})), unit)
+            said = f"{How.SEARCH.value} up to {_LARGEST}: {least} at {by} = 1"
+            rows.append((by, None, "every one", said))
+        met = self.asked.meets(Fraction(self.of.at(**{by: 1})))
+        side = f"{'last' if met else 'first'} integer"
+        for name, size in ((side, self.integer), ("legal", self.legal)):
+            if size is not None and not whole:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
-        if self.slope is not None:
+        if self.slope is not None and not whole:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
-        if self.binds:
+        if self.binds and not whole:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
-        notes = (f"no closed form: {self.refused}",) if self.refused else ()
+        notes = (f"no closed form: {refused}",) if refused else ()
         title = f"{self.asked.name} {self.asked.sign} {self.asked.text} for {by}"
         return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))
 
@@ -147,7 +188,15 @@ def solve(text: str, run: Job, by: str) -> Solved:
     variable = problems.attempt(symbol, by)
     problems.refuse()
     name = variable.name
-    it = quantity(run, asked.name)
+    return answer(asked, quantity(run, asked.name), name)
+
+
+def answer(asked: Question, it: Quantity, name: str) -> Solved:
+    """Answer a question about a quantity; what the answer tells besides is derived when asked for.
+
+    Raises:
+        InputError: a mismatch of units, or open symbols.
+    """
     refuse_moved(it, name)
     _check_units(asked, it)
     if name not in it.program.inputs:
@@ -155,33 +204,23 @@ def solve(text: str, run: Job, by: str) -> Solved:
     missing = [one for one in it.program.inputs if one != name and one not in it.values]
     if missing:
         raise InputError(f"no number for {', '.join(missing)}: bind them, as in --set b=1")
-    integer = _integer(it, asked, name)
-    formula, refused = _closed(it, asked, variable, integer)
-    rising = Fraction(it.at(**{name: 2})) >= Fraction(it.at(**{name: 1}))
-    legal = None if integer is None else _legal(it, name, integer, down=rising)
-    slope = None if integer is None else Fraction(it.slope(name, **{name: integer}))
-    at = legal if integer is not None else 1
-    binds = "" if at is None else _binding(it, name, at)
-    return Solved(asked, it, name, formula, refused, integer, legal, binds, slope)
+    return Solved(asked, it, name, _integer(it, asked, name))
 
 
 def _check_units(asked: Question, it: Quantity) -> None:
     if asked.dimension is not None and asked.dimension != _DIMENSIONS.get(it.unit):
-        raise InputError(f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit")
+        unit = "s" if it.unit is Unit.SECOND else "B" if it.unit is Unit.BYTE else it.unit.value
+        raise InputError(
+            f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit: a number of "
+            f"{unit} is accepted"
+        )
 
 
 def _integer(it: Quantity, asked: Question, by: str) -> int | None:
     """Return the last integer that meets the bound, on the side that the sign asks for."""
-    strict = asked.sign in ("<", ">")
-
-    def gap(size: int) -> Fraction:
-        return Fraction(it.at(**{by: size})) - asked.bound
 
     def meets(size: int) -> bool:
-        value = gap(size)
-        at_most = asked.sign in ("<", "<=", "==")
-        beyond = value > 0 if at_most else value < 0
-        return not beyond and not (strict and value == 0)
+        return asked.meets(Fraction(it.at(**{by: size})))
 
     if meets(1):
         return last_within(lambda size: 0 if meets(size) else 1, 0)

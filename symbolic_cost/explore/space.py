@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import partial
 
-from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
 from symbolic_cost.explore.choices import (
     CONTEXT,
     UNSAID,
@@ -87,8 +87,7 @@ class Space:
             for choice in getattr(self, name)
             for problem in word_problems(name, choice)
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
 
 USUAL = {"recompute": ("none", "selective", "full"), "schedule": ("1f1b", "interleaved")}

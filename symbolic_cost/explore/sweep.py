@@ -114,18 +114,8 @@ def pareto(
 ) -> pd.DataFrame:
     """Return the configurations that no other beats in one of two figures and equals in the other.
 
-    Args:
-        job: as of `sweep`, as are all others.
-        vary: values by name.
-        gpus: devices.
-        global_batch: sequences of one step.
-        axes: two expressions that are made small; of a rate alone (mfu) more is better.
-        where: the configurations that count.
-        columns: of the rows.
-        engine: "threads" or "dask".
-        scheduler: address of dask's.
-        progress: whether a terminal shows it.
-        yes: sweep however many candidates there are.
+    The axes are two expressions that are made small, of a rate alone (mfu) large; all other
+    arguments are those of `sweep`.
 
     Returns:
         Rows in base units, by the first figure.

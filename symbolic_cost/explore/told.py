@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.flags import megatron_flags, time_command
@@ -194,14 +194,9 @@ def fits_sheet(fits: Fits) -> Sheet:
     from symbolic_cost.jobs.fit import fit
     from symbolic_cost.jobs.header import trained
 
-    columns = (
-        Column("question"),
-        Column("answer", "right"),
-        Column("strategy"),
-        Column("options"),
-        Column("one more takes", "right", Unit.BYTE),
-        Column("with 10 GiB more", "right"),
-        Column("what binds"),
+    columns = headed(
+        "question, answer>, strategy, options, "
+        "one more takes> [byte], with 10 GiB more>, what binds"
     )
     search = fits.search
     gpus = search.space.gpus

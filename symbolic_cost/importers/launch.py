@@ -181,6 +181,11 @@ class _Draft:
             elif target is None:
                 self.unread.append(entry)
                 self.open += [] if entry.key.startswith(known.free) else [entry.key]
+            elif entry.branch and not self._said_outside(entry, entries):
+                self.problems.append(
+                    f"{entry.where}: stands in the branch of line {entry.branch}, and whether it "
+                    "is taken is not read: leave in the script what runs"
+                )
             elif meant not in (None, "auto"):
                 self._set(target, replace(entry, value=meant))
         if known is VLLM:
@@ -189,6 +194,11 @@ class _Draft:
             self._titan({entry.key: entry for entry in entries})
         for name, value in known.implied.items():
             self.values.setdefault(f"config.{name}", value)
+
+    @staticmethod
+    def _said_outside(entry: Entry, entries: tuple[Entry, ...]) -> bool:
+        same = (other for other in entries if (other.key, other.value) == (entry.key, entry.value))
+        return any(not other.branch for other in same)
 
     def _set(self, target: str, entry: Entry) -> None:
         value = entry.value

@@ -20,12 +20,14 @@ class Entry:
     Args:
         key: as written, dotted where the file nests.
         line: where it stands, from 1.
+        branch: line on which the branch of a script begins in which it stands; 0 without one.
     """
 
     key: str
     value: Any
     line: int
     file: str
+    branch: int = 0
 
     @property
     def where(self) -> str:

@@ -2,16 +2,24 @@
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import add, floordiv, mod, mul, sub
 from typing import Any
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.importers.recipe import Entry
 
+_START = r"(?:^|;|&&|\|\||\)|\b(?:then|else|do)\b)\s*"
 _ASSIGNMENT = re.compile(
-    r"^\s*(?:export\s+|local\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"\n]*\"|'[^'\n]*'|\$\(\(.*\)\)|[^\s;#(]+)"
+    _START + r"(?:export\s+|local\s+)?(?P<name>[A-Za-z_]\w*)="
+    r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|\$\(\(.*\)\)|[^\s;#(]+)"
 )
+_BRANCHING = re.compile(
+    _START + r"(?:(?P<opens>if|case)|fi|esac)\b|"
+    r"(?:^|;)\s*(?P<test>\[.*?\]|\(\(.*?\)\)|test\s[^;&|]*)\s*(?:&&|\|\|)"
+)
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=]+)\"|"
     r"'(?P<single>[^'\s=]+)'|(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
@@ -45,23 +53,57 @@ def check_program(text: str, file: str) -> None:
 def entries(text: str, file: str) -> tuple[Entry, ...]:
     """Return every long option of a script with its value; options without one are true.
 
-    A variable that gets several values, in branches say, has none: what needs it is refused.
+    A variable that gets several values, or one in a branch, has none: what needs it is refused.
+    An option in a branch bears the line on which that begins.
     """
     lines = [_uncommented(line) for line in text.splitlines()]
     variables: dict[str, str] = {}
-    for match in filter(None, map(_ASSIGNMENT.match, lines)):
+    for _, branch, match in _in_branches(_ASSIGNMENT, lines):
         name, value = match["name"], _put_in(match["value"].strip("\"'"), variables)
-        unclear = variables.get(name, value) != value
-        variables[name] = f"<{name}: several values>" if unclear else value
+        if name not in variables:
+            variables[name] = f"<{name}: set in the branch of line {branch}>" if branch else value
+        elif variables[name] != value:
+            variables[name] = f"<{name}: several values>"
     read = []
-    for number, line in enumerate(lines, 1):
-        content = _arithmetic_put_in(line, variables)
-        for match in _OPTION.finditer(content):
-            written = match["double"] or match["single"] or match["value"]
-            more = _MORE.match(content, match.end()) if match["name"] in _LISTS else None
-            value = _typed((written or "") + more[0] if more else written, variables)
-            read.append(Entry(f"--{match['name'].replace('_', '-')}", value, number, file))
+    contents = [_arithmetic_put_in(line, variables) for line in lines]
+    for number, branch, match in _in_branches(_OPTION, contents):
+        written = match["double"] or match["single"] or match["value"]
+        content = match.string
+        more = _MORE.match(content, match.end()) if match["name"] in _LISTS else None
+        value = _typed((written or "") + more[0] if more else written, variables)
+        read.append(Entry(f"--{match['name'].replace('_', '-')}", value, number, file, branch))
     return tuple(read)
+
+
+def _in_branches(
+    pattern: re.Pattern[str], lines: Sequence[str]
+) -> Iterator[tuple[int, int, re.Match[str]]]:
+    """Yield what matches, its line, and that on which the branch around it begins; 0 without one.
+
+    Branches are those of if and case, and what follows a test and && or || on its line.
+    """
+    around: list[int] = []
+    for number, line in enumerate(lines, 1):
+        bare = _QUOTED.sub(lambda match: " " * len(match[0]), line)
+        marks = deque((mark.end(), mark) for mark in _BRANCHING.finditer(bare))
+        tested = 0
+        for match in pattern.finditer(line):
+            while marks and marks[0][0] <= match.end():
+                tested = _enter(around, marks.popleft()[1], number) or tested
+            yield number, around[-1] if around else tested, match
+        for _, mark in marks:
+            _enter(around, mark, number)
+
+
+def _enter(around: list[int], mark: re.Match[str], number: int) -> int:
+    """Enter or leave a branch; return the line of a test that is a branch to its end."""
+    if mark["test"]:
+        return number
+    if mark["opens"]:
+        around.append(number)
+    elif around:
+        around.pop()
+    return 0
 
 
 def _uncommented(line: str) -> str:

@@ -12,7 +12,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions, Saved
-from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
 from symbolic_cost.jobs.launched import launched
 from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
@@ -125,8 +125,7 @@ def setup(
     """
     accepted = Options.__annotations__
     strange = [unknown("option", name, accepted) for name in options if name not in accepted]
-    if strange:
-        raise InputError(strange)
+    refuse(strange)
     file = launched(model)
     if file is not None:
         model, numbers = file.model(), file.numbers(numbers or {})

@@ -18,7 +18,7 @@ from zlib import compress
 from symbolic_cost.checking import checked
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.html import escaped
-from symbolic_cost.errors import InputError, Problems, visible
+from symbolic_cost.errors import InputError, Problems, refuse, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.opened import figure_unit
@@ -293,8 +293,7 @@ class _Page:
             for name in self._symbols
             if name not in values
         ]
-        if lacking:
-            raise InputError(lacking)
+        refuse(lacking)
         options = ("sp", "zero", "recompute")
         return {name: values[name] for name in (*self._symbols, *options)}
 

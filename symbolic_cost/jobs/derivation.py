@@ -12,7 +12,7 @@ from symbolic_cost.analysis.normal import coefficients_kept
 from symbolic_cost.analysis.verdict import without_brackets
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
@@ -76,15 +76,7 @@ class Derived:
                 own = (row.path, row.tensor or row.kind, share.number, monomial)
                 rows.append((*own, phase, formula, share.why))
             rows.append(("sum", "", number, monomial, "", None, ""))
-        columns = (
-            Column("op"),
-            Column("tensor"),
-            Column("coefficient", "right"),
-            Column("of"),
-            Column("phase"),
-            Column("formula"),
-            Column("because"),
-        )
+        columns = headed("op, tensor, coefficient>, of, phase, formula, because")
         title = f"{self.about.cost.meaning} of {self.about.name} = {plain(factored(self.total))}"
         return Sheet(title, columns, tuple(rows), tuple(self._notes()))
 

@@ -15,7 +15,7 @@ from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.timed import Timed
@@ -219,8 +219,7 @@ def _per_token(pair: Pair, of: str | None) -> bool:
     ]
     if not problems and not all(name in PRESETS for name in pair):
         problems = [f"{pair[0]} and {pair[1]} do not answer the same questions: name two alike"]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return False
 
 

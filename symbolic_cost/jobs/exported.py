@@ -25,6 +25,7 @@ from symbolic_cost.program.program import Program
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact
+from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit
 
@@ -105,7 +106,7 @@ def _definitions(
         for name in (*STEP_PARTS, *RESULTS):
             if name in chain.definitions:
                 outputs[name] = name
-                units[name] = _RESULT_UNITS.get(name, Unit.SECOND.value)
+                units[name] = unit_of(name)
     if PEAK in names:
         table = job.memory_rows
         definitions[PEAK], outputs[PEAK] = peak(table), PEAK
@@ -117,17 +118,6 @@ def _definitions(
             units[name] = COSTS[name].unit.value
             conditions += job.rows.conditions
     return definitions, outputs, units, tuple(dict.fromkeys(conditions))
-
-
-_RESULT_UNITS = {
-    "bubble fraction": "1",
-    "tokens per second": "1/s",
-    "samples per second": "1/s",
-    "achieved": "FLOP/s",
-    "peak rate": "FLOP/s",
-    "mfu": "1",
-    "hfu": "1",
-}
 
 
 def _renamed(program: Program, names: Mapping[str, str]) -> Program:

@@ -1,12 +1,10 @@
 """Whether a job fits into the memory of its machine, on every stage, and what takes most of it."""
 
-from sympy import Expr
-
-from symbolic_cost.jobs.peaks import Fit, Peak, peak_of
+from symbolic_cost.jobs.peaks import Fit, Peak
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import CostTable, Place
+from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.memory import Memory, moments
+from symbolic_cost.parallel.memory import Memory, moments, shares
 
 
 def fit(setup: Setup, memory: Memory | None = None) -> Fit:
@@ -30,9 +28,6 @@ def _peak(setup: Setup, table: CostTable) -> Peak | None:
     held = {name: setup.value(total) for name, total in moments(table).items()}
     if any(size.free_symbols for size in held.values()):
         return None
-    shares: dict[str, Expr] = {}
-    for row in table:
-        if row.place is Place.DEVICE:
-            shares[row.quantity.value] = shares.get(row.quantity.value, 0) + row.total
-    known = {name: setup.value(size) for name, size in shares.items()}
-    return peak_of({name: int(value(size)) for name, size in held.items()}, known)
+    moment = max(held, key=lambda name: held[name])
+    known = {name: setup.value(size) for name, size in shares(table, moment).items()}
+    return Peak(int(value(held[moment])), moment, max(known, key=lambda name: known[name]))

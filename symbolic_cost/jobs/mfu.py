@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sympy import Expr
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, looked_up, shown
 from symbolic_cost.jobs.tables.per_token import ascending, chosen_conventions, counted, reason
 from symbolic_cost.jobs.tables.totals import number
@@ -58,12 +58,7 @@ class Utilisation:
             why = reason(self.counts[place - 1], count) if place else ""
             row = (count.conventions.name, number(count.total), number(100 * share), why)
             rows.append(row)
-        columns = (
-            Column("conventions"),
-            Column("FLOP per token", "right"),
-            Column("MFU", "right", "%"),
-            Column("against the row above"),
-        )
+        columns = headed("conventions, FLOP per token>, MFU> [%], against the row above")
         name = self.counts[0].model.name
         return Sheet(f"MFU of {name} on {self.machine.name}", columns, tuple(rows), self._notes())
 

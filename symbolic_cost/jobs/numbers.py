@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -87,8 +87,7 @@ def checked_numbers(
         check_values({name: n for name, n in numbers.items() if name in accepted})
     except InputError as error:
         problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return numbers
 
 

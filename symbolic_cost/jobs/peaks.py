@@ -45,6 +45,11 @@ class Fit:
         """The stage that holds most."""
         return max(self.peaks, key=lambda stage: self.peaks[stage].size)
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The line that says whether every stage fits; none where that is not known."""
+        return (f"{'fits' if self else 'DOES NOT FIT'}: {self}",) if self.known else ()
+
     def __bool__(self) -> bool:
         """Tell whether every stage fits; an unbounded memory holds anything."""
         if self.capacity is None:

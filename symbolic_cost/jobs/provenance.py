@@ -14,7 +14,7 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -94,12 +94,7 @@ def _best_link(link: MachineLink) -> MachineLink:
     return replace(link, latency=_best(link.latency, share=False), efficiency=efficiency)
 
 
-_COLUMNS = (
-    Column("number"),
-    Column("formula"),
-    Column("value", "right"),
-    Column("status"),
-)
+_COLUMNS = headed("number, formula, value>, status")
 
 
 def step_sheet(run: Job) -> Sheet:

@@ -16,7 +16,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import check_values
-from symbolic_cost.parallel.memory import moments, peak
+from symbolic_cost.parallel.memory import moments, peak, shares
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
@@ -170,18 +170,16 @@ def part_named(rows: CostTable, name: str) -> str:
 
 
 def held_at_peak(run: Job, sizes: Mapping[str, int | Fraction]) -> tuple[str, dict[str, Fraction]]:
-    """Return the moment of the peak, and the share of every quantity in what is held [1]."""
-    job = replace(run.replace(numbers={**run.numbers, **sizes}), precise=True)
-    table = job.memory_rows
-    known = {name: job.value(expr) for name, expr in moments(table).items()}
+    """Return the moment of the peak, and the share of every quantity in what is held [1].
+
+    Another size makes no other rows, so that those of the job are told the size.
+    """
+    table = (run if run.precise else replace(run, precise=True)).memory_rows
+    values = {**run.values, **sizes}
+    known = lowered(moments(table)).exact(values)
     moment = max(known, key=lambda name: known[name])
-    sums: dict[str, Expr] = {}
-    for row in table:
-        sums[row.quantity.value] = sums.get(row.quantity.value, 0) + job.value(row.total)
-    whole = Fraction(int(known[moment].p), int(known[moment].q))
-    shares = {
-        name.replace("_", " "): Fraction(int(size.p), int(size.q)) / whole
-        for name, size in sums.items()
-        if size.is_Rational
+    held = lowered(shares(table, moment)).exact(values)
+    parts = {
+        n.replace("_", " "): Fraction(size) / Fraction(known[moment]) for n, size in held.items()
     }
-    return moment, dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+    return moment, dict(sorted(parts.items(), key=lambda pair: -pair[1]))

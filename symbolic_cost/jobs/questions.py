@@ -199,7 +199,7 @@ class Best:
         return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
 
 
-def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops") -> Best:
+def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     """Return where a quantity of a job is least: in closed form, and among integers.
 
     Args:
@@ -207,17 +207,16 @@ def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops"
         of: quantity, see `quantities.quantity`.
         by: name of the symbol.
         candidates: integers that are looked at; those that conditions forbid are left out.
-        cost: of parts.
 
     Raises:
         InputError: unknown names, symbols without a number, or no legal integer.
     """
     problems = Problems()
-    it = problems.attempt(quantity, run, of, cost)
+    it = problems.attempt(quantity, run, of)
     variable = problems.attempt(symbol, by)
     problems.refuse()
     if is_made_anew(it, variable.name):
-        return _rebuilt(run, it, variable.name, candidates, cost)
+        return _rebuilt(run, it, variable.name, candidates)
     closed: tuple[Expr, ...] = ()
     refused = "the step is a chain of definitions" if it.expr is None else ""
     if it.expr is not None:
@@ -241,14 +240,14 @@ def best_size(run: Job, of: str, by: str, candidates: range, cost: str = "flops"
     return Best(it, variable.name, closed, refused, size, value, len(legal), slope)
 
 
-def _rebuilt(run: Job, it: Quantity, by: str, candidates: range, cost: str) -> Best:
+def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     """Look at jobs of their own, where microbatches or degrees of a step follow from a size."""
     values: dict[int, Fraction] = {}
     for size in candidates:
         try:
             own = _resized(run, by, size)
             if is_legal(own, own.values):
-                values[size] = Fraction(quantity(own, it.name, cost).at())
+                values[size] = Fraction(quantity(own, it.name).at())
         except InputError:  # a size that the batch or a degree does not divide
             continue
     if not values:
@@ -312,7 +311,7 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     said = "; ".join(f"{name} jumps in {by}" for name, by in jumps.items())
     notes = (
         "per cent of the cost per per cent of the symbol, at the numbers below",
-        *((f"taken as flat between jumps: {said}",) if said else ()),
+        *((f"ceilings and floors count as what they round: {said}",) if said else ()),
         *header(run),
     )
     return Sheet(f"Elasticities of {run.model.name}", columns, rows, notes)

@@ -37,7 +37,9 @@ def _fits(recipe: Mapping[str, Any], cells: Mapping[str, str]) -> bool:
             for name in ("model", "system", "precision")
             if name in recipe
         )
-        and ("ep" not in recipe or cells.get("ep") == str(recipe["ep"]))
+        and all(
+            cells.get(name) == str(recipe[name]) for name in ("ep", "micro_batch") if name in recipe
+        )
         and ("since" not in recipe or release >= _release(recipe["since"]))
         and ("until" not in recipe or release <= _release(recipe["until"]))
     )

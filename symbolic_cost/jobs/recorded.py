@@ -16,14 +16,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.recipes import settings
 from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.published_size import configured
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.reading import csv_rows
+from symbolic_cost.reading import csv_rows, package_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernels import clock, watts
@@ -31,19 +31,8 @@ from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.stacks import UNKNOWN
 
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "id": ("name",),
-    "n_layers": ("layers", "num_layers"),
-    "hidden": ("e", "hidden_size"),
-    "heads": ("h", "num_attention_heads"),
-    "seq": ("l", "seq_length", "sequence_length"),
-    "vocab": ("V", "vocab_size"),
-    "tp": ("tensor_parallel",),
-    "pp": ("pipeline_parallel",),
-    "system": ("machine",),
-    "measured_step_s": ("step_s",),
-    "iteration_time_ms": ("step_ms",),
-}
+_DATA: Mapping[str, Mapping[str, Any]] = package_data("jobs/recorded.toml")
+WORDS = _DATA["columns"]
 """Columns by other names."""
 
 _NAMES = {other: name for name, others in WORDS.items() for other in others}
@@ -53,44 +42,10 @@ NEEDED = ("seq", "micro_batch", "global_batch")
 
 _TIMES = ("measured_step_s", "iteration_time_ms", "tokens_per_s_per_gpu")
 _COUNTS = (
-    "gpus",
-    "tp",
-    "pp",
-    "vpp",
-    "cp",
-    "ep",
-    "dp",
-    "shard_ranks",
-    "micro_batch",
-    "global_batch",
+    *("gpus", "tp", "pp", "vpp", "cp", "ep", "dp"),
+    *("shard_ranks", "micro_batch", "global_batch"),
 )
 _SIZES = ("n_layers", "hidden", "heads")
-
-_PRECISIONS = {
-    "bf16": "bf16-mixed",
-    "fp16": "fp16-mixed",
-    "fp8": "fp8-hybrid",
-    "fp4": "nvfp4",
-    "int8": "int8-fp32",
-    "fp32": "fp32",
-}
-"""Policies by the words of tables; a policy may be written as well."""
-
-_KERNELS = {"": "flash", "flash": "flash", "eager": "eager", "megatron": "eager"}
-"""Attention by the first word of what a row says."""
-
-STACKS: Mapping[str, str] = {
-    "megatron-deepspeed": "megatron-deepspeed",
-    "megatron-core": "megatron-core",
-    "megatron-bridge": "nemo",
-    "nemo": "nemo",
-    "megatron-lm": "megatron-2021",
-    "torchtitan": "torchtitan",
-    "llm foundry": "llm-foundry",
-    "maxtext": "maxtext",
-    "fsdp": "fsdp",
-}
-"""Software stacks by a word of a row's framework, the first that it has."""
 
 _NOT_SAID = re.compile(r"|recipe default|unknown|selective or none.*", re.DOTALL)
 _LOCAL = re.compile(r"\blocal batch (\d+)\b.*\bassumed\b")
@@ -98,12 +53,6 @@ _LOCAL = re.compile(r"\blocal batch (\d+)\b.*\bassumed\b")
 
 _ASYNCHRONOUS = "tp=partial=0.75"
 """What asynchronous tensor parallelism hides, in pieces of a product beside each other."""
-
-_OFFLOADED: Mapping[str, str] = {
-    "qkv_proj_offloaded": "save_qkv_proj",
-    "minimal_offloaded": "minimal",
-}
-"""Recompute policies whose kept results lie on the host, and those that keep the same."""
 
 _DIFFERENCE = 0.02
 """By how much of each other two printed times of one step may differ: printed digits are few."""
@@ -209,8 +158,7 @@ def _table(path: str | Path) -> list[RecordedRun]:
     if not problems:
         problems += _repeated([row.get("id") for row in rows], place)
         runs = [_run(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return runs
 
 
@@ -442,7 +390,7 @@ class _Reading:
         if "stack" in self.cells:
             return self.cells["stack"]
         framework = self.cells.get("framework", "").lower()
-        stack = next((name for word, name in STACKS.items() if word in framework), UNKNOWN)
+        stack = next((name for word, name in _DATA["stacks"].items() if word in framework), UNKNOWN)
         if stack == UNKNOWN:
             self.assumed.append("no software stack is named")
         if stack == "torchtitan" and "torch.compile" in self.cells.get("assumed", ""):
@@ -456,27 +404,29 @@ class _Reading:
             return "bf16-fsdp"
         if word == "bf16" and self._stack() == "megatron-deepspeed":
             return "bf16-deepspeed"
-        return _PRECISIONS.get(word, word)
+        return _DATA["precisions"].get(word, word)
 
     def _recompute(self) -> str:
+        """Return the policy; XLA runs again what backward needs alone, whatever is asked for."""
         word = self.cells.get("recompute", "")
+        full = "needed" if self._stack() == "maxtext" else "full"
         if word == "unknown":
             self.assumed.append("blocks run again, where nobody says what does")
-            return "full"
+            return full
         if _NOT_SAID.fullmatch(word):
             self.assumed.append("nothing is recomputed, where the row does not say")
             return "none"
         if word.startswith("selective op"):
             return "selective-op"
-        if word in _OFFLOADED:
+        if word == "full":
+            return full
+        if word in _DATA["offloaded"]:
             self.assumed.append("copies of what is kept on the host are hidden, and kept here")
-        return _OFFLOADED.get(word, word)
+        return _DATA["offloaded"].get(word, word)
 
     def _attention(self) -> str:
         words = re.split(r"[^a-z]", self.cells.get("attention", "").lower(), maxsplit=1)
-        if words[0] not in _KERNELS:
-            raise InputError(unknown("attention", words[0], _KERNELS))
-        return _KERNELS[words[0]]
+        return str(looked_up("attention", words[0], _DATA["attention"]))
 
     def _model(self, ranks: int) -> Model:
         """Return the model by its sizes, else by its name in the catalogue."""
@@ -493,11 +443,10 @@ class _Reading:
         size = self._size
         gated = self.cells.get("gated", "0") not in ("0", "false", "False")
         family = self.cells.get("family", "llama" if gated else "gpt")
-        if family not in FAMILIES:
-            raise InputError(unknown("family", family, FAMILIES))
+        own: Mapping[str, Any] = looked_up("family", family, _DATA["families"])
         e, h = size("hidden"), size("heads")
         record: dict[str, Any] = {
-            **FAMILIES[family],
+            **own,
             "num_hidden_layers": size("n_layers"),
             "hidden_size": e,
             "num_attention_heads": h,
@@ -537,21 +486,6 @@ class _Reading:
 
 _PADDED = 128
 """Tokens to multiples of which every tensor-parallel rank's share of the vocabulary is padded."""
-
-_STILL = {"attention_dropout": 0.0, "hidden_dropout": 0.0}
-FAMILIES: Mapping[str, Mapping[str, Any]] = {
-    "gpt": {"model_type": "megatron", "hidden_act": "gelu", "qkv_bias": True},
-    "gpt-nobias": {
-        "model_type": "megatron",
-        "hidden_act": "relu",
-        "bias": False,
-        "normalization": "RMSNorm",
-        "position_embedding": "rope",
-    },
-    "llama": {"model_type": "llama"},
-    "nemotron": {"model_type": "nemotron"},
-}
-"""What a family of rows with sizes is, as configurations say it."""
 
 _FOLDED = re.compile(r"[^a-z0-9]")
 

@@ -135,7 +135,11 @@ class Timed:
 
     def number(self, expr: Expr) -> Expr:
         """Return an expression in the definitions as a number."""
-        return expr.xreplace({named(name): number for name, number in self.known.items()})
+        return expr.xreplace(self._known)
+
+    @cached_property
+    def _known(self) -> Mapping[Expr, Expr]:
+        return {named(name): number for name, number in self.known.items()}
 
     @property
     def microbatches(self) -> Expr:
@@ -170,9 +174,7 @@ class Timed:
         """What makes the numbers those of no real run."""
         if self.open_symbols:
             return (f"a formula of {', '.join(self.open_symbols)}: bind them for a number",)
-        lines = []
-        if self.fit.known and not self.fit:
-            lines.append(f"DOES NOT FIT: {self.fit}")
+        lines = [] if self.fit else [*self.fit.told]
         mfu = float(self.known["mfu"])
         if mfu > 1:
             lines.append(

@@ -40,6 +40,7 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, M, named
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.passes import StageTimes
+from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.step import defined_step
 from symbolic_cost.systems.times import Definitions, OpTime
 from symbolic_cost.units import Unit
@@ -170,7 +171,7 @@ class Workings:
         listed = []
         for name in self.definitions:
             about = {"memory": MEMORY, "sent": SENT}.get(name.partition(".")[0], TIME)
-            unit = Unit.BYTE.value if about != TIME else _unit(name)
+            unit = Unit.BYTE.value if about != TIME else unit_of(name)
             listed.append(Step(name, about, unit))
         return tuple(listed)
 
@@ -418,20 +419,3 @@ def _by_op(rows: Iterable[Row]) -> dict[tuple[str, Phase], list[Row]]:
         if row.collective is None and not row.per_step and row.origin is Origin.OP:
             groups.setdefault((row.path, row.phase), []).append(row)
     return groups
-
-
-_RATIOS = ("bubble fraction", "mfu", "hfu")
-
-
-def _unit(name: str) -> str:
-    """Return the unit of a step of the time."""
-    if name.endswith("FLOP"):
-        return Unit.FLOP.value
-    if name.endswith(".message"):
-        return Unit.BYTE.value
-    if name in _RATIOS or name.endswith(".ranks"):
-        return "1"
-    if name.endswith("per second"):
-        return "1/s"
-    rate = name in ("achieved", "peak rate")
-    return Unit.FLOP_PER_SECOND.value if rate else Unit.SECOND.value

@@ -193,6 +193,61 @@ class Boxes:
         )
 
 
+@dataclass(frozen=True)
+class Projected:
+    """Features of the first position of x[b r e], brought to the width w_t of others."""
+
+    hidden: Hidden | None = None
+    norm: Norm | None = None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer; weights of a norm are those that the trunk stores."""
+        norm = (
+            ()
+            if self.norm is None
+            else (self.norm.op("norm", "taken[b one e]", "fine[b one e]", row="e"),)
+        )
+        at = "taken" if self.norm is None else "fine"
+        product = einsum("projection", f"{at}[b one e], *w[e w_t] -> features[b one w_t]")
+        return (*_taken(Take.FIRST, "x"), *norm, product)
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Classes of the mean of all positions of x[b r e], each brought to a width w_t before."""
+
+    hidden: Hidden | None = None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        return (
+            einsum("projection", "x[b r e], *w[e w_t] + *bias[w_t] -> narrow[b r w_t]"),
+            pointwise("mean", "narrow[b r w_t] -> taken[b one w_t]", "sum", sums="r"),
+            *classifier("classes", "taken[b one w_t]"),
+        )
+
+
+@dataclass(frozen=True)
+class Taught:
+    """Classes of the class token and of a token that a teacher trains, and their mean."""
+
+    hidden: Hidden | None = None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare both."""
+        return (
+            *_taken(Take.FIRST, "x"),
+            einsum("classes", "taken[b one e], *w[e z] + *bias[z] -> own[b one z]"),
+            view("gather", "x[b r e] -> full[b l e]"),
+            pointwise("take", "full[b l e] -> second[b n_x e]", "copy", laid="l"),
+            einsum("distilled", "second[b n_x e], *w[e z] + *bias[z] -> taught[b n_x z]"),
+            pointwise(
+                "mean", "own[b one z], taught[b n_x z] -> logits[b one z]", "add", sums="n_x"
+            ),
+            _loss("b one"),
+        )
+
+
 def classifier(
     name: str, taken: str, *, biased: bool = True, target: str = "targets"
 ) -> tuple[Op, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import Flag, auto
-from types import MappingProxyType
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
@@ -32,7 +31,7 @@ PLACES = "p"
 COMPUTED = "computed"
 """What is added by name of the table's rows; COMPUTED positions are a constant table."""
 
-BERT_TABLES: Mapping[str, str] = MappingProxyType({"type": TYPES, "position": PLACES})
+BERT_TABLES: Mapping[str, str] = {"type": TYPES, "position": PLACES}
 
 
 class Change(Flag):

@@ -13,13 +13,7 @@ _HOME = {
     "imported": "config",
     "model": "catalog",
     "compare_conventions": "compare",
-    "BERT": "bert",
-    "T5": "t5",
-    "ViT": "vit",
     "CNN": "cnn",
-    "Mamba": "mamba",
-    "Mamba2": "mamba2",
-    "RNN": "rnn",
     "Perceptron": "mlp",
 }
 

@@ -23,9 +23,9 @@ from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.words import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.models import vision_config
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.decoder_config import CORES
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers
+from symbolic_cost.models.encoder_config import Numbers
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.maps_families import NETWORKS
 from symbolic_cost.models.nested_config import section
 from symbolic_cost.models.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
@@ -168,7 +168,10 @@ def build(fields: Fields, shape: Shape) -> Model:
     hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
     ops = (*hand, *_joined(result)) if projected else hand
     joining = Part("image", ops, takes={"x": f"vision.{last}"})
-    parts = [replace(p, takes={**p.takes, **_memory(p)}) for p in parts]
+    parts = [
+        replace(p, takes={**p.takes, **({"memory": "image"} if "memory" in p.inputs else {})})
+        for p in parts
+    ]
     return replace(
         text,
         parts=(*images.parts, joining, *parts),
@@ -184,10 +187,6 @@ def part(fields: Fields, shape: Shape) -> Model:  # noqa: ARG001 - as every buil
         InputError: always.
     """
     raise InputError(f"{fields.source.name}: {fields.family} is declared as a part of others")
-
-
-def _memory(part_: Part) -> dict[str, str]:
-    return {"memory": "image"} if "memory" in part_.inputs else {}
 
 
 def _maps(inner: Fields, shape: Shape) -> Model:

@@ -1,23 +1,20 @@
 """Families whose saved activations equal, byte for byte, what PyTorch keeps for backward."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 UNCHECKED = "saved bytes not checked against PyTorch"
 
 _BOTH = frozenset({"eager", "sdpa"})
 _EAGER = frozenset({"eager"})
 
-CHECKED: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("gpt2", "bert", "vit", "resnet"), _BOTH),
-        **dict.fromkeys(("llama", "qwen2", "qwen3", "mistral", "phi3", "granite"), _BOTH),
-        **dict.fromkeys(("gemma", "olmo", "olmo2", "cohere", "stablelm", "phi"), _BOTH),
-        **dict.fromkeys(("starcoder2", "gpt_neox", "opt", "gemma3_text"), _BOTH),
-        **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe"), _BOTH),
-        **dict.fromkeys(("gemma2", "gemma3", "bloom"), _EAGER),
-    }
-)
+CHECKED: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("gpt2", "bert", "vit", "resnet"), _BOTH),
+    **dict.fromkeys(("llama", "qwen2", "qwen3", "mistral", "phi3", "granite"), _BOTH),
+    **dict.fromkeys(("gemma", "olmo", "olmo2", "cohere", "stablelm", "phi"), _BOTH),
+    **dict.fromkeys(("starcoder2", "gpt_neox", "opt", "gemma3_text"), _BOTH),
+    **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe"), _BOTH),
+    **dict.fromkeys(("gemma2", "gemma3", "bloom"), _EAGER),
+}
 """Attention implementations by model_type; PyTorch 2.13, Transformers 5.23, no dropout."""
 
 WINDOWS = frozenset({"mistral", "qwen2", "qwen3", "phi3", "starcoder2", "gemma3_text"})

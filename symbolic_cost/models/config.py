@@ -161,9 +161,22 @@ def _family(config: Document) -> tuple[str, Family]:
         )
     if not isinstance(name, str):
         raise InputError(f"{config.where(key)}: {shortened(name)} is not a family's name")
+    listed = config.values.get("architectures")
+    first = listed[0] if isinstance(listed, list | tuple) and listed else None
+    other = first if isinstance(first, str) else config.values.get("norm_type")
+    name = _OTHERS.get((name, str(other)), name)
     if name not in FAMILIES:
         raise UnknownNameError(f"{config.where(key)}: {unknown(key, name, FAMILIES)}")
     return name, FAMILIES[name]
+
+
+_OTHERS: Mapping[tuple[str, str], str] = {
+    ("bert", "JinaBertModel"): "jina_bert",
+    ("bert", "JinaBertForMaskedLM"): "jina_bert",
+    ("Transformer2DModel", "ada_norm_zero"): "DiTTransformer2DModel",
+    ("Transformer2DModel", "ada_norm_single"): "PixArtTransformer2DModel",
+}
+"""Families whose files bear the name of another, by that and their class or norm."""
 
 
 def _architecture(config: Document, family: Family) -> str | None:

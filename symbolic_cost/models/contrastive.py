@@ -51,7 +51,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     projected = family.meeting is not Meeting.HEADED
     common = fields.size("projection_dim", 512) if projected else int(seen.sizes["e"])
     fields.require(
-        holds=projected or _headed(words, text) == common,
+        holds=projected or words.size("projection_size", int(text.sizes["e"])) == common,
         problem=f"texts and images of {common} features are compared",
         name="text_config",
     )
@@ -74,10 +74,6 @@ def _classified(fields: Fields, inner: Fields, shape: Shape) -> Model:
 def _width(words: Fields, family: Contrastive, text: Model) -> int:
     widened = family.meeting is Meeting.WIDENED
     return words.size("project_dim", 768) if widened else int(text.sizes["e"])
-
-
-def _headed(words: Fields, text: Model) -> int:
-    return words.size("projection_size", int(text.sizes["e"]))
 
 
 def _compared(

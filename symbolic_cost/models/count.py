@@ -25,7 +25,7 @@ from symbolic_cost.models.quantized import bytes_by_format
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.traced import is_graph
 from symbolic_cost.models.training import training
-from symbolic_cost.ops.derive import cost
+from symbolic_cost.ops.derive import counted
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.trained import trained_parameters
 
@@ -36,6 +36,9 @@ ROUTED = At(Role.EXPERT, ("",))
 """Experts; of their weights a token meets those of the experts chosen for it."""
 QUEUE = At(Role.TOKEN, ("posted", "routed"))
 """Tokens of one expert, as they are sent and as it sees them."""
+
+
+_COUNTED = (Quantity.FLOP, Quantity.PARAMETER, Quantity.CACHED, Quantity.SAVED)
 
 
 def count(
@@ -89,14 +92,16 @@ def count(
             f"image_tokens = {image_tokens}: {whole_model.model_type} has no images in its "
             "sequences"
         )
-    table = cost(whole_model.model, rules)
+    table = counted(whole_model.model, rules, _COUNTED)
     cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
     met = active(whole_model.model)
     counts: dict[str, int | str | None] = {
         "model_type": whole_model.model_type,
         "architecture": whole_model.architecture,
         "params": params,
-        "params_active": params if met is whole_model.model else _whole(_params(met, rules)),
+        "params_active": params
+        if met is whole_model.model
+        else _whole(counted(met, rules, _COUNTED).total(Quantity.PARAMETER)),
         "flops_fwd": _whole(_forward(table)),
         "flops_train": _whole(table.total(Quantity.FLOP)),
         "flops_decode": _decoded(source, Shape(b, Integer(1), l), train, rules) if cached else None,
@@ -114,7 +119,7 @@ def _decoded(
     source: str | Path | Mapping[str, Any], step: Shape, train: str, rules: Conventions
 ) -> int:
     """Return the FLOP of a step of generation."""
-    return _whole(_forward(cost(_declared(source, step, train).model, rules)))
+    return _whole(_forward(counted(_declared(source, step, train).model, rules, _COUNTED)))
 
 
 def _stored(
@@ -248,10 +253,6 @@ def active(model: Model) -> Model:
         return model
     chosen = {axis.name: model.sizes[slots[0].name] for axis in experts}
     return replace(model, sizes={**model.sizes, **chosen})
-
-
-def _params(model: Model, conventions: Conventions) -> Expr:
-    return cost(model, conventions).total(Quantity.PARAMETER)
 
 
 def _forward(table: CostTable) -> Expr:

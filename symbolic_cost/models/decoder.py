@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 from fractions import Fraction
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
@@ -122,7 +121,7 @@ class Reads:
         kinds: the mixer and the perceptron of every layer, where no list of the file says.
     """
 
-    switches: Mapping[str, Switch] = field(default_factory=lambda: MappingProxyType({}))
+    switches: Mapping[str, Switch] = field(default_factory=dict)
     expert_width: str = "moe_intermediate_size"
     shared_width: str = ""
     shared: int | None = None
@@ -140,9 +139,11 @@ class Reads:
     latent_width: str = ""
 
 
-VARIANTS: Mapping[str, Mapping[str, object]] = MappingProxyType(
-    {SLIDES: {"at": SLIDING}, CHUNKED: {"at": SLIDING}, UNTURNED: {"rotated": Rotated.NOTHING}}
-)
+VARIANTS: Mapping[str, Mapping[str, object]] = {
+    SLIDES: {"at": SLIDING},
+    CHUNKED: {"at": SLIDING},
+    UNTURNED: {"rotated": Rotated.NOTHING},
+}
 """Fields of the attention that differ in layers of a kind, in every family."""
 
 Kinds = Callable[["Fields", int], tuple[list[str], list[str]]]
@@ -200,15 +201,11 @@ class Decoder:
     sparse: Sparse = Sparse.NEVER
     reads: Reads = field(default_factory=Reads)
     sizes: Sizes = field(default_factory=Sizes)
-    mixers: Mapping[str, Mixer] = field(default_factory=lambda: MappingProxyType({}))
-    renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    variants: Mapping[str, Mapping[str, object]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    branches: Mapping[str, tuple[Branch, Branch]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    lengths: Mapping[str, Expr] = field(default_factory=lambda: MappingProxyType({}))
+    mixers: Mapping[str, Mixer] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    branches: Mapping[str, tuple[Branch, Branch]] = field(default_factory=dict)
+    lengths: Mapping[str, Expr] = field(default_factory=dict)
 
     @property
     def rotated(self) -> Rotated:

@@ -16,6 +16,7 @@ from symbolic_cost.models.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoder_families import DECODERS
 from symbolic_cost.models.decoder_fields import decoder_sizes, routed_groups
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import ACTIVATIONS, CORES
 from symbolic_cost.models.kinds import DENSE, EXPERTS, FULL, SLIDES, Windows
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.other_heads import GROUPS, OtherHeads
@@ -24,31 +25,6 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.unread import kept, stored
-
-ACTIVATIONS = {
-    "silu": "silu",
-    "swish": "silu",
-    "gelu": "gelu",
-    "gelu_new": "gelu_new",
-    "gelu_fast": "gelu_new",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "relu2": "relu2",
-    "quick_gelu": "quick_gelu",
-    "tanh": "tanh",
-    "sigmoid": "sigmoid",
-    "xielu": "xielu",
-}
-"""Functions by the names that configurations use."""
-
-CORES = {
-    "eager": Core.EAGER,
-    "sdpa": Core.SDPA,
-    "flash_attention_2": Core.FLASH,
-    # How PyTorch runs sdpa on a CPU where probabilities are dropped out: in single precision.
-    "sdpa_math": Core.SINGLE,
-}
-"""How attention runs, by the names that configurations use; op by op unless given."""
 
 SEQUENCE, TOKENS = "ForSequenceClassification", "ForTokenClassification"
 SPAN = "ForQuestionAnswering"

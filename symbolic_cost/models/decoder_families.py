@@ -55,7 +55,6 @@ from symbolic_cost.models.gpt import GPT2
 from symbolic_cost.models.kinds import DENSE, FULL, SLIDES, Sparse, Windows, symbolic_kinds
 from symbolic_cost.models.layouts import all_of
 from symbolic_cost.models.shape import TRAINING, Shape
-from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.einsum import Call
 from symbolic_cost.ops.graph import Model
 
@@ -242,24 +241,17 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
 """Families by model_type."""
 
 
-def declared(name: str, shape: Shape) -> Model:
-    """Declare a decoder family on a shape, every size a symbol."""
-    return symbolic(name, shape)
-
-
 def symbolic(
     name: str,
     shape: Shape = TRAINING,
-    sizes: Sizes | None = None,
     decoder: Decoder | None = None,
     predicted: int = 0,
 ) -> Model:
-    """Declare a decoder family, every size a symbol unless given.
+    """Declare a decoder family, every size a symbol.
 
     Args:
         name: of the family, as model_type.
         shape: what it runs on.
-        sizes: of the model.
         decoder: a family that is not registered.
         predicted: further tokens predicted, each by one more block and the same head.
 
@@ -270,7 +262,8 @@ def symbolic(
     family = decoder or looked_up("decoder family", name, DECODERS)
     if family.mixers or family.reads.kinds is not None:
         raise InputError(f"{name}: only a configuration says which layer is of which kind")
-    family = replace(family, sizes=sizes or family.sizes)
-    layers = family.sizes.n_layers
-    kinds = symbolic_kinds(family.windows, family.sparse, layers)
+    kinds = symbolic_kinds(family.windows, family.sparse, family.sizes.n_layers)
     return family.declare(name, kinds, shape, predicted)
+
+
+declared = symbolic

@@ -49,8 +49,14 @@ from symbolic_cost.models.layouts import (
     periodic,
 )
 from symbolic_cost.models.mixers import Beside
-from symbolic_cost.models.mixers_linear import ChannelDelta, Delta, LightningMixer, Short
-from symbolic_cost.models.mixers_recurrent import Griffin, Time
+from symbolic_cost.models.mixers_linear import (
+    ChannelDelta,
+    Delta,
+    Griffin,
+    LightningMixer,
+    Short,
+    Time,
+)
 from symbolic_cost.models.mixers_state import Dual, StateSpace
 from symbolic_cost.models.sizes import Sizes
 

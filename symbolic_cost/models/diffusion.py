@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
-from types import MappingProxyType
 
 from sympy import Expr, Integer
 
@@ -305,16 +304,14 @@ def _times(shared: str) -> tuple[Op, ...]:
     return conditioned((replace(TIME, shared=shared), label))
 
 
-_PERCEPTRONS: Mapping[str, MLP | GatedMLP] = MappingProxyType(
-    {
-        "gelu": MLP("gelu"),
-        "gelu-approximate": MLP("gelu_tanh"),
-        "geglu": GatedMLP("gelu", Bias.BOTH),
-        "geglu-approximate": MLP("silu"),
-        "swiglu": GatedMLP("silu", Bias.BOTH),
-        "linear-silu": MLP("silu"),
-    }
-)
+_PERCEPTRONS: Mapping[str, MLP | GatedMLP] = {
+    "gelu": MLP("gelu"),
+    "gelu-approximate": MLP("gelu_tanh"),
+    "geglu": GatedMLP("gelu", Bias.BOTH),
+    "geglu-approximate": MLP("silu"),
+    "swiglu": GatedMLP("silu", Bias.BOTH),
+    "linear-silu": MLP("silu"),
+}
 
 
 def _layers(fields: Fields) -> tuple[Joint, MLP | GatedMLP]:

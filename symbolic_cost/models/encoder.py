@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import Flag, auto
-from types import MappingProxyType
 from typing import Protocol
 
 from sympy import Expr, Integer
@@ -34,7 +33,17 @@ from symbolic_cost.layers.attention import Attention, Projection
 from symbolic_cost.layers.core import AttentionCore, Positions, Step
 from symbolic_cost.layers.disentangled import Disentangled
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Boxes, Classes, Hidden, Predicted, Take, hidden_layer
+from symbolic_cost.layers.heads import (
+    Averaged,
+    Boxes,
+    Classes,
+    Hidden,
+    Predicted,
+    Projected,
+    Take,
+    Taught,
+    hidden_layer,
+)
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches
@@ -76,27 +85,26 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes
+Head = Predicted | Classes | Boxes | Projected | Averaged | Taught
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
 CLASSES = "ForImageClassification"
 SPAN, PAIRED, NEXT = "ForQuestionAnswering", "ForPreTraining", "ForNextSentencePrediction"
 TRUNK = "Model"
+MATCHED = "WithProjection"
 
-HEADS: Mapping[str, Head] = MappingProxyType(
-    {
-        MASKED: Predicted(Hidden("gelu", norm=Norm.LAYER)),
-        SEQUENCE: Classes(hidden=TANH),
-        TOKENS: Classes(Take.EACH),
-        SPAN: Classes(Take.EACH),
-        NEXT: Classes(hidden=TANH),
-    }
-)
+HEADS: Mapping[str, Head] = {
+    MASKED: Predicted(Hidden("gelu", norm=Norm.LAYER)),
+    SEQUENCE: Classes(hidden=TANH),
+    TOKENS: Classes(Take.EACH),
+    SPAN: Classes(Take.EACH),
+    NEXT: Classes(hidden=TANH),
+}
 """Heads by the ends of the names of Hugging Face; PAIRED is MASKED and NEXT on one pooler."""
 
 
-_CLASSES: Mapping[str, int] = MappingProxyType({NEXT: 2, PAIRED: 2})
+_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2}
 
 
 class Assumed(Flag):
@@ -126,8 +134,8 @@ class Traits:
         assumed: what holds unless given.
     """
 
-    switches: Mapping[str, Switch] = field(default_factory=lambda: MappingProxyType({}))
-    tables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    switches: Mapping[str, Switch] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
     widening: int | None = None
     offset: int = 0
     function: str = "gelu"
@@ -187,7 +195,7 @@ class Encoder:
     distances: Distances = Distances.NONE
     pooler: Hidden | AttentionPool | MeanPool | None = TANH
     habits: Habit = Habit.NONE
-    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    kept: Mapping[str, str] = field(default_factory=dict)
     heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)
     traits: Traits = field(default_factory=Traits)
     source: str = "devlin-2018"
@@ -301,7 +309,12 @@ class Encoder:
         both = head == PAIRED and PAIRED not in self.heads
         read = head == TRUNK or both
         runs = read or (Habit.POOL in self.habits and not self._reads_pooler(head))
-        if self.pooler is not None and runs:
+        if self.pooler is None and both:
+            first = view("first", "x[b r e] -> first[b one e]")
+            yield Part(
+                "pooler", (first, *heads.classifier("next", "first[b one e]", target="follows"))
+            )
+        elif self.pooler is not None and runs:
             ops = pooler(self.pooler) if isinstance(self.pooler, Hidden) else self.pooler.ops()
             if both:
                 ops += heads.classifier("next", "pooled[b one w]", target="follows")
@@ -335,34 +348,18 @@ def pooler(layer: Hidden) -> tuple[Op, ...]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of an encoder; every size is a symbol unless given.
+    """Sizes of an encoder; all others are symbols.
 
     Args:
-        e: embedding width.
-        f: MLP width.
-        h: attention heads.
         k: key/value heads.
         q: head width.
-        V: vocabulary.
-        P: learned positions.
-        T: token types.
-        e_p: width of the token table where it is projected.
-        n_rel: buckets of relative positions.
         tables: sizes of further axes.
         known: roles of those that are not whole.
     """
 
     n_layers: Expr | int = symbols.n_layers
-    e: Expr | int = symbols.e
-    f: Expr | int = symbols.f
-    h: Expr | int = symbols.h
     k: Expr | int = symbols.h
     q: Expr | int = symbols.e / symbols.h
-    V: Expr | int = symbols.V
-    P: Expr | int = symbols.P
-    T: Expr | int = symbols.T
-    e_p: Expr | int = symbols.e_p
-    n_rel: Expr | int = symbols.n_rel
     n_classes: Expr | int = symbols.n_classes
     tables: Mapping[str, Expr | int] = field(default_factory=dict)
     known: Glossary = field(default_factory=dict)
@@ -374,10 +371,10 @@ class Sizes:
 
     def axes(self, shape: Shape) -> dict[str, Expr]:
         """Return the size of every axis."""
-        named = {"e": self.e, "w": self.e, "f": self.f, "h": self.h, "d": self.q, "v": self.V}
-        named |= {"p": self.P, "types": self.T, "w_t": self.e_p}
-        named |= {"n_rel": self.n_rel, "s_rel": self.n_rel}
-        named |= {"k": self.k, "g": exact(self.h) / self.k, "z": self.n_classes, "c": 3, "one": 1}
+        named: dict[str, Expr | int] = {"e": symbols.e, "w": symbols.e, "f": symbols.f}
+        named |= {"h": symbols.h, "d": self.q, "v": symbols.V, "p": symbols.P, "types": symbols.T}
+        named |= {"w_t": symbols.e_p, "n_rel": symbols.n_rel, "s_rel": symbols.n_rel, "k": self.k}
+        named |= {"g": symbols.h / self.k, "z": self.n_classes, "c": 3, "one": 1}
         return {
             "b": shape.b,
             **dict.fromkeys(("r", "l", "t"), shape.l),

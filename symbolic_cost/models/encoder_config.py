@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from sympy import Expr, Integer, ceiling
 
@@ -11,12 +10,11 @@ from symbolic_cost.extrema import Min
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Classes, Output, Predicted, Projected, Take
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
-from symbolic_cost.models.decoder_config import ACTIVATIONS, CORES
 from symbolic_cost.models.encoder import (
     ATTENTION,
     MASKED,
@@ -30,6 +28,7 @@ from symbolic_cost.models.encoder import (
 )
 from symbolic_cost.models.encoder_families import BERT, ENCODERS
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
@@ -37,21 +36,6 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, scope
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
-
-FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "quick_gelu": "silu",
-        "gelu_10": "gelu",
-        "gelu_python": "gelu",
-        "gelu_accurate": "gelu_tanh",
-        "tanh": "tanh",
-        "relu6": "relu6",
-        "sigmoid": "sigmoid",
-        "leaky_relu": "leaky_relu",
-    }
-    | ACTIVATIONS
-)
-"""Functions by the names that configurations use."""
 
 _APART = ("luke", "rembert")
 """Families whose output head has a weight of its own, whatever the configuration says."""
@@ -202,11 +186,17 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
     family = _headed(fields, family, head)
-    if isinstance(family.heads.get(head), Classes):
-        numbers["n_classes"] = traits.classes.get(head) or classes_of(fields)
-    elif head == PAIRED:
-        numbers["n_classes"] = 2
-    return family, numbers, _tables(fields, family)
+    return family, numbers | _head_numbers(fields, family, head), _tables(fields, family)
+
+
+def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
+    """Read how many classes a head has, or how wide its features are."""
+    own = family.heads.get(head)
+    if isinstance(own, Classes):
+        return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+    if isinstance(own, Projected):
+        return {"e_p": fields.size("projection_dim", 512)}
+    return {"n_classes": 2} if head == PAIRED else {}
 
 
 def _tables(fields: Fields, family: Encoder) -> Tables:
@@ -256,16 +246,11 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     output = family.heads.get(head)
     if isinstance(output, Predicted):
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)
-    elif isinstance(output, Classes) and head == SEQUENCE and _pools(fields):
+    elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)
     fields.ignore("classifier_pooling")
     return family if output is None else replace(family, heads={**family.heads, head: output})
-
-
-def _pools(fields: Fields) -> bool:
-    """Return whether the configuration says what of a sequence its classes see."""
-    return fields.source.values.get("classifier_pooling") is not None
 
 
 def _distances(fields: Fields) -> int:
@@ -339,6 +324,8 @@ def _mobile(fields: Fields, family: Encoder) -> Encoder:
     fields.require(holds=narrow < e, problem=problem, name="embedding_size")
     networks = fields.size("num_feedforward_networks", 4)
     near = "c " if fields.flag("trigram_input", default=True) else ""
+    if not fields.flag("classifier_activation", default=True):
+        family = replace(family, pooler=None, heads={**family.heads, SEQUENCE: Classes()})
     return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
 
 
@@ -364,20 +351,24 @@ def _tapas(fields: Fields, family: Encoder) -> Encoder:
     return family.worded(tables={"position": PLACES, **tables})
 
 
+def _new(fields: Fields, family: Encoder) -> Encoder:
+    """Return an early GTE, which may have no types."""
+    return family if _or_none(fields, "type_vocab_size") else family.worded(tables={})
+
+
 def _kinds(fields: Fields) -> dict[str, int]:
     """Return the rows of TAPAS's tables of token types, by axis."""
     sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
     return {f"kinds{i}": size for i, size in enumerate(sizes) if is_size(size)}
 
 
-CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = MappingProxyType(
-    {
-        "deberta": _deberta,
-        "deberta-v2": _deberta,
-        "esm": _esm,
-        "mobilebert": _mobile,
-        "roc_bert": _roc_bert,
-        "tapas": _tapas,
-    }
-)
+CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
+    "deberta": _deberta,
+    "deberta-v2": _deberta,
+    "esm": _esm,
+    "mobilebert": _mobile,
+    "new": _new,
+    "roc_bert": _roc_bert,
+    "tapas": _tapas,
+}
 """What the fields of a family change besides its switches and its sizes."""

@@ -8,14 +8,14 @@ from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Take
+from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Projected, Take
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.models.bottleneck import MOBILE, Widened
-from symbolic_cost.models.encoder import ATTENTION, Assumed, Encoder, Habit, Traits
+from symbolic_cost.models.encoder import ATTENTION, MATCHED, Assumed, Encoder, Habit, Traits
 from symbolic_cost.models.encoder_switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
 
 _PRE = Branch(outcome=Outcome.DROP)
@@ -37,6 +37,7 @@ _CLIP = replace(
     attention=replace(ATTENTION, core=AttentionCore(steps=Step.MASK)),
     branch=Branch(),
     last=Norm.LAYER,
+    heads={MATCHED: Projected()},
     traits=Traits(dropouts=_ATTENTION_DROPOUT, assumed=Assumed.NONE),
 )
 
@@ -44,6 +45,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
     {
         **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert"), BERT),
         **dict.fromkeys(("ernie", "data2vec-text", "ibert"), BERT),
+        "jina_bert": replace(BERT, words=_TYPED, perceptron=GatedMLP("gelu", Bias.OUTPUT)),
         "distilbert": replace(
             _BARE, words=_PLACED, traits=Traits(dropouts=_ATTENTION_DROPOUT)
         ).headed(SEQUENCE=Classes(hidden=Hidden("relu"))),
@@ -79,11 +81,14 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             SEQUENCE=Classes(hidden=Hidden("gelu")),
         ),
         "jina_embeddings_v3": replace(BERT, words=_TYPED, attention=_TURNED),
-        "gte": replace(
-            _BARE,
-            words=_TYPED,
-            attention=_TURNED,
-            perceptron=GatedMLP("gelu", Bias.OUTPUT),
+        **dict.fromkeys(
+            ("gte", "new"),
+            replace(
+                _BARE,
+                words=_TYPED,
+                attention=_TURNED,
+                perceptron=GatedMLP("gelu", Bias.OUTPUT),
+            ),
         ),
         "eurobert": replace(
             _BARE,
@@ -193,7 +198,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             ),
         ),
         **dict.fromkeys(("clip_text_model", "metaclip_2_text_model"), _CLIP),
-        "siglip_text_model": replace(_CLIP, attention=ATTENTION),
+        "siglip_text_model": replace(_CLIP, attention=ATTENTION, heads={}),
         **dict.fromkeys(("chinese_clip_text_model", "altclip_text_model"), _BARE),
         "dpr": _BARE,
         "xlnet": replace(

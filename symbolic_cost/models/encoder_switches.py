@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted
@@ -76,12 +75,13 @@ def _hidden(head: Head, **changes: object) -> Head:
     return head
 
 
-BIASES: Mapping[str, Switch] = MappingProxyType(
-    {"attention_bias": attention_bias, "mlp_bias": mlp_bias}
-)
-EURO_BIASES: Mapping[str, Switch] = MappingProxyType(
-    {"attention_bias": attention_bias, "mlp_bias": mlp_and_decoder_bias}
-)
-NORM_BIAS: Mapping[str, Switch] = MappingProxyType(
-    {"norm_bias": norm_bias, "classifier_bias": classifier_bias, "decoder_bias": decoder_bias}
-)
+BIASES: Mapping[str, Switch] = {"attention_bias": attention_bias, "mlp_bias": mlp_bias}
+EURO_BIASES: Mapping[str, Switch] = {
+    "attention_bias": attention_bias,
+    "mlp_bias": mlp_and_decoder_bias,
+}
+NORM_BIAS: Mapping[str, Switch] = {
+    "norm_bias": norm_bias,
+    "classifier_bias": classifier_bias,
+    "decoder_bias": decoder_bias,
+}

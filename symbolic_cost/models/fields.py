@@ -94,7 +94,7 @@ class Fields:
         return self._read(name, default, is_size, "a positive integer", 1)
 
     def optional_size(self, name: str, default: int | None = None) -> int | None:
-        """Return a positive integer, or None where it is missing, null or zero."""
+        """Return a positive integer, or None where it is missing, null, zero or false."""
         value: int | None = self._read(name, default, _is_count, "a positive integer or null", None)
         return value or None
 
@@ -303,4 +303,4 @@ def _is_number(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return is_size(value) or (value == 0 and not isinstance(value, bool | float))
+    return is_size(value) or value is False or (value == 0 and not isinstance(value, float | bool))

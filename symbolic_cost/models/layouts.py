@@ -1,7 +1,6 @@
 """Which mixer and which perceptron every layer of a hybrid decoder has."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.kinds import CHUNKED, DENSE, EXPERTS, FULL, NONE, SLIDES, UNTURNED
@@ -12,15 +11,13 @@ Layout = tuple[list[str], list[str]]
 
 LINEAR = "linear_attention"
 
-_USUAL: Mapping[str, str] = MappingProxyType(
-    {
-        **{name: name for name in (FULL, SLIDES, LINEAR, "hybrid", "conv")},
-        "attention": FULL,
-        "mamba": LINEAR,
-        "mamba2": LINEAR,
-        "recurrent": LINEAR,
-    }
-)
+_USUAL: Mapping[str, str] = {
+    **{name: name for name in (FULL, SLIDES, LINEAR, "hybrid", "conv")},
+    "attention": FULL,
+    "mamba": LINEAR,
+    "mamba2": LINEAR,
+    "recurrent": LINEAR,
+}
 """Kinds of layers by the names that files have for them."""
 
 
@@ -195,9 +192,14 @@ def listed(fields: Fields, layers: int, name: str = "layer_types") -> list[str]:
     return (mixers + [FULL] * layers)[:layers]
 
 
-_SIGNS: Mapping[str, str] = MappingProxyType(
-    {"M": LINEAR, "E": "moe", "*": FULL, "-": "mlp", "mamba": LINEAR, "attention": FULL}
-)
+_SIGNS: Mapping[str, str] = {
+    "M": LINEAR,
+    "E": "moe",
+    "*": FULL,
+    "-": "mlp",
+    "mamba": LINEAR,
+    "attention": FULL,
+}
 
 
 def one_each(fields: Fields, layers: int) -> Layout:

@@ -31,8 +31,8 @@ from symbolic_cost.layers.maps import (
     perceptron,
 )
 from symbolic_cost.layers.pool import Pool
-from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.fields import LARGEST_SIZE, Fields, is_size, shortened
+from symbolic_cost.models.functions import FUNCTIONS
 
 Lists = tuple[int, ...]
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from sympy import Expr
+from sympy import Expr, Integer
 
-from symbolic_cost.axes import Glossary
+from symbolic_cost import symbols
+from symbolic_cost.axes import Axis, Glossary
+from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.residual import Layer
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
@@ -42,6 +45,68 @@ class Mixer(Protocol):
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""
+
+
+_STREAM = ("b", "r", "l", "e")
+
+
+def letters_of(known: Glossary) -> dict[str, str]:
+    """Return names for the axes of a layer that no other layer has: "k" becomes "k_s"."""
+    return {name: name if name in _STREAM else f"{name}_s" for name in known}
+
+
+def renamed(known: Glossary) -> Glossary:
+    """Return the roles of the axes of a layer under their new names."""
+    names = letters_of(known)
+    return {names[a]: Axis(names[a], axis.role, axis.copy) for a, axis in known.items()}
+
+
+@dataclass(frozen=True)
+class Lettered:
+    """A layer inside a decoder, where its letters (p, k, s, g ...) mean others: all get an end.
+
+    It runs alike on every shape.
+    """
+
+    layer: Any
+    known: ClassVar[Glossary]
+    """Roles of the layer's axes under its own letters."""
+
+    @property
+    def axes(self) -> Glossary:
+        """Roles of its axes."""
+        return renamed(self.known)
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        return retitled(self.layer.ops(), letters_of(self.known))
+
+    def on(self, shape: Shape) -> Self:  # noqa: ARG002 - it runs alike on every shape
+        """Return the layer itself."""
+        return self
+
+    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
+        """Return the sizes of its own axes."""
+        return {f"{axis}_s": size for axis, size in self.lengths(shape).items()}
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters, those of all layers alike.
+
+        A causal convolution of kernel k runs over its padding p, or at two places in a step of one.
+        """
+        padded = shape.l + (1 if shape.by_steps else symbols.K - 1)
+        common = {"one": Integer(1), "k": symbols.K, "p": padded}
+        return {axis: size for axis, size in common.items() if axis in self.known}
+
+
+@dataclass(frozen=True)
+class Chunked(Lettered):
+    """A layer whose recurrence runs in chunks, or in steps for a decode step."""
+
+    def on(self, shape: Shape) -> Self:
+        """Return the layer as it runs on a shape."""
+        form = Form.STEPS if shape.by_steps else Form.CHUNKED
+        return replace(self, layer=replace(self.layer, form=form))
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,24 @@
-"""Linear mixers: the gated delta rule, and short gated convolutions, inside a decoder."""
+"""Linear and recurrent mixers: delta rules, short convolutions, Griffin's and RWKV's layers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import field
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from sympy import Expr, Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import delta, lightning, short
+from symbolic_cost.layers import delta, lightning, rglru, rwkv, short
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import GatedDelta
 from symbolic_cost.layers.lightning import Lightning
+from symbolic_cost.layers.rglru import GatedRecurrence
+from symbolic_cost.layers.rwkv import TimeMix
 from symbolic_cost.layers.short import ShortConv
-from symbolic_cost.models.mixers_state import convolved, form_on, letters_of, renamed
+from symbolic_cost.models.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.op import Op
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -30,42 +29,26 @@ CHUNK = 64
 
 
 @dataclass(frozen=True)
-class Delta:
+class Delta(Chunked):
     """The gated delta rule."""
 
     layer: GatedDelta = field(default_factory=GatedDelta)
+    known: ClassVar[Glossary] = delta.AXES
 
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return renamed(delta.AXES)
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(delta.AXES))
-
-    def on(self, shape: Shape) -> Self:
-        """Return the layer in chunks, or in steps for a decode step."""
-        return replace(self, layer=replace(self.layer, form=form_on(shape)))
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
         chunks = ceiling(shape.l / CHUNK)
         heads, values = symbols.g_s, symbols.h_s
-        sizes = {
+        return super().lengths(shape) | {
             "h": heads,
             "n": values / heads,
             "d": symbols.k_s,
             "v": symbols.q_s,
             "m": 2 * heads * symbols.k_s + values * symbols.q_s,
-            "k": symbols.K,
-            "p": convolved(shape),
             "z": chunks,
             "y": chunks - 1,
             **dict.fromkeys(("i", "j"), Integer(CHUNK)),
-            "one": Integer(1),
         }
-        return {f"{axis}_s": size for axis, size in sizes.items()}
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
         """Return the layer and its sizes by symbol."""
@@ -86,32 +69,15 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class Short:
+class Short(Lettered):
     """A short gated convolution of the whole width."""
 
     layer: ShortConv = field(default_factory=ShortConv)
+    known: ClassVar[Glossary] = short.AXES
 
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return renamed(short.AXES)
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(short.AXES))
-
-    def on(self, shape: Shape) -> Short:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
-        return self
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
-        return {
-            "three_s": Integer(3),
-            "j_s": symbols.J,
-            "k_s": symbols.K,
-            "p_s": convolved(shape),
-        }
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
+        return super().lengths(shape) | {"three": Integer(3), "j": symbols.J}
 
     def read(self, fields: Fields) -> tuple[Short, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""
@@ -121,30 +87,18 @@ class Short:
 
 
 @dataclass(frozen=True)
-class LightningMixer:
+class LightningMixer(Chunked):
     """Lightning attention on all heads."""
 
     layer: Lightning = field(default_factory=Lightning)
+    known: ClassVar[Glossary] = lightning.AXES
 
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return renamed(lightning.AXES)
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(lightning.AXES))
-
-    def on(self, shape: Shape) -> LightningMixer:
-        """Return the layer in blocks, or in steps for a decode step."""
-        return replace(self, layer=replace(self.layer, form=form_on(shape)))
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
         block = symbols.C
         before = ceiling(shape.l / block) - 1
         some = Min(before, Integer(1))
-        sizes = {
+        return super().lengths(shape) | {
             "h": symbols.h_s,
             **dict.fromkeys(("d", "v"), symbols.q_s),
             "y": before,
@@ -153,9 +107,7 @@ class LightningMixer:
             "x": before - some,
             **dict.fromkeys(("i", "j"), block),
             **dict.fromkeys(("o", "m"), shape.l - before * block),
-            "one": Integer(1),
         }
-        return {f"{axis}_s": size for axis, size in sizes.items()}
 
     def read(self, fields: Fields) -> tuple[LightningMixer, dict[str, int]]:
         """Return the layer and its sizes by symbol."""
@@ -174,9 +126,9 @@ class ChannelDelta(Delta):
 
     layer: GatedDelta = field(default_factory=lambda: GatedDelta(channels=True))
 
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
-        return {**super().sizes(shape), "u_s": symbols.k_s}
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
+        return super().lengths(shape) | {"u": symbols.k_s}
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
         """Return the layer and its sizes by symbol: in a part of the file, or beside the others."""
@@ -192,3 +144,43 @@ class ChannelDelta(Delta):
             part.ignore("full_attn_layers", "kda_layers")
             fields.problems += part.not_understood().values()
         return self, {"g_s": heads, "h_s": heads, "k_s": width, "q_s": width, "K": kernel}
+
+
+@dataclass(frozen=True)
+class Griffin(Lettered):
+    """The gated recurrence."""
+
+    layer: GatedRecurrence = field(default_factory=GatedRecurrence)
+    known: ClassVar[Glossary] = rglru.AXES
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
+        return super().lengths(shape) | {"h": symbols.h_s, "d": symbols.q_s, "v": symbols.q_s}
+
+    def read(self, fields: Fields) -> tuple[Griffin, dict[str, int]]:
+        """Return the layer and its sizes by symbol."""
+        width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+        inner = fields.size("lru_width", width)
+        fields.require(
+            holds=inner % heads == 0,
+            problem=f"{heads} heads do not divide a width of {inner}",
+            name="lru_width",
+        )
+        numbers = {"h_s": heads, "q_s": max(inner // heads, 1), "K": fields.size("conv1d_width", 4)}
+        return self, numbers
+
+
+@dataclass(frozen=True)
+class Time(Lettered):
+    """RWKV's mean over earlier tokens."""
+
+    layer: TimeMix = field(default_factory=TimeMix)
+    known: ClassVar[Glossary] = rwkv.AXES
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
+        return super().lengths(shape) | {"j": symbols.J}
+
+    def read(self, fields: Fields) -> tuple[Time, dict[str, int]]:
+        """Return the layer and its sizes by symbol."""
+        return self, {"J": fields.size("attention_hidden_size", fields.size("hidden_size"))}

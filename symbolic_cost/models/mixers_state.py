@@ -1,56 +1,34 @@
-"""State-space mixers: Mamba's and Mamba-2's layers inside a decoder.
-
-They bring their own letters, since those of the layers (p, k, s, g ...) mean others in a decoder.
-"""
+"""State-space mixers: Mamba's and Mamba-2's layers inside a decoder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sympy import Expr, Integer, ceiling
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary
+from symbolic_cost.axes import Glossary
 from symbolic_cost.layers import duality, ssm
-from symbolic_cost.layers.duality import Duality, Form
+from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.ssm import SelectiveScan
-from symbolic_cost.models.mamba import biases
+from symbolic_cost.models.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.op import Op
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
-_STREAM = ("b", "r", "l", "e")
 
-
-def letters_of(known: Glossary) -> dict[str, str]:
-    """Return names for the axes of a layer that no other layer has: "k" becomes "k_s"."""
-    return {name: name if name in _STREAM else f"{name}_s" for name in known}
-
-
-def renamed(known: Glossary) -> Glossary:
-    """Return the roles of the axes of a layer under their new names."""
-    names = letters_of(known)
-    return {names[a]: Axis(names[a], axis.role, axis.copy) for a, axis in known.items()}
-
-
-def form_on(shape: Shape) -> Form:
-    """Return how a recurrence runs: in chunks, or in steps for a decode step."""
-    return Form.STEPS if shape.by_steps else Form.CHUNKED
-
-
-def convolved(shape: Shape) -> Expr:
-    """Return the places of a causal convolution: over its padding, or two for a step of one."""
-    return shape.l + (1 if shape.by_steps else symbols.K - 1)
+def biases(fields: Fields) -> Bias:
+    """Return which products of a state-space layer have a bias."""
+    outer = Bias.OUTPUT if fields.flag("use_bias", default=False) else Bias.NONE
+    return outer | (Bias.INNER if fields.flag("use_conv_bias", default=True) else Bias.NONE)
 
 
 @dataclass(frozen=True)
-class StateSpace:
+class StateSpace(Lettered):
     """Mamba's layer; its inner width and its rank follow from the width unless given.
 
     Args:
@@ -59,34 +37,18 @@ class StateSpace:
 
     layer: SelectiveScan = field(default_factory=SelectiveScan)
     inner: str = ""
+    known: ClassVar[Glossary] = ssm.AXES
 
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return renamed(ssm.AXES)
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(ssm.AXES))
-
-    def on(self, shape: Shape) -> StateSpace:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
-        return self
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
         rank, state = symbols.r_dt, symbols.N
-        sizes = {
-            "p": convolved(shape),
+        return super().lengths(shape) | {
             "j": symbols.J,
             "s": state,
-            "k": symbols.K,
             "low": rank,
             "mixed": rank + 2 * state,
             "two": Integer(2),
-            "one": Integer(1),
         }
-        return {f"{axis}_s": size for axis, size in sizes.items()}
 
     def read(self, fields: Fields) -> tuple[StateSpace, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""
@@ -106,7 +68,7 @@ class StateSpace:
 
 
 @dataclass(frozen=True)
-class Dual:
+class Dual(Chunked):
     """Mamba-2's layer.
 
     Args:
@@ -115,38 +77,22 @@ class Dual:
 
     layer: Duality = field(default_factory=Duality)
     free: bool = False
+    known: ClassVar[Glossary] = duality.AXES
 
-    @property
-    def axes(self) -> Glossary:
-        """Roles of its axes."""
-        return renamed(duality.AXES)
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(duality.AXES))
-
-    def on(self, shape: Shape) -> Dual:
-        """Return the layer in chunks, or in steps for a decode step."""
-        return replace(self, layer=replace(self.layer, form=form_on(shape)))
-
-    def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        """Return the sizes of its own axes under the layer's letters."""
         chunks = ceiling(shape.l / symbols.C)
         heads, width, groups = symbols.h_s, symbols.q_s, symbols.g_s
-        sizes = {
-            "p": convolved(shape),
+        return super().lengths(shape) | {
             "h": heads,
             "d": width,
             "g": groups,
             "s": symbols.N,
-            "k": symbols.K,
             "m": heads * width + 2 * groups * symbols.N,
             "z": chunks,
             **dict.fromkeys(("i", "j"), symbols.C),
             **dict.fromkeys(("zo", "zi"), chunks + 1),
-            "one": Integer(1),
         }
-        return {f"{axis}_s": size for axis, size in sizes.items()}
 
     def read(self, fields: Fields) -> tuple[Dual, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""

@@ -17,15 +17,14 @@ from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
-from symbolic_cost.layers.patch import Patches, Piece
+from symbolic_cost.layers.patch import Piece
 from symbolic_cost.models import vision_config
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.count import TOWER_PORT
-from symbolic_cost.models.encoder import Encoder
-from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.nested_families import FREE, NESTED, TEXTS, Nested
 from symbolic_cost.models.nested_sections import GLM_TOWERS, MERGER, glm, large, resampler
 from symbolic_cost.models.shape import Shape
@@ -257,7 +256,9 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         )
     inner.ignore("hidden_size", "out_hidden_size", _BESIDE, "spatial_patch_size", "projection_dim")
     patches = exact(sizes.patches).xreplace({symbols.N_p: Integer(numbers.get("N_p", 1))})
-    tokens: Expr = patches / merge + (extra if _classed(read) else 0)
+    tokens: Expr = patches / merge + (
+        extra if Piece.CLASS in getattr(read.words, "pieces", Piece.NONE) else 0
+    )
     if family.tokens:
         tokens = Integer(fields.size(family.tokens, 256))
     if free:
@@ -303,11 +304,6 @@ def _adapter(inner: Fields, family: Nested, joined: int) -> tuple[int, ...]:
         name=family.adapter[-1],
     )
     return widths[0], widths[0]
-
-
-def _classed(family: Encoder) -> bool:
-    """Return whether a class token stands before the patches."""
-    return isinstance(family.words, Patches) and Piece.CLASS in family.words.pieces
 
 
 def _side(fields: Fields, inner: Fields, family: Nested) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sympy import Expr
@@ -22,13 +21,13 @@ from symbolic_cost.records import dataclass
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
-GROUPS: Mapping[str, str] = MappingProxyType({"k": "k_s", "g": "g_s"})
+GROUPS: Mapping[str, str] = {"k": "k_s", "g": "g_s"}
 """Axes of other numbers of key/value heads."""
 
-WIDE: Mapping[str, str] = MappingProxyType({**GROUPS, "d": "d_s"})
+WIDE: Mapping[str, str] = {**GROUPS, "d": "d_s"}
 """The same, and heads of another width, whose angles are others too."""
 
-_ANGLES = MappingProxyType({"@cos": "@cos_full", "@sin": "@sin_full"})
+_ANGLES = {"@cos": "@cos_full", "@sin": "@sin_full"}
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,26 @@
 """Paths in the tree of a model, by the names that people give."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        **{f"{name}_proj": (name,) for name in ("q", "k", "v", "gate", "up", "down")},
-        **dict.fromkeys(("o", "o_proj", "out_proj"), ("attention.proj",)),
-        **dict.fromkeys(("c_attn", "qkv_proj", "query_key_value"), ("qkv",)),
-        **dict.fromkeys(("lm_head", "embed_out"), ("output.logits",)),
-        **dict.fromkeys(("embed_tokens", "wte", "word_embeddings"), ("embedding.token",)),
-        "gate_up_proj": ("gate", "up"),
-        "c_fc": ("fc1",),
-        "c_proj": ("attention.proj", "mlp.fc2"),
-        "wpe": ("embedding.position",),
-        "ln_f": ("norm.norm",),
-        "router": ("mlp.router",),
-        "multi_modal_projector": ("connector",),
-        "vision_tower": ("vision",),
-    }
-)
+WORDS: Mapping[str, tuple[str, ...]] = {
+    **{f"{name}_proj": (name,) for name in ("q", "k", "v", "gate", "up", "down")},
+    **dict.fromkeys(("o", "o_proj", "out_proj"), ("attention.proj",)),
+    **dict.fromkeys(("c_attn", "qkv_proj", "query_key_value"), ("qkv",)),
+    **dict.fromkeys(("lm_head", "embed_out"), ("output.logits",)),
+    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings"), ("embedding.token",)),
+    "gate_up_proj": ("gate", "up"),
+    "c_fc": ("fc1",),
+    "c_proj": ("attention.proj", "mlp.fc2"),
+    "wpe": ("embedding.position",),
+    "ln_f": ("norm.norm",),
+    "router": ("mlp.router",),
+    "multi_modal_projector": ("connector",),
+    "vision_tower": ("vision",),
+}
 """Paths by the names that checkpoints give."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from sympy import Expr, Integer, Rational
@@ -106,16 +105,14 @@ def _microscaled(op: Op, weight: Operand) -> Stored:
     return Stored("mxfp4", _HALF, (Scale(_ONE, ((summed, Integer(32)),)),), "rouhani-2023")
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {
-        "nf4": _four_bits("nf4", double=False),
-        "nf4-double": _four_bits("nf4", double=True),
-        "int8": _rows,
-        "int4": _grouped(4, 128, indexed=False),
-        "fp8": _blocks(128, 128),
-        "mxfp4": _microscaled,
-    }
-)
+FORMATS: Mapping[str, Format] = {
+    "nf4": _four_bits("nf4", double=False),
+    "nf4-double": _four_bits("nf4", double=True),
+    "int8": _rows,
+    "int4": _grouped(4, 128, indexed=False),
+    "fp8": _blocks(128, 128),
+    "mxfp4": _microscaled,
+}
 """Formats by name: as bitsandbytes, AWQ with groups of 128, blocks of 128 x 128, and OCP MX."""
 
 
@@ -336,9 +333,13 @@ def _mxfp4(keys: _Keys, model: Model) -> Mapping[str, Format]:
     return {path: one for path, one in chosen.items() if path in experts}
 
 
-_METHODS: Mapping[str, Callable[[_Keys, Model], Mapping[str, Format]]] = MappingProxyType(
-    {"bitsandbytes": _bitsandbytes, "gptq": _gptq, "awq": _awq, "fp8": _fp8, "mxfp4": _mxfp4}
-)
+_METHODS: Mapping[str, Callable[[_Keys, Model], Mapping[str, Format]]] = {
+    "bitsandbytes": _bitsandbytes,
+    "gptq": _gptq,
+    "awq": _awq,
+    "fp8": _fp8,
+    "mxfp4": _mxfp4,
+}
 
 
 def _all_but(
@@ -382,17 +383,15 @@ def _all_but(
 _OUTSIDE = frozenset({"model", "language_model", "transformer", "decoder", "weight"})
 _REPEATED = frozenset({"layers", "h", "block", "blocks", "*"})
 _NO_PRODUCT = re.compile(r".*norm.*|embed_tokens|wte|wpe|gate|router|rotary_emb|.*_bias|embeddings")
-_PIECES: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("self_attn", "attn", "self_attention", "attention"), "attention"),
-        **dict.fromkeys(("mlp", "feed_forward", "block_sparse_moe"), "mlp"),
-        **dict.fromkeys(("shared_expert", "shared_experts"), "shared"),
-        **dict.fromkeys(("visual", "vision_model", "vision_tower", "vision"), "vision"),
-        **dict.fromkeys(("multi_modal_projector", "connector", "mm_projector"), "connector"),
-        **dict.fromkeys(("o_proj", "out_proj"), "proj"),
-        "experts": "experts",
-    }
-)
+_PIECES: Mapping[str, str] = {
+    **dict.fromkeys(("self_attn", "attn", "self_attention", "attention"), "attention"),
+    **dict.fromkeys(("mlp", "feed_forward", "block_sparse_moe"), "mlp"),
+    **dict.fromkeys(("shared_expert", "shared_experts"), "shared"),
+    **dict.fromkeys(("visual", "vision_model", "vision_tower", "vision"), "vision"),
+    **dict.fromkeys(("multi_modal_projector", "connector", "mm_projector"), "connector"),
+    **dict.fromkeys(("o_proj", "out_proj"), "proj"),
+    "experts": "experts",
+}
 
 
 def _of_tree(name: str) -> tuple[str | None, int | None]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from types import MappingProxyType
 
 from sympy import Expr
 
@@ -32,7 +31,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.words import PLACES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.models.mixers_state import letters_of, renamed
+from symbolic_cost.models.mixers import letters_of, renamed
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
@@ -71,16 +70,14 @@ ENCODER_ONLY = "EncoderModel"
 TOKENS_OF_SOURCE = "ForTokenClassification"
 
 
-HEADS: Mapping[str, Predicted | Classes] = MappingProxyType(
-    {
-        GENERATED: Predicted(output=Output.TIE),
-        SEQUENCE: Classes(hidden=TANH),
-        SPAN: Classes(Take.EACH),
-        TOKENS_OF_SOURCE: Classes(Take.EACH),
-    }
-)
+HEADS: Mapping[str, Predicted | Classes] = {
+    GENERATED: Predicted(output=Output.TIE),
+    SEQUENCE: Classes(hidden=TANH),
+    SPAN: Classes(Take.EACH),
+    TOKENS_OF_SOURCE: Classes(Take.EACH),
+}
 
-BART_TABLES: Mapping[str, str] = MappingProxyType({"position": PLACES})
+BART_TABLES: Mapping[str, str] = {"position": PLACES}
 WORDS = Words(tables=BART_TABLES)
 
 
@@ -95,9 +92,7 @@ class Reads:
         dropouts: fields of the rates of attention and of what is hidden.
     """
 
-    switches: Mapping[str, Callable[[Seq2Seq, bool], Seq2Seq]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    switches: Mapping[str, Callable[[Seq2Seq, bool], Seq2Seq]] = field(default_factory=dict)
     offset: int = 0
     function: str = "gelu"
     dropouts: tuple[str, str] = ("attention_dropout", "dropout")
@@ -173,7 +168,7 @@ class Seq2Seq:
         yield Part("encoder.embedding", retitled(entry.ops(), own_words))
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
-        for path, layer, count in self._layers(exact(sizes.n_layers), sizes.sparse[0]):
+        for path, layer, count in self._layers(symbols.n_layers, sizes.sparse[0]):
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
@@ -314,8 +309,7 @@ class Sizes:
         P_s: rows of its table of positions, where it has one of its own.
         cached: target tokens in the cache; None if the source is not encoded yet.
         own: widths and heads of the decoder, by axis, where they differ.
-        W: window of sliding blocks of the decoder.
-        sliding: how many of them there are.
+        sliding: how many blocks of the decoder slide.
         sparse: blocks with experts, of the encoder and the decoder.
         capacity: slots of the experts per chosen token.
         source: what is no text, or None.
@@ -335,11 +329,7 @@ class Sizes:
     P_s: Expr | int | None = None
     P: Expr | int = symbols.P
     T: Expr | int = symbols.T
-    n_layers: Expr | int = symbols.n_layers
     n_dec: Expr | int = symbols.n_dec
-    n_rel: Expr | int = symbols.n_rel
-    n_classes: Expr | int = symbols.n_classes
-    W: Expr | int = symbols.W
     sliding: int = 0
     sparse: tuple[int, int] = (0, 0)
     capacity: Expr | int = 1
@@ -359,13 +349,13 @@ class Sizes:
         named = {"b": self.b, "e": self.e, "w": self.e, "f": self.f, "h": self.h, "k": self.k}
         named |= {"g": exact(self.h) / self.k, "d": self.q, "p": self.P, "types": self.T}
         named |= {"v": self.V, "v_s": self.V_s or self.V, "p_s": self.P_s or self.P}
-        named |= {"n_rel": self.n_rel, "z": self.n_classes, "c": 3, "one": 1, "w_t": self.e}
+        named |= {"n_rel": symbols.n_rel, "z": symbols.n_classes, "c": 3, "one": 1, "w_t": self.e}
         named |= dict.fromkeys(("r", "l", "t"), self.l) | dict.fromkeys(("o", "m"), self.l_t)
         named |= {"u": exact(self.l_t) + exact(self.cached or 0)}
         named |= {f"{axis}_t": size for axis, size in self.own.items()}
         past = exact(self.cached or 0)
-        named |= {"near": Min(past, self.W - 1) + self.l_t, "window": self.W}
-        named |= {"m_near": Min(past + self.l_t, self.W - 1), "w_t": named.get("e_t", self.e)}
+        named |= {"near": Min(past, symbols.W - 1) + self.l_t, "window": symbols.W}
+        named |= {"m_near": Min(past + self.l_t, symbols.W - 1), "w_t": named.get("e_t", self.e)}
         named |= {"w": named.get("e_t", self.e), "f_m_s": self.f, "u_s": self.b}
         experts, chosen = symbols.E, symbols.E_t
         share = chosen * self.capacity / experts

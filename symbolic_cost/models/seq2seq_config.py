@@ -15,10 +15,10 @@ from symbolic_cost.layers.heads import Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import Change
-from symbolic_cost.models.decoder_config import CORES
 from symbolic_cost.models.encoder import SEQUENCE, SPAN, TRUNK
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers, chunks
+from symbolic_cost.models.encoder_config import Numbers, chunks
 from symbolic_cost.models.fields import Fields, shortened
+from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import ENCODER_ONLY, GENERATED, Seq2Seq, Sizes, Source
 from symbolic_cost.models.seq2seq_families import SEQ2SEQ
@@ -37,7 +37,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     if "p" in family.words.tables.values() and fields.family != "led":
         numbers["P"] = fields.size("max_position_embeddings") + family.reads.offset
     if fields.family == "fsmt":
-        numbers["P"] += fields.size("pad_token_id", 1) if _padded(fields) else 0
+        numbers["P"] += (
+            fields.size("pad_token_id", 1) if fields.source.values.get("pad_token_id") != 0 else 0
+        )
         if fields.flag("tie_word_embeddings", default=False):
             family = replace(family, tables=("@token", "@token"))
             fields.require(
@@ -76,7 +78,10 @@ def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Num
     function = FUNCTIONS[fields.text("hidden_act", family.reads.function, tuple(FUNCTIONS))]
     family = replace(family, perceptron=replace(family.perceptron, function=function))
     e = fields.size("hidden_size")
-    layers, heads, f = (_both(fields, name) for name in ("layers", "attention_heads", "ffn_dim"))
+    layers, heads, f = (
+        [fields.size(f"{side}_{name}") for side in ("encoder", "decoder")]
+        for name in ("layers", "attention_heads", "ffn_dim")
+    )
     _divides(fields, e, heads)
     numbers = {
         "e": e,
@@ -202,11 +207,6 @@ def _source_words(fields: Fields) -> int | None:
     return fields.size("src_vocab_size") if fields.family == "fsmt" else None
 
 
-def _padded(fields: Fields) -> bool:
-    """Return whether positions begin behind that of padding; the first token's stands anyway."""
-    return fields.source.values.get("pad_token_id") != 0
-
-
 def lengths(shape: Shape, head: str) -> dict[str, Expr | None]:
     """Return batch, source, target and what is cached of it, of a shape."""
     decodes = shape.c != 0
@@ -256,12 +256,7 @@ def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
     return family.tied(tied=tied)
 
 
-def _both(fields: Fields, name: str) -> tuple[int, int]:
-    """Read what an encoder and a decoder have each of."""
-    return fields.size(f"encoder_{name}"), fields.size(f"decoder_{name}")
-
-
-def _divides(fields: Fields, width: int, heads: tuple[int, int]) -> None:
+def _divides(fields: Fields, width: int, heads: list[int]) -> None:
     for side, number in zip(("encoder", "decoder"), heads, strict=True):
         fields.require(
             holds=width % number == 0,

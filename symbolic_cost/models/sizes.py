@@ -1,4 +1,4 @@
-"""Sizes of decoders: symbols unless given, and the size of every axis."""
+"""Sizes of decoders, and the size of every axis."""
 
 from dataclasses import fields
 from fractions import Fraction
@@ -15,7 +15,7 @@ from symbolic_cost.symbols import exact
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a decoder; the fields bear the glossary's names.
+    """Sizes of a decoder that a model may give; all others are symbols of the glossary.
 
     Args:
         e: embedding width.
@@ -25,20 +25,6 @@ class Sizes:
         q: head width.
         V: vocabulary.
         P: learned positions.
-        W: window of sliding layers.
-        E: experts.
-        E_t: experts per token.
-        f_m: width of an expert.
-        f_s: width of the shared experts together.
-        r_m: rank of the latent that experts work on.
-        e_p: width of the token table.
-        r_q: rank of the query latent.
-        r_kv: rank of the key/value latent.
-        d_n: head width without rotation.
-        d_r: head width with rotation.
-        d_v: head width of values.
-        h_x: heads of an indexer.
-        d_x: head width of an indexer.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
     """
 
@@ -50,20 +36,6 @@ class Sizes:
     q: Expr | int = symbols.q
     V: Expr | int = symbols.V
     P: Expr | int = symbols.P
-    W: Expr | int = symbols.W
-    E: Expr | int = symbols.E
-    E_t: Expr | int = symbols.E_t
-    f_m: Expr | int = symbols.f_m
-    f_s: Expr | int = symbols.f_s
-    r_m: Expr | int = symbols.r_m
-    e_p: Expr | int = symbols.e_p
-    r_q: Expr | int = symbols.r_q
-    r_kv: Expr | int = symbols.r_kv
-    d_n: Expr | int = symbols.d_n
-    d_r: Expr | int = symbols.d_r
-    d_v: Expr | int = symbols.d_v
-    h_x: Expr | int = symbols.h_x
-    d_x: Expr | int = symbols.d_x
     capacity: Expr | Fraction | int = 1
 
     def __post_init__(self) -> None:
@@ -80,17 +52,17 @@ class Sizes:
                 d_n + d_r, or r_kv + d_r on the latents; None if attention is not latent.
         """
         b, l, c = shape.b, shape.l, shape.c
-        plain = self.r_kv if latent is Expansion.NEVER else self.d_n
-        width = plain + self.d_r if latent else self.q
+        plain = symbols.r_kv if latent is Expansion.NEVER else symbols.d_n
+        width = plain + symbols.d_r if latent else self.q
         heads, group = (self.h, Integer(1)) if latent else (self.k, self.h / self.k)
         return {
             "b": b,
             **dict.fromkeys(("r", "l"), l),
             # Full layers use and keep all positions; a sliding layer keeps the window less one.
             **dict.fromkeys(("t", "m"), c + l),
-            "near": Min(c, self.W - 1) + l,
-            "m_near": Min(c + l, self.W - 1),
-            "window": self.W,
+            "near": Min(c, symbols.W - 1) + l,
+            "m_near": Min(c + l, symbols.W - 1),
+            "window": symbols.W,
             **dict.fromkeys(("e", "n_e"), self.e),
             "f": self.f,
             "c": Integer(3),
@@ -104,15 +76,15 @@ class Sizes:
             "d": width,
             "v": self.V,
             "p": self.P,
-            "w": self.e_p,
+            "w": symbols.e_p,
             "n_z": symbols.n_classes,
             # Tokens by expert: the mean, since routing is not known.
-            **dict.fromkeys(("x", "o"), self.E),
-            "a": self.E_t,
+            **dict.fromkeys(("x", "o"), symbols.E),
+            "a": symbols.E_t,
             "u": b,
-            **dict.fromkeys(("z", "z_r"), l * self.E_t * self.capacity / self.E),
-            **{name: getattr(self, name) for name in _OWN_NAME},
-            "d_n": self.d_n if latent else self.q - self.d_r,
+            **dict.fromkeys(("z", "z_r"), l * symbols.E_t * self.capacity / symbols.E),
+            **{name: symbols.symbol(name) for name in _OWN_NAME},
+            "d_n": symbols.d_n if latent else self.q - symbols.d_r,
         }
 
 

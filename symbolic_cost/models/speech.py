@@ -12,16 +12,18 @@ from sympy import Integer
 
 from symbolic_cost.layers import sound
 from symbolic_cost.layers.attention import Bias
-from symbolic_cost.layers.heads import Output, Predicted
+from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_sizes
 from symbolic_cost.layers.words import COMPUTED
 from symbolic_cost.models import encoder, seq2seq
-from symbolic_cost.models.encoder import ATTENTION, Encoder, Traits
-from symbolic_cost.models.encoder_config import FUNCTIONS, head_of, head_sizes, running
+from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, Encoder, Traits
+from symbolic_cost.models.encoder_config import head_of, head_sizes, running
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import Reads, Seq2Seq, Source
 from symbolic_cost.models.seq2seq_config import bart_numbers, declared
 from symbolic_cost.models.seq2seq_config import running as seq2seq_running
@@ -39,7 +41,11 @@ WAV2VEC = Encoder(
     branch=Branch(placing=Placing.POST, outcome=Outcome.DROP),
     pooler=None,
     kept={"masked": "e"},
-    heads={CTC: Predicted(output=Output.BIAS)},
+    heads={
+        CTC: Predicted(output=Output.BIAS),
+        SEQUENCE: Averaged(),
+        "ForAudioFrameClassification": Classes(Take.EACH),
+    },
     traits=Traits(dropouts=("attention_dropout", "hidden_dropout")),
     source="baevski-2020",
 )
@@ -74,7 +80,11 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     waves = _extractor(fields)
     stable = fields.flag("do_stable_layer_norm", default=False)
     own = fields.family == "data2vec-audio"
-    kernel = fields.size("conv_pos_kernel_size" if own else "num_conv_pos_embeddings", 128)
+    kernel = (
+        fields.size("conv_pos_kernel_size", 19)
+        if own
+        else fields.size("num_conv_pos_embeddings", 128)
+    )
     layers = fields.size("num_conv_pos_embeddings", 5) if own else 1
     groups = fields.size("num_conv_pos_embedding_groups", 16)
     e = fields.size("hidden_size")
@@ -107,6 +117,13 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
         numbers["n_rel"] = fields.size("num_buckets", 320)
         fields.ignore("max_bucket_distance")
     head = head_of(fields, family)
+    if head != CTC and head in family.heads:
+        numbers |= {"n_classes": classes_of(fields)}
+        summed = fields.flag("use_weighted_layer_sum", default=False)
+        problem = "only false is declared: the last layer is judged"
+        fields.require(holds=not summed, problem=problem, name="use_weighted_layer_sum")
+    if head == SEQUENCE:
+        numbers["e_p"] = fields.size("classifier_proj_size", 256)
     fields.refuse()
     # Nothing is generated token by token: a step is asked for, and runs the whole recording.
     tokens = shape.l if shape.c == 0 else shape.c

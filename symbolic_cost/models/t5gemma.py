@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.encoder_config import FUNCTIONS, Numbers, head_sizes
+from symbolic_cost.models.encoder_config import Numbers, head_sizes
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.seq2seq_config import declared
 from symbolic_cost.models.seq2seq_families import T5GEMMA
 from symbolic_cost.models.shape import Shape

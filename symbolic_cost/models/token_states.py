@@ -15,7 +15,7 @@ from sympy import Expr, Integer, Mul
 
 from symbolic_cost.axes import Role
 from symbolic_cost.conventions.per_token import TokenConventions
-from symbolic_cost.conventions.token_questions import STATES, Between, Inner, State, Unknown
+from symbolic_cost.conventions.token_questions import Between, Inner, State, Unknown
 from symbolic_cost.errors import InputError
 from symbolic_cost.ops.cache import Cache
 from symbolic_cost.ops.einsum import Einsum
@@ -118,7 +118,7 @@ def state_flop(model: Model, state: Held, answers: TokenConventions) -> tuple[Ex
         )
     if answers.recurrence is Unknown.NONE:
         return Integer(0), "not counted: products of states"
-    kind = f"a {state.kind} state ({STATES[state.kind]})" if state.kind else "a state"
+    kind = f"a {state.kind} state ({state.kind.meaning})" if state.kind else "a state"
     known = " and ".join(f"{one} states" for one in answers.states) or "attention alone"
     raise InputError(
         f"model {model.name!r} keeps {kind} in {state.path}: {answers.name} has formulas for "

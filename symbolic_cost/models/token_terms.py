@@ -12,7 +12,6 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.per_token import TokenConventions
 from symbolic_cost.conventions.token_questions import (
-    MEANINGS,
     Causal,
     Core,
     Perceptron,
@@ -115,7 +114,7 @@ class TokenTerms:
             if kind in sums:
                 places = tuple(dict.fromkeys(paths[kind]))
                 flop = Add(*sums[kind])
-                said = self._said(kind) if flop else f"not counted: {MEANINGS[kind]}"
+                said = self._said(kind) if flop else f"not counted: {kind.meaning}"
                 yield Term(kind.value, said, flop, places)
         yield from self._attention()
         yield from self._states()
@@ -123,7 +122,7 @@ class TokenTerms:
     def _said(self, kind: Weights) -> str:
         """Name the answer that makes a class of weights count as it does."""
         if not self.answers.counts(kind):
-            return f"not counted: {MEANINGS[kind]}"
+            return f"not counted: {kind.meaning}"
         if kind is Weights.EXPERTS:
             return f"{self.answers.routed.value} experts"
         if kind in (Weights.TABLE, Weights.HEAD) and self._is_tied:
@@ -151,7 +150,7 @@ class TokenTerms:
                 kind = weight_kind(self.model, self._held.get(part.path, ()), op, weight)
                 again = self.answers.tied is Tied.TABLE and weight.tensor in seen
                 counts = self._counts(part, kind) and not again
-                seen |= {weight.tensor} if _is_shared(weight) else set()
+                seen |= {weight.tensor} if weight.tensor.startswith("@") else set()
                 times = Mul(part.repeat, self._met(op), 1 / tokens, self._gated(part, op))
                 flop = Mul(2 * self.answers.passes, times, self._elements(weight, kind))
                 yield kind, f"{part.path}.{op.path}", flop if counts else Integer(0)
@@ -268,7 +267,3 @@ class TokenTerms:
 
 
 _BATCH = At(Role.BATCH, ("",))
-
-
-def _is_shared(weight: Operand) -> bool:
-    return weight.tensor.startswith("@")

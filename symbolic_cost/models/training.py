@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from sympy import Expr, Integer
 
@@ -35,7 +34,7 @@ from symbolic_cost.ops.trained import Key, key_of, training_only
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import r_a
 
-_METHODS: Mapping[str, type[Adapter]] = MappingProxyType({"lora": Adapter, "adapter": Bottleneck})
+_METHODS: Mapping[str, type[Adapter]] = {"lora": Adapter, "adapter": Bottleneck}
 _ALL_BUT, _FROZEN, _LINEAR, _RANK = "all-but", "frozen", "all-linear", "rank"
 _MOST = 10**6
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"

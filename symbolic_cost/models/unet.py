@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 
 from sympy import Integer
 
@@ -20,8 +19,8 @@ from symbolic_cost.layers.unet import (
     transformer,
 )
 from symbolic_cost.models.diffusion import Sample, sample
-from symbolic_cost.models.encoder_config import FUNCTIONS
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.ops.einsum import einsum
@@ -158,9 +157,9 @@ def _nothing(_: int) -> None:
     """Return nothing, for a stage without attention."""
 
 
-_DOWN: Mapping[str, bool] = MappingProxyType({"CrossAttnDownBlock2D": True, "DownBlock2D": False})
-_UP: Mapping[str, bool] = MappingProxyType({"CrossAttnUpBlock2D": True, "UpBlock2D": False})
-_MIDDLE: Mapping[str, bool] = MappingProxyType({"UNetMidBlock2DCrossAttn": True})
+_DOWN: Mapping[str, bool] = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
+_UP: Mapping[str, bool] = {"CrossAttnUpBlock2D": True, "UpBlock2D": False}
+_MIDDLE: Mapping[str, bool] = {"UNetMidBlock2DCrossAttn": True}
 """Whether stages see the prompt, by their kinds."""
 
 
@@ -242,9 +241,7 @@ def _time(fields: Fields, first: int) -> tuple[int, list[Vector]]:
     return width, vectors
 
 
-_VECTORS: Mapping[str, str] = MappingProxyType(
-    {"projection": "two", "timestep": "two", "simple_projection": "one"}
-)
+_VECTORS: Mapping[str, str] = {"projection": "two", "timestep": "two", "simple_projection": "one"}
 
 
 def _text(fields: Fields, width: int) -> int:

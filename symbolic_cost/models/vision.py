@@ -65,7 +65,7 @@ VIT = Encoder(
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a vision transformer; every size is a symbol unless given.
+    """Sizes of a vision transformer; all others are symbols.
 
     Args:
         b: microbatch [images].
@@ -84,16 +84,10 @@ class Sizes:
     patches: Expr | int = symbols.N_p**2
     patch: tuple[Expr | int, ...] = (symbols.s_p, symbols.s_p)
     image: tuple[Expr | int, ...] = (symbols.N_p * symbols.s_p, symbols.N_p * symbols.s_p)
-    n_ch: Expr | int = symbols.n_ch
     learned: Expr | int = 1
     further: Expr | int = 1
     places: Expr | int | None = None
-    e: Expr | int = symbols.e
-    f: Expr | int = symbols.f
-    h: Expr | int = symbols.h
-    q: Expr | int = symbols.e / symbols.h
     n_rel: Expr | int = symbols.n_rel
-    n_classes: Expr | int = symbols.n_classes
     n_layers: Expr | int = symbols.n_layers
     positions: Expr | int | None = None
     window: int = 1
@@ -108,14 +102,15 @@ class Sizes:
         """Return the size of every axis."""
         every = exact(self.patches) + self.learned
         positions = every if self.positions is None else exact(self.positions)
-        named = {"b": self.b, "ch": self.n_ch, "n": self.patches, "n_x": self.further}
+        named = {"b": self.b, "ch": symbols.n_ch, "n": self.patches, "n_x": self.further}
         named |= dict(zip(("s", "y", "x")[-len(self.image) :], self.image, strict=True))
         named |= dict(zip(("ps", "py", "px")[-len(self.patch) :], self.patch, strict=True))
         named |= dict.fromkeys(("r", "l", "t"), positions) | {
             "p": every if self.places is None else self.places
         }
-        named |= {"e": self.e, "w": self.e, "f": self.f, "h": self.h, "d": self.q, "c": 3}
-        named |= {"n_rel": self.n_rel, "z": self.n_classes, "one": 1, "k": self.h, "g": 1}
+        named |= {"e": symbols.e, "w": symbols.e, "f": symbols.f, "h": symbols.h, "k": symbols.h}
+        named |= {"d": symbols.e / symbols.h, "g": 1, "c": 3, "one": 1}
+        named |= {"n_rel": self.n_rel, "z": symbols.n_classes}
         named |= {"u_w": exact(self.b) * positions / self.window}
         named |= dict.fromkeys(("r_w", "l_w", "t_w"), self.window)
         named |= {"probes": 1, "c_n": 2, "sides": 4}

@@ -11,7 +11,7 @@ from sympy import Expr
 
 from symbolic_cost.layers.attention import Bias, HeadNorm
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Boxes, Classes, Take
+from symbolic_cost.layers.heads import Boxes, Classes, Projected, Take, Taught
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import MeanPool
@@ -54,13 +54,15 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
     del numbers["k"]
     spectrum = "num_mel_bins" in fields.source.values
     numbers["n_ch"] = fields.size("num_channels", 1 if spectrum else 3)
-    if isinstance(family.heads.get(head), Classes):
+    if isinstance(family.heads.get(head), Classes | Taught):
         numbers["n_classes"] = classes_of(fields)
     elif isinstance(family.heads.get(head), Boxes):
         numbers["n_classes"] = classes_of(fields) + 1  # nothing is a class too
     words = family.words
     sizes = _image(fields, words, numbers) if isinstance(words, Patches) else Sizes()
     others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    if isinstance(family.heads.get(head), Projected):
+        others["w_t"] = fields.size("projection_dim", 512)
     if fields.family == "timesformer":
         frames = fields.size("num_frames", 8)
         patches = int(sizes.patches) // frames

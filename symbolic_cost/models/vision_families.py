@@ -6,13 +6,13 @@ from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Boxes, Classes, Take
+from symbolic_cost.layers.heads import Boxes, Classes, Projected, Take, Taught
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import AttentionPool
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.models.divided import Divided
-from symbolic_cost.models.encoder import CLASSES, Encoder, Habit
+from symbolic_cost.models.encoder import CLASSES, MATCHED, Encoder, Habit
 from symbolic_cost.models.vision import VIT
 
 _FURTHER = Piece.CLASS | Piece.BIAS | Piece.FURTHER
@@ -35,7 +35,7 @@ _CLIP = replace(
     _BARE,
     words=Patches(Piece.CLASS, norm=Norm.LAYER),
     last=None,
-    heads={CLASSES: _MEAN},
+    heads={CLASSES: _MEAN, MATCHED: Projected(norm=Norm.LAYER_BARE)},
     kept={"post_norm": "c_n e"},
 )
 _SIGLIP = replace(
@@ -52,7 +52,9 @@ _FREE = replace(_BARE, words=Patches(Piece.FRAMES, Places.NONE), last=None).atte
 VISION: Mapping[str, Encoder] = MappingProxyType(
     {
         "vit": VIT,
-        "deit": replace(VIT, words=Patches(_FURTHER)),
+        "deit": replace(
+            VIT, words=Patches(_FURTHER), heads={**VIT.heads, f"{CLASSES}WithTeacher": Taught()}
+        ),
         "audio-spectrogram-transformer": replace(
             _BARE,
             words=Patches(_FURTHER),

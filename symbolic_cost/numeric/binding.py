@@ -88,7 +88,7 @@ def _number(name: str, assigned: object) -> Expr:
     """Return the exact number of one symbol, or say what the symbol accepts."""
     entry = GLOSSARY[name]
     accepted = (
-        f"an integer from 1 to {_power_of_ten(LARGEST_COUNT)}"
+        f"an integer from 1 to 10**{len(str(LARGEST_COUNT)) - 1}"
         if entry.integer
         else "a positive finite number"
     )
@@ -102,10 +102,6 @@ def _number(name: str, assigned: object) -> Expr:
     if not (fits and (number > 0 or (zero and number == 0))):
         raise InputError(f"{name} = {_shown(assigned)}: {accepted} is accepted ({entry.meaning})")
     return number
-
-
-def _power_of_ten(number: int) -> str:
-    return f"10**{len(str(number)) - 1}"
 
 
 def _shown(assigned: object) -> str:

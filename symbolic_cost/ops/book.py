@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
 
 from sympy import Expr, Integer, ceiling
@@ -32,6 +33,7 @@ class Book:
         counter: counts local work and bytes.
         placement: which axes are split.
         recompute: which regions backward runs again.
+        quantities: of which rows are written.
     """
 
     part: Part
@@ -39,6 +41,7 @@ class Book:
     placement: Placement
     conventions: Conventions
     recompute: Recompute
+    quantities: Collection[Quantity] = tuple(Quantity)
     rows: list[Row] = field(default_factory=list)
 
     def path(self, op: Op) -> str:
@@ -47,17 +50,28 @@ class Book:
 
     def unrepeated(self) -> Book:
         """Return the same book for what all repetitions of the part share."""
-        return replace(self, part=replace(self.part, repeat=Integer(1)))
+        return self._occurring(Integer(1))
 
     def every(self) -> Book:
         """Return the same book for what only the first of several regions in a row keeps.
 
         Of 96 blocks, every seventh kept, these are 14: the last group has five.
         """
-        if self.recompute.every == 1:
-            return self
-        repeats = ceiling(self.part.repeat / self.recompute.every)
-        return replace(self, part=replace(self.part, repeat=repeats))
+        return self if self.recompute.every == 1 else self._occurring(self._groups)
+
+    def between(self) -> Book:
+        """Return the same book for the regions of a row that run again before others of it.
+
+        Of 96 blocks in groups of seven, these are 82: of each group all but the last one.
+        """
+        return self._occurring(self.part.repeat - self._groups)
+
+    @property
+    def _groups(self) -> Expr:
+        return ceiling(self.part.repeat / self.recompute.every)
+
+    def _occurring(self, repeat: Expr) -> Book:
+        return replace(self, part=replace(self.part, repeat=repeat))
 
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""
@@ -74,6 +88,8 @@ class Book:
 
     def bytes(self, op: Op, phase: Phase, quantity: Quantity, operand: Operand) -> None:
         """Write the bytes of an operand."""
+        if quantity not in self.quantities:
+            return
         size = self.counter.bytes(operand)
         if phase is Phase.STATE:
             size = size / self.placement.degree(

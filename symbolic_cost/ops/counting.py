@@ -39,6 +39,7 @@ class Counter:
         self._conventions = conventions
         self._local: dict[str, Expr] = {}
         self._products: dict[frozenset[str], Expr] = {}
+        self._bytes: dict[tuple[object, ...], Expr] = {}
         self.splits: dict[str, Split] = {}
 
     def local(self, axis: str, where: str = "") -> Expr:
@@ -72,6 +73,12 @@ class Counter:
 
     def bytes(self, operand: Operand, where: str = "") -> Expr:
         """Return the bytes of an operand on one rank."""
+        key = (operand.copies, operand.role, operand.stored, operand.axes)
+        if key not in self._bytes:
+            self._bytes[key] = self._bytes_of(operand, where)
+        return self._bytes[key]
+
+    def _bytes_of(self, operand: Operand, where: str) -> Expr:
         form = operand.stored
         size = self._conventions.sizes.of(operand.role) if form is None else form.size
         each = mul(operand.copies, size, self.elements(operand.axes, where))

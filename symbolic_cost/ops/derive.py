@@ -1,12 +1,13 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from sympy import Expr
 
+from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Split
@@ -50,6 +51,16 @@ def cost(
     return Derivation(model, conventions, placement, recompute).table(model.parts)
 
 
+def counted(model: Model, conventions: Conventions, quantities: Collection[Quantity]) -> CostTable:
+    """Derive the costs of some quantities alone, on one rank; a table of the others has no rows.
+
+    Raises:
+        ConventionError: the conventions do not answer for an op.
+    """
+    every = Derivation(model, conventions, WHOLE, KEEP_ALL, quantities=quantities)
+    return every.table(model.parts)
+
+
 Change = Callable[[Row], tuple[Row, ...]]
 """The rows that a row becomes."""
 
@@ -74,17 +85,36 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        return tuple(replace(row, count=self.times(row.count)) for row in self.once)
+        counted = ((row, self._runs(row)) for row in self.once)
+        return tuple(
+            row if count is row.count else replace(row, count=count) for row, count in counted
+        )
+
+    def _runs(self, row: Row) -> Expr:
+        """Return how often a row occurs; work is shared where a part runs on several stages."""
+        times, share = self.times(row.count), self.part.share
+        return mul(times, share) if share != 1 and _is_work(row) else times
 
     def times(self, count: Expr) -> Expr:
-        """Return how often a row occurs, of its count in `once`."""
+        """Return how often a row occurs, of its count in `once`.
+
+        Six blocks in three chunks, every fourth kept, are three: one of each chunk.
+        """
         if count not in self._counts:
-            self._counts[count] = count.xreplace({_TIMES: self.part.repeat})
+            each = count.xreplace({_TIMES: self.part.repeat / self.part.chunks})
+            self._counts[count] = each if each == count else self.part.chunks * each
         return self._counts[count]
 
     @cached_property
     def _counts(self) -> dict[Expr, Expr]:
         return {}
+
+
+_WORK = {Quantity.FLOP, Quantity.READ, Quantity.WRITE, Quantity.COMMUNICATION}
+
+
+def _is_work(row: Row) -> bool:
+    return row.quantity in _WORK and not row.per_step
 
 
 Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]
@@ -122,6 +152,7 @@ class Derivation:
         recompute: what backward computes again.
         booked: what other derivations booked of the same ops under the same conventions; they
             differ in what is recomputed, or in what of the state is sharded.
+        quantities: of which there are rows.
 
     Raises:
         PlacementError: the placement and the model do not go together.
@@ -136,6 +167,8 @@ class Derivation:
         placement: Placement,
         recompute: Recompute,
         booked: Bookings | None = None,
+        *,
+        quantities: Collection[Quantity] = tuple(Quantity),
     ) -> None:
         self._model, self._conventions = model, conventions
         self._bookings = booked or Bookings()
@@ -152,7 +185,9 @@ class Derivation:
             counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
-            self._flows[part.path] = Flow(Book(once, counter, placement, conventions, recompute))
+            self._flows[part.path] = Flow(
+                Book(once, counter, placement, conventions, recompute, quantities)
+            )
         if problems:
             raise PlacementError(dict.fromkeys(problems))
         _check_regions(model, recompute)
@@ -193,7 +228,7 @@ class Derivation:
         """Return the costs of a part beside others."""
         uses = self._flows[part.path].tied
         beside = tuple(p.path for p in here if uses & self._flows[p.path].tied)
-        key = (part.path, beside, part.repeat)
+        key = (part.path, beside, part.repeat, part.share, part.chunks)
         if key not in self._costs:
             self._costs[key] = PartCosts(part, *self._booked(part.path, beside, change))
         return self._costs[key]
@@ -206,7 +241,7 @@ class Derivation:
         if (path, beside) not in self._rows:
             flows = [self._flows[one] for one in beside or (path,)]
             places = tuple(flow.book.part.path for flow in flows)
-            key = (*places, self._stored)
+            key = (*places, self._stored, flows[0].book.recompute.every)
             if key not in self._bookings.weights:
                 tied = tied_weights(flows)
                 shared = (_weight_rows(flow, tied) for flow in flows)

@@ -6,7 +6,6 @@ A kind says what its backward pass needs; the conventions say what it costs.
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
@@ -56,9 +55,9 @@ def _kind(record: Mapping[str, Any]) -> Kind:
     return Kind(**{**record, "keeps": Keeps(record["keeps"]), "scale": scale})
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
-    {name: _kind(record) for name, record in package_data("ops/elementwise.toml").items()}
-)
+KINDS: Mapping[str, Kind] = {
+    name: _kind(record) for name, record in package_data("ops/elementwise.toml").items()
+}
 """Every elementwise kind by name."""
 
 

@@ -97,7 +97,9 @@ class Flow:
             movements = self._move_forward(have, need, whole, op)
             saved = op.saved or self.book.conventions.saved
             kept_in_shards = saved is Saved.SHARD and movements
-            if have == need or (kept_in_shards and _only_gathers(movements)):
+            if have == need or (
+                kept_in_shards and all(move.kind is CollectiveKind.ALL_GATHER for move in movements)
+            ):
                 self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
                 self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + movements
 
@@ -249,7 +251,3 @@ def renamed(
 def is_tied(weight: Operand) -> bool:
     """Tell whether the whole model shares a weight."""
     return weight.tensor.startswith("@")
-
-
-def _only_gathers(movements: tuple[Move, ...]) -> bool:
-    return all(move.kind is CollectiveKind.ALL_GATHER for move in movements)

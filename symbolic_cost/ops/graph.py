@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from types import MappingProxyType
 
 from sympy import Expr, Integer
 
@@ -30,7 +29,7 @@ OUTSIDE = "outside"
 ALL = "all"
 """What is trained where nothing is said."""
 
-_BEFORE: Mapping[str, str] = MappingProxyType({"x": ""})
+_BEFORE: Mapping[str, str] = {"x": ""}
 
 
 class Place(Names):
@@ -56,6 +55,9 @@ class Part:
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
         kept: of what comes from outside, what a part before keeps for backward already.
+        share: of the microbatches that its stage runs, how many pass it: half where they enter at
+            both ends of a pipeline.
+        chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
     """
 
     path: str
@@ -65,6 +67,13 @@ class Part:
     place: Place | None = None
     joins: str = ""
     kept: tuple[str, ...] = ()
+    share: Expr = Integer(1)
+    chunks: Expr = Integer(1)
+
+    @property
+    def runs(self) -> Expr:
+        """How often it runs per microbatch of its stage, in the mean."""
+        return mul(self.repeat, self.share)
 
     @property
     def stands(self) -> Place:
@@ -166,10 +175,10 @@ class Model(Shown):
     bindings: Mapping[str, int] = field(default_factory=dict)
     source: str = "definition"
     family: str = ""
-    axes: Glossary = field(default_factory=lambda: MappingProxyType({}))
+    axes: Glossary = field(default_factory=dict)
     trains: str = ALL
     origin: Model | None = field(default=None, repr=False, compare=False)
-    stored: Mapping[tuple[str, str], Stored] = field(default_factory=lambda: MappingProxyType({}))
+    stored: Mapping[tuple[str, str], Stored] = field(default_factory=dict)
     unread: str = ""
     notes: tuple[str, ...] = ()
     routed: tuple[int, int] = (1, 1)

@@ -9,7 +9,6 @@ a makes results with a that are Shard(a) and results without a, summed over it, 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 from sympy import Expr, Integer, Mul
@@ -42,7 +41,7 @@ State = Shard | Replicate | Partial
 STORED = ("weight", "weight_gradient", "optimizer")
 """What data-parallel ranks may keep in shards (ZeRO)."""
 
-_NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+_NOTHING: Mapping[str, tuple[str, ...]] = {}
 
 
 @checked

@@ -111,9 +111,13 @@ class _Marks:
         """
         flowing = {**self.shared, **entry}
         for op in part.ops:
-            needs = not _stops(op) and (
-                any(flowing.get(o.tensor, False) and o.needs_gradient for o in op.inputs)
-                or any(key_of(part, weight) in self.learning for weight in op.weights)
+            needs = (
+                not isinstance(op, Unread)
+                and not (isinstance(op, Einsum) and op.frozen)
+                and (
+                    any(flowing.get(o.tensor, False) and o.needs_gradient for o in op.inputs)
+                    or any(key_of(part, weight) in self.learning for weight in op.weights)
+                )
             )
             flowing |= {result.tensor: needs for result in op.outputs}
         self.shared |= {name: flowing[name] for name in self.shared if name in flowing}
@@ -132,11 +136,6 @@ class _Marks:
             return replace(operand, constant=True, stored=self.stored.get(key))
 
         return replace(part, ops=tuple(_mapped(op, mark) for op in part.ops))
-
-
-def _stops(op: Op) -> bool:
-    """Whether nothing flows back through an op as it is declared."""
-    return isinstance(op, Unread) or (isinstance(op, Einsum) and op.frozen)
 
 
 def _mapped(op: Op, mark: Callable[[Operand], Operand]) -> Op:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
-from symbolic_cost.ledger import Phase, Units
-from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, Use
+from symbolic_cost.ledger import Phase
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
 from symbolic_cost.records import dataclass
@@ -19,54 +19,9 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True)
 class Unread(Op):
-    """An op without a backward pass; see `unread`."""
+    """An op without a backward pass, else as it is; see `unread`."""
 
     inner: Op
-
-    @property
-    def kind(self) -> str:
-        """Kind of the op."""
-        return self.inner.kind
-
-    @property
-    def units(self) -> Units:
-        """Units of the op."""
-        return self.inner.units
-
-    @property
-    def use(self) -> Use:
-        """What the op does with its weights."""
-        return self.inner.use
-
-    @property
-    def movable(self) -> bool:
-        """Whether the op is."""
-        return self.inner.movable
-
-    @property
-    def bulk(self) -> bool:
-        """Whether the op is."""
-        return self.inner.bulk
-
-    @property
-    def pairs(self) -> tuple[str, ...]:
-        """Pairs of the op."""
-        return self.inner.pairs
-
-    @property
-    def row_axes(self) -> tuple[str, ...]:
-        """Rows of the op."""
-        return self.inner.row_axes
-
-    @property
-    def whole_axes(self) -> tuple[str, ...]:
-        """Axes that the op needs whole."""
-        return self.inner.whole_axes
-
-    @property
-    def forward_reductions(self) -> int:
-        """Values per row that the op reduces."""
-        return self.inner.forward_reductions
 
     def summing_space(self, operand: Operand) -> tuple[str, ...]:
         """Return the space of the op."""
@@ -87,6 +42,15 @@ class Unread(Op):
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
         """Return the op on other operands."""
         return {"inner": self.inner.mapped(operand, axes)}
+
+
+def _of_inner(name: str) -> property:
+    return property(lambda self: getattr(self.inner, name), doc=f"{name} of the op.")
+
+
+for _name in ("kind", "units", "use", "movable", "bulk", "pairs", "row_axes", "whole_axes",
+              "forward_reductions"):  # fmt: skip
+    setattr(Unread, _name, _of_inner(_name))
 
 
 def unread(ops: Iterable[Op]) -> tuple[Op, ...]:

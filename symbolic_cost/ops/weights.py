@@ -131,7 +131,11 @@ def cuts(
 
 
 def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> None:
-    """Book the view of a weight from how it is kept to how it is used, before each such pass."""
+    """Book the view of a weight from how it is kept to how it is used, before each such pass.
+
+    A block that runs again right before its backward is gathered once for both. Of several that
+    run again in a row, all but the last are gathered for each: of four, three.
+    """
     stored = book.placement.stored_over("weight", weight.axes)
     shard = book.counter.elements(first.axes) / book.placement.degree(stored)
     turned = moves(*cuts(book.placement, first, weight), shard, book.placement)
@@ -146,6 +150,9 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
     for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
         for move in viewed if phase in readers else ():
             book.move(op, phase, move, weight)
+    if book.recompute.every != 1 and book.region(op) is not None and Phase.FORWARD in readers:
+        for move in viewed:
+            book.between().move(op, Phase.RECOMPUTE, move, weight)
 
 
 def _gather_updated(book: Book, op: Op, weight: Operand) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
+from functools import cached_property
 
 from sympy import Expr, Integer
 
@@ -229,9 +230,20 @@ class Memory:
         if group == "resident":
             return (plan.copies if part.is_block else Integer(1)), ""
         if group == "states":
-            return part.repeat, ""
-        count, source = (plan.in_flight, "") if group == "saved" else (plan.residue, plan.source)
-        return pipeline.of(count, stages, stage), source
+            sharded = self.divided.ranks.zero or not part.is_block
+            return mul(part.repeat, Integer(1) if sharded else plan.copies), ""
+        if group == "waiting":
+            return pipeline.of(plan.residue, stages, stage), plan.source
+        ends = plan.ended if part.path in self._behind else plan.entered
+        count = plan.in_flight if part.is_block or ends is None or stages == 1 else ends
+        return pipeline.of(count, stages, stage), ""
+
+    @cached_property
+    def _behind(self) -> frozenset[str]:
+        """Paths of what stands behind the first block, on the last chunk of all."""
+        parts = self.divided.own.parts
+        first = next((place for place, part in enumerate(parts) if part.is_block), len(parts))
+        return frozenset(part.path for part in parts[first:])
 
     def _workspace(
         self, stage: Stage, parts: Iterable[tuple[PartCosts, PartMemory]]
@@ -248,7 +260,8 @@ class Memory:
         recomputed = []
         for costs, held in listed:
             for region, (again, inputs) in held.again.items():
-                repeat = costs.part.repeat if region == costs.part.path else every
+                part = costs.part
+                repeat = part.repeat / part.chunks if region == part.path else every
                 once = every if every == 1 else Min(every, repeat)
                 recomputed.append(mul(once, again) - inputs)
         yield workspace_row("recomputed", Phase.BACKWARD_INPUT, greatest(recomputed))
@@ -290,6 +303,19 @@ def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict
         workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
         totals[name] = add(*(term for key in present + workspace for term in held.get(key, ())))
     return totals
+
+
+def shares(table: CostTable, moment: str) -> dict[str, Expr]:
+    """Return what the device holds at a moment of the step [byte], by quantity."""
+    quantities, phase = MOMENTS[moment]
+    sums: dict[str, list[Expr]] = {}
+    for row in table:
+        there = row.quantity in quantities or (
+            row.quantity is Quantity.WORKSPACE and phase is row.phase
+        )
+        if there and row.place is Place.DEVICE:
+            sums.setdefault(row.quantity.value, []).append(row.total)
+    return {name: add(*terms) for name, terms in sums.items()}
 
 
 def peak(table: CostTable) -> Expr:

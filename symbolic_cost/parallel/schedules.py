@@ -32,6 +32,8 @@ class Schedule:
         bubble: time that the slowest stage waits in one step [s].
         in_flight: most activations that a stage keeps at once [microbatches].
         residue: of microbatches that wait for their weight gradients alone, beside those.
+        entered: the same of what stands before the blocks, where those of its chunk are others.
+        ended: the same of what stands behind the blocks.
         messages: activations and gradients sent in one step, by the whole pipeline.
         chunks: model chunks per stage.
         copies: copies of the blocks' weights per stage.
@@ -51,6 +53,8 @@ class Schedule:
     messages: Expr
     plan: Callable[[int, int, int], Orders]
     residue: Expr = Integer(0)
+    entered: Expr | None = None
+    ended: Expr | None = None
     chunks: Expr = Integer(1)
     copies: Expr = Integer(1)
     entry: frozenset[Stage] = frozenset({Stage.FIRST})
@@ -115,6 +119,8 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             plan=orders.one_forward_one_backward,
             chunks=v,
             multiple=pp,
+            entered=Min(2 * pp, M),
+            ended=Integer(1),
         ),
         "zb-h1": lambda: Schedule(
             "zb-h1",
@@ -144,6 +150,8 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             "qi-2024",
             bubble=Max(2 * pp - 1 - M, 0) * _WHOLE / 6,
             in_flight=Min(pp, M),
+            entered=Min(2 * pp - 1, M),
+            ended=Integer(1),
             messages=4 * M * (pp - 1),
             plan=zero_bubble_v,
             chunks=Integer(2),
@@ -157,6 +165,8 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             "deepseek-2024",
             bubble=(pp / 2 - 1) * (T_F + 2 * T_B - T_W),
             in_flight=pp + 1,
+            entered=pp,
+            ended=Integer(1),
             messages=_THERE_AND_BACK,
             plan=dual_pipe,
             copies=Integer(2),

@@ -88,14 +88,14 @@ class States:
                 phase=Phase.STATE,
                 quantity=Quantity.MASTER_WEIGHT,
                 unit=Unit.BYTE,
-                expr=self._master(weight),
+                expr=self._sharded(weight, mul(self.precision.master, self._elements(weight.axes))),
                 tensor=weight.tensor,
                 source=self.precision.source,
                 part=path,
             )
             if row.expr != 0:
                 yield row
-            moments = self._moments(op, weight)
+            moments = self._sharded(weight, self._moment_bytes(op, weight))
             if moments != 0:
                 source = self.optimizer.source
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
@@ -226,12 +226,6 @@ class States:
                     if weight.tensor.startswith("@"):
                         tied.add(weight.tensor)
                     yield part, op, weight
-
-    def _master(self, weight: Operand) -> Expr:
-        return self._sharded(weight, mul(self.precision.master, self._elements(weight.axes)))
-
-    def _moments(self, op: Op, weight: Operand) -> Expr:
-        return self._sharded(weight, self._moment_bytes(op, weight))
 
     def _moment_bytes(self, op: Op, weight: Operand) -> Expr:
         """Return the moments of a weight on all ranks that keep shards of them together [byte]."""

@@ -49,6 +49,7 @@ __all__ = [
     "stage_rows",
 ]
 
+_ONE = Integer(1)
 _PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
 
 
@@ -70,7 +71,10 @@ def stage_model(
     Raises:
         PlacementError: the model repeats nothing that could be divided.
     """
-    return cut_stage(model, stage_parts(model, stages, stage, pipeline or Pipeline()))
+    chosen = pipeline or Pipeline()
+    share = _ONE if stages == 1 else 1 / chosen.schedule.copies
+    parts = stage_parts(model, stages, stage, chosen)
+    return cut_stage(model, parts, share, chosen.chunks_of_a_stage)
 
 
 def stage_parts(
@@ -112,10 +116,22 @@ def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -
     between = tuple(part for part in model.parts if part.is_block)
     ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
     total = _number(between)
-    held = pipeline.layout.blocks(total, stages, pipeline.chunks_of_a_stage, stage)
+    held = _held(total, stages, stage, pipeline)
     leading = _number(ahead)
     leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
     return Blocks(leads, held - leads)
+
+
+def _held(total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) -> Expr:
+    """Return the blocks of a stage, of each copy: both ends hold those of both where there are two.
+
+    For example 61 blocks on 16 stages, 3 on the first and 2 on the last, are 5 on either end.
+    """
+    ends = (Stage.FIRST, Stage.LAST)
+    both = pipeline.schedule.copies != 1 and stage in ends
+    chunks = pipeline.chunks_of_a_stage
+    of = [pipeline.layout.blocks(total, stages, chunks, one) for one in (ends if both else [stage])]
+    return add(*of) / len(of)
 
 
 def _number(parts: Iterable[Part]) -> Expr:
@@ -151,13 +167,26 @@ def _leading(leading: Expr, total: Expr, stages: Expr, stage: Stage, pipeline: P
     return (leading - held[Stage.FIRST] - held[Stage.LAST]) / (stages - 2)
 
 
-def cut_stage(model: Model, parts: Mapping[str, Expr]) -> Model:
-    """Return the parts of a stage, as `stage_parts` names them."""
+def cut_stage(
+    model: Model, parts: Mapping[str, Expr], share: Expr = _ONE, chunks: Expr = _ONE
+) -> Model:
+    """Return the parts of a stage, as `stage_parts` names them.
+
+    Args:
+        model: the whole one.
+        parts: how often each occurs, by path.
+        share: of the microbatches of a stage, how many pass the parts at its ends.
+        chunks: among which the blocks of a stage are divided.
+    """
     if parts == {part.path: part.repeat for part in model.parts}:
         return model
     held = (part for part in model.parts if part.path in parts)
     return model.cut(
-        replace(part, repeat=parts[part.path], place=part.stands) if part.is_block else part
+        replace(part, repeat=parts[part.path], place=part.stands, chunks=chunks)
+        if part.is_block
+        else part
+        if share == 1
+        else replace(part, share=share)
         for part in held
     )
 
@@ -246,13 +275,14 @@ def _sent(
 def _copied(
     model: Model, table: Callable[[], CostTable], plan: Schedule, sizes: ElementSizes
 ) -> Iterator[tuple[str, Collective]]:
-    """Yield the sum of the gradients of two stages that hold copies of the same blocks."""
+    """Yield the sum of the gradients of two stages that hold copies of the same parts."""
     if plan.copies != 1:
-        blocks = block_paths(model)
-        gradients = table().select(Quantity.WEIGHT_GRADIENT, where=lambda row: row.part in blocks)
-        if gradients.total() != 0:
+        blocks, gradients = block_paths(model), table().select(Quantity.WEIGHT_GRADIENT)
+        own = gradients.select(where=lambda row: row.part in blocks).total()
+        both = gradients.total() - own + plan.copies * own
+        if both != 0:
             share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
-            yield "copies", _both(plan.copies * share * gradients.total())
+            yield "copies", _both(share * both)
 
 
 def _tied(

@@ -96,14 +96,15 @@ class _Placed:
     def __init__(self, split: _Split, ranks: Strategy) -> None:
         self.split, self.own = split, split.own
         self.placement = ranks.placement(self.own)
-        self._shares: dict[tuple[tuple[str, Expr], ...], Model] = {}
+        self._shares: dict[tuple[object, ...], Model] = {}
         self._derivations: list[tuple[Conventions, Recompute, Derivation]] = []
 
-    def share(self, parts: Mapping[str, Expr]) -> Model:
+    def share(self, parts: Mapping[str, Expr], pipeline: Pipeline) -> Model:
         """Return some of the parts, each a number of times."""
-        key = tuple(parts.items())
+        copies, chunks = pipeline.schedule.copies, pipeline.chunks_of_a_stage
+        key = (copies, chunks, *parts.items())
         if key not in self._shares:
-            self._shares[key] = cut_stage(self.own, parts)
+            self._shares[key] = cut_stage(self.own, parts, 1 / copies, chunks)
         return self._shares[key]
 
     def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
@@ -117,6 +118,7 @@ class _Placed:
         return derived
 
 
+_ALONE = Pipeline().name
 _SPLIT: Recent[_Split] = Recent(64)
 _PLACED: Recent[_Placed] = Recent(64)
 """A search asks for pipelines of all kinds of the same parts; one job asks for its stages."""
@@ -139,6 +141,11 @@ class Divided:
     conventions: Conventions
     pipeline: Pipeline = field(default_factory=Pipeline)
     blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """One stage has no schedule: microbatches run one after the other."""
+        if self.stages == 1 and self.pipeline.name != _ALONE:
+            object.__setattr__(self, "pipeline", replace(self.pipeline, name=_ALONE))
 
     @cached_property
     def structure(self) -> Structure:
@@ -191,7 +198,7 @@ class Divided:
         if stage not in self._shares:
             self.structure.checked(stage)
             parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
-            self._shares[stage] = self._placed.share(parts)
+            self._shares[stage] = self._placed.share(parts, self.pipeline)
         return self._shares[stage]
 
     @cached_property

@@ -6,15 +6,14 @@ and grids, `program.kept(...)` keeps the tape of one in the cache. All are loade
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from symbolic_cost.lazy import lazily
 
 _HOMES = {
     "arrays": ("evaluated",),
     "evaluator": ("Evaluator",),
     "fast": ("NativeFlat", "NativeTop"),
     "graph": ("Graph",),
-    "grids": ("Histogram", "Pareto", "Top", "reduced"),
+    "grids": ("Top", "reduced"),
     "intervals": ("Certified", "Intervals", "certified"),
     "lowering": ("lowered",),
     "native": ("LANES", "Kernel", "Plan"),
@@ -24,18 +23,4 @@ _HOMES = {
     "layered": ("kept",),
     "stored": ("read", "written"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [*_HOME]  # noqa: PLE0604 - the table above is the one list of names
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Load a public name from its module."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """List the public names."""
-    return list(__all__)
+__getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

@@ -14,19 +14,26 @@ from symbolic_cost.program.exact import LN2
 from symbolic_cost.program.graph import Graph
 
 
-def slopes(graph: Graph, outputs: Iterable[int], by: int) -> dict[int, int]:
+def slopes(
+    graph: Graph, outputs: Iterable[int], by: int, *, smooth: frozenset[str] = frozenset()
+) -> dict[int, int]:
     """Return the slope of every node below the outputs that depends on a symbol.
 
     Args:
         graph: to which the slopes are added.
         outputs: nodes.
         by: node of the symbol.
+        smooth: kinds of what rounds that have the slope of what they round; the others are flat.
     """
     slope_of = {by: graph.number(1)}
     bit = graph.masks[by]
     for node in needed(graph, list(outputs)):
         if node not in slope_of and graph.masks[node] & bit:
-            slope = _slope(graph, node, graph.nodes[node], slope_of)
+            own = graph.nodes[node]
+            rounds = own[0] in smooth
+            slope = slope_of.get(own[1]) if rounds else _slope(graph, node, own, slope_of)
+            if slope is None:
+                continue
             if graph.value(slope) != 0:
                 slope_of[node] = slope
     return slope_of
@@ -69,6 +76,17 @@ def _of_product(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
     return graph.sum(terms)
 
 
+def _of_quotient(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
+    """Return (slope of x - x/y slope of y)/y of x/y, which stands in what rounds or compares."""
+    _, above, below = own
+    terms = []
+    if above in slope_of:
+        terms.append((graph.product([(slope_of[above], 1), (below, -1)]), 1))
+    if below in slope_of:
+        terms.append((graph.product([(above, 1), (below, -2), (slope_of[below], 1)]), -1))
+    return graph.sum(terms)
+
+
 def _of_extremum(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
     """Select the slope of the first argument that none of the later ones beats."""
     (kind, args), zero = own, graph.number(0)
@@ -82,6 +100,7 @@ def _of_extremum(graph: Graph, own: Node, slope_of: dict[int, int]) -> int:
 
 _RULES = {
     "add": _of_sum,
+    "div": _of_quotient,
     "mul": _of_product,
     "max": _of_extremum,
     "min": _of_extremum,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.program import arrays, grids
 from symbolic_cost.program.nest import Nest
 from symbolic_cost.program.program import Program
@@ -97,8 +97,7 @@ class Evaluator:
 
     def _arrays(self, values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         missing = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
-        if missing:
-            raise InputError(missing)
+        refuse(missing)
         return {name: np.asarray(values[name], dtype=np.float64) for name in self.inputs}
 
     def _grid(self, columns: Mapping[str, Floats], shape: tuple[int, ...]) -> Nest | None:

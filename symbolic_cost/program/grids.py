@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,18 +187,10 @@ class _Loops:
 # ---------------------------------------------------------------------- what is kept
 
 
-class Reduction(Protocol):
-    """What is kept of a grid."""
-
-    def add(self, block: Block) -> None:
-        """Take in a block."""
-
-
-def reduced(grid: Nest, *reductions: Reduction) -> None:
-    """Evaluate a grid and keep what is asked."""
+def reduced(grid: Nest, top: Top) -> None:
+    """Evaluate a grid and keep the points that are asked for."""
     for block in blocks(grid):
-        for one in reductions:
-            one.add(block)
+        top.add(block)
 
 
 @dataclass
@@ -249,68 +241,3 @@ class Top:
         all_places = np.concatenate([self.places.reshape(-1, places.shape[1]), places])
         order = np.lexsort((*all_places.T[::-1], all_values))[: self.most]
         self.values, self.places = all_values[order], all_places[order]
-
-
-@dataclass
-class Histogram:
-    """How many points have an output between edges.
-
-    Args:
-        output: name.
-        edges: rising numbers.
-        where: name of a bracket that is one where a point counts; all count unless given.
-    """
-
-    output: str
-    edges: Floats
-    where: str = ""
-    counts: Places = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    def add(self, block: Block) -> None:
-        """Take in a block."""
-        values = block.flat(self.output)
-        if self.where:
-            values = values[block.flat(self.where) != 0]
-        counts, _ = np.histogram(values, self.edges)
-        self.counts = counts if not len(self.counts) else self.counts + counts
-
-
-@dataclass
-class Pareto:
-    """The points that no other beats in one output without losing in another.
-
-    Args:
-        outputs: names of two that are to be small.
-        where: name of a bracket that is one where a point counts; all count unless given.
-
-    Attributes:
-        values: both outputs of every point, by the first.
-        places: index on every axis, by point.
-    """
-
-    outputs: tuple[str, str]
-    where: str = ""
-    values: Floats = field(default_factory=lambda: np.empty((0, 2)))
-    places: Places = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
-
-    def add(self, block: Block) -> None:
-        """Take in a block."""
-        pair = [block.flat(name) for name in self.outputs]
-        counted = np.isfinite(pair[0]) & np.isfinite(pair[1])
-        if self.where:
-            counted &= block.flat(self.where) != 0
-        near = np.flatnonzero(counted)
-        near = near[_front(np.stack([one[near] for one in pair], axis=1))]
-        places = block.places(near)
-        values = np.concatenate([self.values, np.stack([one[near] for one in pair], axis=1)])
-        all_places = np.concatenate([self.places.reshape(-1, places.shape[1]), places])
-        front = _front(values)
-        self.values, self.places = values[front], all_places[front]
-
-
-def _front(values: Floats) -> Places:
-    """Return the places of points that none beats, by the first output; of equal ones the first."""
-    order = np.lexsort((values[:, 1], values[:, 0]))
-    second = values[order, 1]
-    before = np.minimum.accumulate(np.concatenate([[np.inf], second[:-1]]))
-    return order[second < before]

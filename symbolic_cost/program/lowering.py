@@ -16,7 +16,7 @@ import sympy
 from sympy import Basic, Expr, ceiling
 
 from symbolic_cost import extrema
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import refuse
 from symbolic_cost.program.exact import LN2, UNDEFINED, Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.program import Program, of_graph
@@ -31,7 +31,6 @@ def lowered(
     definitions: Mapping[str, Expr],
     outputs: Iterable[str] | None = None,
     values: Mapping[str, Number] | None = None,
-    first: Iterable[str] = (),
     free: Iterable[str] = (),
 ) -> Program:
     """Return the program of expressions, each in symbols and in `named` earlier ones.
@@ -42,12 +41,11 @@ def lowered(
         values: exact numbers of some symbols, put in at once; cheaper than binding later.
         free: `named` symbols that are none of the definitions, and inputs like those of the
             glossary.
-        first: symbols in whose order it is evaluated, before the others in the glossary's order.
 
     Raises:
         InputError: everything that an expression holds and a program cannot.
     """
-    order = {name: GLOSSARY[name].integer for name in (*first, *GLOSSARY)}
+    order = {name: entry.integer for name, entry in GLOSSARY.items()}
     order |= dict.fromkeys(free, False)
     lowering = Lowering(Graph(order), values or {})
     nodes: dict[str, int] = {}
@@ -57,8 +55,7 @@ def lowered(
         lowering.known[named(name)] = nodes[name]
         problems += [f"{name!r} holds {text}: {COMPILED}" for text in lowering.refused]
         lowering.refused.clear()
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     wanted = definitions if outputs is None else outputs
     return of_graph(lowering.graph, {name: nodes[name] for name in wanted})
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.program import scalars
 from symbolic_cost.program.arithmetic import Node, moved, needed
 from symbolic_cost.program.duals import slopes
@@ -154,8 +154,7 @@ class Program:
 
     def _all(self, values: Mapping[str, object]) -> tuple[str, ...]:
         missing = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
-        if missing:
-            raise InputError(missing)
+        refuse(missing)
         return self.inputs
 
     def _output(self, name: str) -> int:
@@ -169,8 +168,7 @@ class Program:
             for name, value in values.items()
             if isinstance(value, bool) or not isinstance(value, int | Fraction)
         ]
-        if wrong:
-            raise InputError(wrong)
+        refuse(wrong)
         return {name: value for name, value in values.items() if name in self.symbols}
 
 

@@ -28,5 +28,3 @@ def _split(inputs: Values) -> Values:
 
 
 work = Work("besiroglu-2024", "besiroglu_2024.toml", {"besiroglu-2024": _split})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -100,7 +100,9 @@ class Case:
         try:
             return self.derive(known)
         except (ArithmeticError, ValueError) as error:
-            raise InputError(f"{self.name}: {_told(error)}") from None
+            zero = isinstance(error, ZeroDivisionError)
+            said = "a division by zero" if zero else str(error)
+            raise InputError(f"{self.name}: {said}") from None
 
     def printed(self) -> Iterator[Result]:
         """Yield every result with the print of its row."""
@@ -116,10 +118,6 @@ class Case:
                 yield Result(name, each.formula, text, how, note)
 
 
-def _told(error: Exception) -> str:
-    return "a division by zero" if isinstance(error, ZeroDivisionError) else str(error)
-
-
 def _number(value: object) -> bool:
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     return number and abs(float(value)) < _LARGEST  # type: ignore[arg-type]
@@ -132,7 +130,7 @@ def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label
 
 @dataclass(frozen=True)
 class Work:
-    """A publication of cases; a module offers its methods as its own names.
+    """A publication of cases, which its module has under the name `work`.
 
     Args:
         name: of the publication.
@@ -164,7 +162,7 @@ class Work:
         )
 
     @property
-    def inputs(self) -> Mapping[str, Values]:
+    def PUBLISHED_INPUTS(self) -> Mapping[str, Values]:  # noqa: N802 - as of modules
         """Published inputs by case; a case of rows has them as "rows"."""
         return {
             name: {

@@ -118,5 +118,3 @@ work = Work(
         "chinchilla-tableA4": _member,
     },
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -139,5 +139,3 @@ work = Work(
         "nanogpt-gpt2": _gpt2,
     },
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

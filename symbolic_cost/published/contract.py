@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Protocol, cast
 
 from sympy import Expr
@@ -91,8 +92,8 @@ class Publication(Protocol):
         """Compare every printed number with its computed value at the published inputs."""
 
 
-def publication(name: str) -> Publication:
-    """Return a published module by its name ("transformer-tables").
+def _home(name: str) -> tuple[ModuleType, str]:
+    """Return the module of a publication, and the name that it has there; empty for all of it.
 
     Raises:
         UnknownNameError: no such publication; the closest are offered.
@@ -100,8 +101,27 @@ def publication(name: str) -> Publication:
     if name not in MODULES:
         raise UnknownNameError(unknown("publication", name, MODULES))
     module, _, attribute = MODULES[name].partition(":")
-    work = import_module(f"symbolic_cost.published.{module}")
-    return cast("Publication", getattr(work, attribute) if attribute else work)
+    return import_module(f"symbolic_cost.published.{module}"), attribute
+
+
+def publication(name: str) -> Publication:
+    """Return a published module by its name ("transformer-tables"), or its cases.
+
+    Raises:
+        UnknownNameError: no such publication; the closest are offered.
+    """
+    module, attribute = _home(name)
+    return cast("Publication", getattr(module, attribute or "work", module))
+
+
+def meaning(name: str) -> str:
+    """Return one line on a publication.
+
+    Raises:
+        UnknownNameError: no such publication; the closest are offered.
+    """
+    module, attribute = _home(name)
+    return (getattr(module, attribute, module).__doc__ or "").split("\n")[0]
 
 
 def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:

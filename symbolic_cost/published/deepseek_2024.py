@@ -46,5 +46,3 @@ def _best(inputs: Values) -> Values:
 work = Work(
     "deepseek-2024", "deepseek_2024.toml", {"deepseek-llm-table3": _scale, "formula-4": _best}
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -6,5 +6,3 @@ Source: deepseek-serving-2025; deepseek-2024, Table 1.
 from symbolic_cost.published.cases import Work
 
 work = Work("deepseek-serving", "deepseek_serving.toml")
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

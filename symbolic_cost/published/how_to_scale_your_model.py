@@ -124,5 +124,3 @@ work = Work(
         "book-7-q1-q3": _tied,
     },
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

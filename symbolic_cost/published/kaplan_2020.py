@@ -37,5 +37,3 @@ work = Work(
     "kaplan_2020.toml",
     {"kaplan-constants": _constants, "kaplan-appendix-b": _appendix},
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -17,5 +17,3 @@ def _loss(inputs: Values) -> Values:
 
 
 work = Work("krajewski-2024", "krajewski_2024.toml", {"krajewski-table2": _loss})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

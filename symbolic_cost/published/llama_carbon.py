@@ -15,5 +15,3 @@ def _trained(inputs: Values) -> Values:
 work = Work(
     "llama-carbon", "llama_carbon.toml", {"llama-carbon": _trained, "llama-2-carbon": _trained}
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

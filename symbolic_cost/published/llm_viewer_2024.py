@@ -60,5 +60,3 @@ work = Work(
     "llm_viewer_2024.toml",
     {"llm-viewer-table1-prefill": _layer, "llm-viewer-table1-decode": _layer},
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

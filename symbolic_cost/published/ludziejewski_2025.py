@@ -24,5 +24,3 @@ work = Work(
     "ludziejewski_2025.toml",
     {"ludziejewski-2025-table4": _reduced, "optimum": _optimum},
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

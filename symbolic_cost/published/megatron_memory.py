@@ -11,5 +11,3 @@ compute_activation_memory_without_sp.
 from symbolic_cost.published.cases import Work
 
 work = Work("megatron-memory", "megatron_memory.toml")
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

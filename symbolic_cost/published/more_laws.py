@@ -98,5 +98,3 @@ work = Work(
         "pearce-2024": _total,
     },
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -29,5 +29,3 @@ def _repeated(inputs: Values) -> Values:
 
 
 work = Work("muennighoff-2023", "muennighoff_2023.toml", {"muennighoff-2023": _repeated})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

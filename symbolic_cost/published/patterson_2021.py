@@ -24,5 +24,3 @@ def _trained(inputs: Values) -> Values:
 
 
 work = Work("patterson-2021", "patterson_2021.toml", {"patterson-table4": _trained})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

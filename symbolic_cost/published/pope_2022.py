@@ -29,5 +29,3 @@ def _cached(inputs: Values) -> Values:
 
 
 work = Work("pope-2022", "pope_2022.toml", {"pope-multiquery": _cached})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

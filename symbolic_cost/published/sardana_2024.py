@@ -57,5 +57,3 @@ work = Work(
         "sardana-2024-calculator": _best_of_size,
     },
 )
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -7,5 +7,3 @@ feed-forward layer two matrices.
 from symbolic_cost.published.cases import Work
 
 work = Work("transformer-math", "transformer_math.toml")
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

@@ -17,5 +17,3 @@ def _block(inputs: Values) -> Values:
 
 
 work = Work("ultra-scale-playbook", "ultra_scale_playbook.toml", {"playbook-memory": _block})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

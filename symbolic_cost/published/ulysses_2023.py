@@ -141,7 +141,12 @@ def reproduce() -> list[Comparison]:
         "message per link, Megatron": (4 * l * e, megatron_per_link()),
     }
     comparisons = [
-        Comparison(name, str(printed), str(form.xreplace(full)), _same(printed, form, full))
+        Comparison(
+            name,
+            str(printed),
+            str(form.xreplace(full)),
+            bool(expand(printed - form.xreplace(full)) == 0),
+        )
         for name, (printed, form) in forms.items()
     ]
     buffer = Fraction(evaluate(PUBLISHED_INPUTS)["buffer_bytes"]) / SI["M"]
@@ -153,7 +158,3 @@ def _messages(table: CostTable) -> Expr:
     rows = table.select(Quantity.COMMUNICATION, phase=Phase.FORWARD)
     moves = [row.collective for row in rows if row.collective is not None]
     return sum((move.message for move in moves), Integer(0)) / MODEL_FLOP.sizes.value
-
-
-def _same(printed: Expr, form: Expr, full: Mapping[Expr, Expr]) -> bool:
-    return bool(expand(printed - form.xreplace(full)) == 0)

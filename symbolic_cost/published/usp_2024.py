@@ -62,5 +62,3 @@ def _table(inputs: Values) -> Values:
 
 
 work = Work("usp-2024", "usp_2024.toml", {"usp-table2": _table})
-PUBLISHED_INPUTS = work.inputs
-evaluate, reproduce, formulas, errata = work.evaluate, work.reproduce, work.formulas, work.errata

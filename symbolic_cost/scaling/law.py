@@ -165,7 +165,10 @@ class Law(Shown):
             InputError: the law is not about compute.
         """
         if self.compute is None:
-            raise InputError(f"law {self.name} says nothing about compute")
+            raise InputError(
+                f"law {self.name} says nothing about compute: give its variables, "
+                f"{', '.join(self.variables)}"
+            )
         return self.compute
 
     @property

@@ -24,11 +24,12 @@ from symbolic_cost.scaling.closed import closed
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.fits import DELTA, Fit
 from symbolic_cost.scaling.fits import fit as fitted
-from symbolic_cost.scaling.law import Law, Number
+from symbolic_cost.scaling.law import FLOP, Law, Number
 from symbolic_cost.scaling.problem import HUBER
 from symbolic_cost.systems.prices import rates
 
 __all__ = [
+    "FLOP",
     "Family",
     "Law",
     "allocate",

@@ -245,6 +245,11 @@ def _told(plane: _Plane, first: float, second: float) -> Optimum:
     price = (plane.loss(first, down) - plane.loss(first, up)) / (
         plane.flop(first, up) - plane.flop(first, down)
     )
+    if price <= 0:
+        raise InputError(
+            f"law {plane.law.name} has no optimum at {budget:.3g} FLOP: its {plane.law.gives} is "
+            f"level there, and less compute gives {plane.loss(first, second):.6g} as well"
+        )
     wider = 1.05
     more, less = plane.best(budget * wider), plane.best(budget / wider)
     grown = [math.log(a / b) / (2 * math.log(wider)) for a, b in zip(more, less, strict=True)]

@@ -4,8 +4,7 @@
 one, `serving.Batching` and `serving.Chunked` are its steady state. All are loaded when first used.
 """
 
-from importlib import import_module
-from typing import Any
+from symbolic_cost.lazy import lazily
 
 _HOMES = {
     "choice": ("Plan",),
@@ -19,18 +18,4 @@ _HOMES = {
     "sized": ("Clock", "Sized"),
     "steady": ("Batching", "Chunked"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [*_HOME]  # noqa: PLE0604 - the table above is the one list of names
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Load a public name from its module."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """List the public names."""
-    return list(__all__)
+__getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

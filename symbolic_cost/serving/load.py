@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, refuse, shown
 from symbolic_cost.models.shape import LONGEST_STEP
 from symbolic_cost.records import dataclass
 
@@ -48,8 +48,7 @@ class Load:
         ]
         if not self.yielded >= 1:
             problems.append(f"yielded = {shown(self.yielded)}: a number from 1 is accepted")
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @property
     def own(self) -> int:
@@ -98,8 +97,7 @@ class Targets:
             for name, value in named
             if value is not None and not 0 < value < _LARGEST
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     def excess(self, ttft: float, itl: float) -> float:
         """Return how many times its target the worst of both is; at most 1 where both are met."""

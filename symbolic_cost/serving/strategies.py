@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import refuse
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import TRAINING
@@ -41,8 +41,7 @@ def refuse_symbols(strategy: Strategy) -> None:
         for name, degrees in strategy.degrees.items()
         if not all(degree.is_Integer for degree in degrees)
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _powers(most: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from symbolic_cost.emit.front import Front
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import Span, span
 from symbolic_cost.serving.notes import assumptions, engine_name
@@ -14,15 +14,7 @@ from symbolic_cost.serving.pools import Pools
 from symbolic_cost.systems.prices import Rates, rates
 from symbolic_cost.units import Unit, gpu_count, human
 
-_BRIEF = (
-    Column("engine"),
-    Column("chunk", "right"),
-    Column("seqs", "right"),
-    Column("tokens/s/GPU", "right"),
-    Column("TTFT", "right", Unit.SECOND),
-    Column("ITL", "right", Unit.SECOND),
-    Column("binds"),
-)
+_BRIEF = headed("engine, chunk>, seqs>, tokens/s/GPU>, TTFT> [s], ITL> [s], binds")
 """What people compare; the rest is told of the best plan, and of all in formats for programs."""
 
 _FULL = (

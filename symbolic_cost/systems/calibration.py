@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
-from symbolic_cost.systems.runs import Run, Way, rates, step_seconds
+from symbolic_cost.systems.runs import Run, rates, step_seconds
 
 Array = NDArray[np.float64]
 
@@ -74,9 +74,7 @@ class Errors:
     largest: float
 
 
-def calibrate(
-    sets: Sequence[Sequence[Measured]], machine: Machine, way: Way | None = None
-) -> Machine:
+def calibrate(sets: Sequence[Sequence[Measured]], machine: Machine) -> Machine:
     """Return a machine with the efficiencies that fit measured runs best.
 
     Args:
@@ -84,7 +82,6 @@ def calibrate(
         machine: where the runs were made; its rates and links bound what may be reached. Launches
             of kernels are no longer counted: the host's time per op takes their place. So does a
             curve for a table of matmul efficiencies.
-        way: how the runs trained.
 
     Raises:
         InputError: fewer runs than fitted numbers, or a machine of other than two tiers.
@@ -106,7 +103,7 @@ def calibrate(
 
     def errors(logs: Array) -> Array:
         trial = start | dict(zip(FITTED, np.exp(logs), strict=True))
-        return np.asarray(np.log(step_seconds(runs, trial, way)) - measured)
+        return np.asarray(np.log(step_seconds(runs, trial)) - measured)
 
     first = np.log([start[name] for name in FITTED])
     bounds = np.log([top[name] if name in _BOUNDED else np.inf for name in FITTED])
@@ -295,8 +292,7 @@ def read_rows(path: str | Path) -> list[Measured]:
     rows = csv_rows(path, (*COLUMNS, MEASURED), place)
     problems: list[str] = []
     runs = [_measured(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return [one for one in runs if one is not None]
 
 

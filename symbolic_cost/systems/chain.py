@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sympy import Expr, Symbol, ceiling, floor
 
 from symbolic_cost.conditions import check
-from symbolic_cost.errors import InputError, Problems, unknown
+from symbolic_cost.errors import Problems, refuse, unknown
 from symbolic_cost.extrema import AtLeast
 from symbolic_cost.ledger import Condition
 from symbolic_cost.program.lowering import lowered
@@ -54,8 +54,7 @@ class Chain:
             if name in GLOSSARY:
                 problems.append(f"definition {name!r} has the name of a symbol")
             known.add(named(name))
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -175,8 +174,7 @@ class Chain:
             for name in wanted
             if name not in self.definitions
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return wanted
 
     def _refuse_missing(self, known: Mapping[Symbol, Expr]) -> None:
@@ -185,8 +183,7 @@ class Chain:
             for s in self.symbols
             if s not in known
         ]
-        if missing:
-            raise InputError(missing)
+        refuse(missing)
 
 
 @dataclass(frozen=True)

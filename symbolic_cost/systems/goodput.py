@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import refuse, shown
 from symbolic_cost.records import dataclass
 
 HOUR = 3600.0
@@ -74,8 +74,7 @@ def goodput(
         for name, value in (*own.items(), ("restart", restart))
         if not 0 < value < math.inf
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     mean, write = device_mtbf / ranks, size / writing
     interval = math.sqrt(2 * write * mean)
     lost = math.expm1(min((interval + write) / mean, _MOST)) * math.exp(min(restart / mean, _MOST))

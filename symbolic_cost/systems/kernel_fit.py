@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Machine
 
@@ -86,8 +86,7 @@ class Form:
             wrong = int(np.sum(~(np.isfinite(table[name]) & (table[name] > 0))))
             if wrong:
                 problems.append(f"{self.name}: {wrong} values of {name} are no positive numbers")
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         words = {name: np.array([row.get(name, "") for row in own]) for name in ("kernel", "op")}
         return {**table, **words}
 

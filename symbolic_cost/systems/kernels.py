@@ -399,7 +399,9 @@ def kernels(machine: Machine) -> Kernels:
     Raises:
         InputError: the machine has symbols for its rates.
     """
-    return _KERNELS.of(id(machine), lambda: (machine, _kernels(machine)))[1]
+    of = machine.record or machine
+    own = _KERNELS.of(id(of), lambda: (of, _kernels(of)))[1]
+    return own if of is machine else replace(own, machine=machine)
 
 
 _KERNELS: Recent[tuple[Machine, Kernels]] = Recent(8)

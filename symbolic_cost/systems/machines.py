@@ -3,6 +3,8 @@
 Every number carries its source and what it includes; records are TOML files, see `records`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 from typing import Any
@@ -134,6 +136,7 @@ class Machine(Shown):
         efficiencies: what is reached of the rates.
         host: link to the memory of the host; None where the machine's record has none.
         kernels: rates of its kernels by kind, as in kernels.toml; empty for those on record.
+        record: machine whose shares of rates its kernels reach, where it is that at other rates.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Machine(Shown):
     efficiencies: Efficiencies = field(default_factory=Efficiencies)
     host: MachineLink | None = None
     kernels: Mapping[str, Any] = field(default_factory=dict)
+    record: Machine | None = None
 
     def peak(self, precision: str) -> Expr:
         """Return the peak rate of the matrix units [FLOP/s].

@@ -75,7 +75,7 @@ class Offload:
         if not self.setting.training.offload:
             return Integer(0)
         blocks = block_paths(self.setting.divided.own)
-        copies = self.setting.pipeline.schedule.copies
+        copies = self.setting.divided.pipeline.schedule.copies
         rows = [*resident(costs.table, copies, blocks), *states.rows()]
         return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
 
@@ -97,8 +97,8 @@ class Offload:
     def _waiting(self, stage: Stage, name: str) -> Expr:
         """Return what waits for weight gradients [byte]: backward writes, their pass reads it."""
         setting = self.setting
-        residue = setting.pipeline.of(
-            setting.pipeline.schedule.residue, setting.divided.stages, stage
+        residue = setting.divided.pipeline.of(
+            setting.divided.pipeline.schedule.residue, setting.divided.stages, stage
         )
         if name == "forward" or residue == 0:
             return Integer(0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, looked_up, shown
+from symbolic_cost.errors import looked_up, refuse, shown
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 
@@ -72,8 +72,7 @@ class Rates:
             problems.append("no price is on record for this machine: give one in USD per hour")
         if kwh is not None and self.power is None:
             problems.append("no power is on record for this machine: give one in W")
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         hours = []
         if usd is not None and self.price is not None:
             hours.append(usd / self.price.value)
@@ -138,8 +137,7 @@ def rates(
         for name, value in (*own.items(), ("pue", pue), ("grid", grid))
         if value is not None and not isinstance(value, str) and not 0 < value < _LARGEST
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
     def one(name: str) -> Fact | None:
         value = own[name]
@@ -151,8 +149,3 @@ def rates(
         return Fact(value, "given", "now", kind)
 
     return Rates(one("price"), one("power"), named("pue", pue), named("grid", grid))
-
-
-def step_costs(machine: str, step: float, ranks: int, tokens: int, **prices: Any) -> Costs:  # noqa: ANN401 - as of `rates`
-    """Return what one token costs in a job: its step [s] on so many ranks, for so many tokens."""
-    return rates(machine, **prices).costs(step * ranks).per(tokens)

@@ -14,7 +14,7 @@ from pydantic import (
     field_validator,
 )
 
-from symbolic_cost.errors import InputError, brief, shown, unknown, visible
+from symbolic_cost.errors import InputError, brief, refuse, shown, unknown, visible
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.systems.machines import NOTHING, ONE, PRECISIONS, Machine
 
@@ -40,8 +40,7 @@ def check_machine(machine: Machine, place: str) -> None:
         InputError: every contradiction.
     """
     problems = [f"{place}: {problem}" for problem in _contradictions(machine)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 class _Record(BaseModel):

@@ -53,9 +53,9 @@ def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
 def _point(rows: list[Row], device: Device) -> Point | None:
     flop = Add(*(row.expr for row in rows if row.quantity is Quantity.FLOP))
     traffic = Add(*(row.expr for row in rows if row.quantity in TRAFFIC))
-    if flop == 0 or traffic == 0:
-        return None
     kind, count = rows[0].kind, rows[0].count
+    if 0 in (flop, traffic, count):  # a stage may have none of a part's blocks
+        return None
     units = next(row.units for row in rows if row.units is not None)
     times = (device.compute_time(units, flop), device.memory_time(traffic))
     left = sorted(

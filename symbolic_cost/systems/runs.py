@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import refuse
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
@@ -126,8 +126,7 @@ def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
         problems.append(
             f"machine {machine.name!r} has a table of matmul efficiencies; a curve is accepted"
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     device, (inside, outside) = machine.device(precision), machine.network().tiers
     reached = machine.efficiencies
     figures = {

@@ -165,7 +165,7 @@ def _reasons(kind: str, rates: Rates) -> Iterator[tuple[float, str]]:
     far = "unknown " if said == "assumed" and key in rates.stack.sources else ""
     yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
     if own.origin != own.machine.name or not errors:
-        yield assumed("machine"), own.note
+        yield assumed("machine" if errors else "record"), own.note
 
 
 def assumed(key: str) -> float:

@@ -100,7 +100,6 @@ class Stack:
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
-        clock: part of the peak's clock that lasts in training, under limits of power and heat.
         steal: part of hidden communication by which computing beside it is slower.
         machines: kinds of machines that it runs on.
         sources: key of the source of every fact.
@@ -123,7 +122,6 @@ class Stack:
     dispatch: str
     overlap: str
     gradients: Expr
-    clock: Expr
     steal: Expr
     machines: tuple[str, ...]
     sources: Mapping[str, str] = field(hash=False)
@@ -211,6 +209,18 @@ def generation(name: str, origin: str) -> Generation:
 def misalignment() -> Expr:
     """Return by how much more time a product with an odd side takes."""
     return exact(package_data("systems/stacks.toml")["misalignment"]["value"])
+
+
+def sustained(origin: str) -> Expr:
+    """Return the part of the clock of kernels measured one by one that lasts in training."""
+    record = package_data("systems/stacks.toml")["sustained"]
+    return exact(record.get(origin, record["other"]))
+
+
+def slower_host(machine: Machine) -> Expr:
+    """Return how much longer than others a machine's processor takes to issue an op."""
+    slow = package_data("systems/stacks.toml")["processors"]
+    return exact(slow["value"] if machine.host and machine.host.name in slow["links"] else 1)
 
 
 def _fusion(name: str) -> Fusion:

@@ -143,7 +143,8 @@ def _schedule(setting: Setting, to: Definitions, stages: tuple[Stage, ...]) -> N
     slowest = Max(*(to[f"{stage}.microbatch"] for stage in stages))
     pace = to.keep("microbatch", slowest)
     to.keep("microbatches", setting.training.microbatches * pace)
-    bubble = setting.pipeline.of(setting.pipeline.schedule.bubble, setting.divided.stages)
+    pipeline = setting.divided.pipeline
+    bubble = pipeline.of(pipeline.schedule.bubble, setting.divided.stages)
     to.keep("bubble", replaced(bubble, sizes))
     waits = Max(*(to[f"{stage}.exposed"] for stage in stages))
     to.keep("microbatches.exposed", setting.training.microbatches * waits)

@@ -72,6 +72,13 @@ def test_elasticities_are_those_of_the_formulas():
     assert "m1" in found.jumping["flops"]
 
 
+def test_what_is_rounded_has_the_elasticity_of_what_it_rounds():
+    """Weights of a table of V rows over m1 ranks: one per cent per per cent, at a jump as well."""
+    found = sensitivity({"rows": e * ceiling(V / m1)}, {"e": 8, "V": 128256, "m1": 8})
+    assert found.elasticities["rows"] == {"e": 1.0, "V": 1.0, "m1": -1.0}
+    assert found.jumping["rows"] == ("V", "m1")
+
+
 def test_optima_of_published_trade_offs():
     """Narayanan's microbatch, sqrt(n) recomputation, spacing of unequal checkpoints."""
     B, t0, c, p, size, n, k, a = symbols("B_ t_0 c_ p_ size n_ k_ a_", **positive)

@@ -229,10 +229,10 @@ def test_import_says_where_values_come_from(tmp_path):
 
 
 def test_every_command_is_listed_and_loads():
-    from symbolic_cost.cli import _COMMANDS
+    from symbolic_cost.cli import commands
 
     group = main
-    for name in _COMMANDS:
+    for name in commands():
         assert group.get_command(None, name).name == name
     assert group.get_command(None, "frobnicate") is None
 

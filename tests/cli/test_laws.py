@@ -44,6 +44,16 @@ def test_a_point_and_a_loss():
     assert row["body"] == pytest.approx(1.99326, rel=1e-5)
 
 
+def test_a_law_of_compute_takes_flops():
+    """Table 6 of Kaplan et al.: 1.3e9 (C/8.64e19)^0.73 parameters; formula 4 of DeepSeek LLM."""
+    rows = {row["quantity"]: row["table6"] for row in records("laws kaplan-compute --flops 1e23")}
+    assert rows["N_opt"] == pytest.approx(1.3e9 * (1e23 / 8.64e19) ** 0.73)
+    assert rows["loss [nat/token]"] == pytest.approx((3.1e8 / (1e23 / 8.64e19)) ** 0.05)
+    rows = records("laws deepseek --flops 1e20 --flops 2e20")
+    assert [row["C [FLOP]"] for row in rows] == ["1e+20"] * 4 + ["2e+20"] * 4
+    assert "rounded too far" in run("laws llama3 --flops 3.8e25")
+
+
 def test_approach_two_reads_a_file(tmp_path):
     path = tmp_path / "runs.csv"
     lines = ["N,D,loss,group"]
@@ -86,6 +96,9 @@ def test_errata_have_proofs():
             "laws chinchilla --flops 1e20 --family gpt --constants tex --rule e=open('x')",
             "is no part of one: numbers, names",
         ),
+        ("laws llama3 --flops 1e21 --set C=1e20", "both say the compute"),
+        ("laws sparsity --flops 1e21", "give its variables, N, D, S"),
+        ("laws data-constrained --flops 1e25 --set U=1e10", "level there, and less compute"),
         ("laws fit nothing.csv", "cannot be read"),
         ("laws fit nothing.csv --approach 4", "1, 2 or 3 is accepted"),
         ("laws fit nothing.csv --approach 1 --bootstrap 3", "are of approach 3"),

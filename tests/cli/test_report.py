@@ -1,15 +1,22 @@
 """The report of a job: one page in which nothing runs, with every number's formula and source."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
+from sympy import Rational
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.emit.html import table
 from symbolic_cost.emit.report import inline
+from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.explore.changes import more_memory
+from symbolic_cost.jobs.tables.explained import gains
+from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.symbols import named
 
 pytest.importorskip("matplotlib")
 
@@ -81,7 +88,7 @@ def test_stages_hold_every_block_and_rank_once(report):
 
 
 def test_more_memory_says_the_largest_legal_sizes():
-    change = more_memory(JOB)
+    change = more_memory(JOB, JOB.time().timed)
     rows = {row[0]: row for row in change.sheet.rows}
     for name in ("b", "n_layers"):
         _, now, least, most, _, stage, _ = rows[name]
@@ -91,6 +98,27 @@ def test_more_memory_says_the_largest_legal_sizes():
             numbers = {**NUMBERS, name: size, "M": 4}
             other = JOB.replace(numbers=numbers, global_batch=None, microbatches=None)
             assert bool(other.memory().fits) is fits
+
+
+def test_what_a_better_rate_gains_is_what_a_better_machine_takes_less():
+    timed = JOB.time().timed
+    told = dict(gains(timed))
+    machine = JOB.machine
+    faster = replace(machine.bandwidth, value=machine.bandwidth.value * Rational(11, 10))
+    other = replace(machine, bandwidth=faster, record=machine)
+    step = Timed(replace(timed.setup, machine=other)).known["step"]
+    assert told["memory bandwidth"] == pytest.approx(float(1 - step / timed.known["step"]))
+
+
+def test_long_formulas_link_to_what_they_name_once():
+    sheet = Sheet(
+        "t", (Column("a"), Column("b"), Column("c")),
+        (("x.y", named("z") ** 2 * sum(named(f"part.of.{n}") for n in range(60)) + named("z"), "z"),
+         ("z", None, "")),
+    )  # fmt: skip
+    text = "".join(table(sheet, "r"))
+    assert text.count('href="#r1"') == 1
+    assert "<code>" in text
 
 
 def test_pictures_have_the_colours_of_the_page():
@@ -103,7 +131,7 @@ def test_pictures_have_the_colours_of_the_page():
     assert "var(--paper)" in text
     assert "#000000" not in text
     assert "<metadata>" not in text
-    assert all(name.startswith("one-") for name in re.findall(r'id="([^"]*)"', text))
+    assert all(name.startswith("one") for name in re.findall(r'id="([^"]*)"', text))
 
 
 def test_hostile_text_is_shown():

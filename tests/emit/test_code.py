@@ -53,7 +53,7 @@ def test_code_equals_exact_results(language, name, written, tmp_path):
     compiler, *options = COMPILERS[language]
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed: {language} was not run")
-    file = tmp_path / f"cost{LANGUAGES[language].ending}"
+    file = tmp_path / f"cost{LANGUAGES[language]['ending']}"
     file.write_text(source(written(name), language), encoding="utf-8")
     command = [compiler, *options, str(file)]
     if language in {"c", "rust"}:

@@ -26,7 +26,6 @@ from symbolic_cost.emit.formulas import (
     latex_text,
     plain,
     symbols_of,
-    where_list,
     where_plain,
 )
 from symbolic_cost.symbols import Active, V, b, cp, dp, e, f, h, l, m1, mu, n_layers, s, t
@@ -185,15 +184,11 @@ def test_symbols_stand_in_glossary_order():
 
 def test_where_lists():
     exprs = [e * b / m1, Symbol("unknown") + b]
-    assert where_list(exprs) == (
-        "where $b$: microbatch size [sequences]; $e$: embedding (hidden) width; "
-        "$m_1$: tensor-parallel degree"
-    )
     assert where_plain(exprs) == (
         "where b: microbatch size [sequences]; e: embedding (hidden) width; "
         "m1: tensor-parallel degree"
     )
-    assert where_list([Integer(2)]) == where_plain([]) == ""
+    assert where_plain([Integer(2)]) == where_plain([]) == ""
 
 
 def test_special_characters_are_escaped():

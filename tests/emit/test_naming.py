@@ -4,19 +4,22 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.analysis.notations import notation, notation_names
-from symbolic_cost.cli.options import NOTATIONS
-from symbolic_cost.emit.formulas import latex, plain, where_list, where_plain
+from symbolic_cost.cli.declared import table
+from symbolic_cost.emit.formulas import latex, plain, where_plain
 from symbolic_cost.emit.naming import latex_of, macro, text_of, written_in
 from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import GLOSSARY, b, e, f, h, l, m1, n_layers, q
 from symbolic_cost.symbols import t as keys
 from symbolic_cost.typed import formula
 
+NOTATIONS = tuple(notation_names())
 MEGATRON_34 = b * e * l * (34 + 5 * h * l / e)
 
 
 def test_the_help_names_every_notation():
-    assert sorted(NOTATIONS) == sorted(notation_names())
+    said = table("@notated")["--notation"]["help"]
+    listed = said.removeprefix("Names of symbols: ").partition(", or those")[0]
+    assert sorted(listed.split(", ")) == sorted(NOTATIONS)
 
 
 def test_macros_differ_and_are_letters():
@@ -50,7 +53,6 @@ def test_papers():
         assert (
             where_plain([e * m1]) == "where h: embedding (hidden) width; t: tensor-parallel degree"
         )
-        assert where_list([e]) == "where $h$: embedding (hidden) width"
         assert "$" not in plain(keys)
     with written_in(notation("huggingface")):
         assert latex(e * f) == r"\mathtt{hidden\_size} \, \mathtt{intermediate\_size}"

@@ -211,13 +211,13 @@ FAULTS = (
     ),
     Fault(
         "ops/book.py",
-        "repeats = ceiling(self.part.repeat / self.recompute.every)",
-        "repeats = self.part.repeat",
+        "return ceiling(self.part.repeat / self.recompute.every)",
+        "return self.part.repeat",
         (MEMORY,),
     ),
     Fault(
         "ops/book.py",
-        "return replace(self, part=replace(self.part, repeat=Integer(1)))",
+        "return self._occurring(Integer(1))",
         "return self",
         ("tests/models",),
     ),

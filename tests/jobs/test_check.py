@@ -6,7 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 import symbolic_cost as sc
+from symbolic_cost.analysis.forms import equal
+from symbolic_cost.analysis.verdict import Answer, compared
 from symbolic_cost.cli import main
+from symbolic_cost.symbols import b, e, l
 
 BLOCK = {"path": "block"}
 EQUAL = [
@@ -50,9 +53,9 @@ def run(*line):
 def test_command_line():
     line = ("s*b*h*(34 + 5*a*s/h)", "--cost", "saved", "gpt", "--path", "block")
     more = ("--strategy", "", "--notation", "megatron")
-    equal = run(*line, *more, "--format", "json")
-    assert equal.exit_code == 0
-    assert json.loads(equal.output)["notes"][0] == "equal"
+    same = run(*line, *more, "--format", "json")
+    assert same.exit_code == 0
+    assert json.loads(same.output)["notes"][0] == "equal"
     assert run("sbh", *line[1:], *more).exit_code == 1
 
 
@@ -70,3 +73,18 @@ def test_refusals(line, told):
     result = run(*line)
     assert result.exit_code == 2
     assert told in result.output
+
+
+def test_a_factor_is_named_whole():
+    """A formula typed per b s h, as papers print it, lacks b s h and not 1."""
+    typed = "10 + 24/t + 5*a*s/(h*t)"
+    asked = {"path": "block", "notation_name": "megatron", "strategy": "tp"}
+    verdict = sc.check(typed, "saved", "gpt", **asked).verdict
+    assert verdict.answer is Answer.FACTOR
+    assert verdict.factor == b * e * l
+
+
+@pytest.mark.parametrize("typed", [b + 1, l * (b + 1) / e, b / (b + 1) + 1, 3 * b])
+@pytest.mark.parametrize("factor", [2 * e, b / l, 1 / (3 * (e + 1)), l**2])
+def test_the_factor_of_two_formulas_is_their_quotient(typed, factor):
+    assert equal(compared(typed, factor * typed).factor, factor)

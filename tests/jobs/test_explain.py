@@ -19,6 +19,14 @@ def test_a_time_is_explained_down_to_its_inputs():
     assert len(whole.sheet.rows) > 2 * len(sheet.rows)
 
 
+def test_what_moves_is_in_bytes_and_what_is_a_ratio_has_no_unit():
+    time = sc.job("gpt2", "dp=2", {"b": 1, "M": 2}, system="h100").time()
+    rows = sc.explain(time, "step", levels=99).sheet.rows
+    said = {str(row[0]).strip(): row[2] for row in rows}
+    assert said["first.gradients.dp.all-reduce.message"] == "474.7 MiB"
+    assert said["slowness.products"] == "1"
+
+
 def test_a_cost_is_explained_by_its_ops():
     sheet = sc.explain(JOB, "saved").sheet
     total, *rest = sheet.rows

@@ -87,6 +87,7 @@ def test_fits_names_the_stage_and_the_moment_that_bind():
     job = sc.job("gpt3-175b", "pp=4,dp=2,zero=1", {"M": 8}, system="h100")
     fits = job.memory().fits
     assert not fits
+    assert f"DOES NOT FIT: {fits}" in " ".join(str(job.memory()).split())
     assert list(fits.peaks) == ["first", "middle", "last"]
     for stage, peak in fits.peaks.items():
         held = moments(job.replace(stage=stage).memory_rows)
@@ -98,6 +99,7 @@ def test_the_peak_is_a_formula_while_the_microbatches_are_open():
     assert not memory.fits.known
     assert {symbol.name for symbol in memory.peak.free_symbols} == {"M"}
     assert "peak" in str(memory)
+    assert "FIT" not in str(memory)
 
 
 def test_time_tells_what_does_not_fit():
@@ -213,3 +215,11 @@ def test_one_rank_bound_later_is_no_strategy(name):
 
 def test_headers_say_what_is_assumed_of_symbols():
     assert "m1 >= 2, pp >= 3" in str(sc.job("llama", "tp,pp").table("params"))
+
+
+def test_what_is_on_the_host_is_no_share_of_the_peak():
+    memory = sc.job("gpt2", "dp=8,zero=1", {"b": 1, "M": 1}, offload="optimizer").memory()
+    shares = {row[0]: row[-1] for row in memory.sheet.rows}
+    assert shares["optimizer on the host"] is None
+    named = ("weight", "weight gradient", "master weight", "saved", "workspace")
+    assert abs(sum(shares[name] for name in named) - 100) < 0.05

@@ -218,3 +218,14 @@ def test_a_length_beyond_the_one_on_record_is_told():
     solved = solve("memory == 80 GiB", sc.job("llama-3-8b", "tp=8,dp=8,zero=3"), "l")
     assert solved.legal > 8192
     assert "is beyond the l = 8192 on record" in "\n".join(solved.sheet().notes)
+
+
+def test_a_bound_from_below_is_met_from_the_first_on():
+    """2 b l e over 8 ranks: twice 70.44 GiB are the first above 100 GB; above 10 GB all are."""
+    job = sc.job("llama-3-70b", "tp=8")
+    rows = {row[0]: row[2] for row in solve("comm >= 100 GB", job, "b").sheet().rows}
+    assert rows["first integer b"] == 2
+    rows = {row[0]: row[2] for row in solve("comm >= 10 GB", job, "b").sheet().rows}
+    assert rows == {"b": "every one"}
+    rows = {row[0]: row[2] for row in solve("comm <= 100 GB", job, "b").sheet().rows}
+    assert rows["last integer b"] == 1

@@ -10,16 +10,13 @@ from sympy import Integer, expand
 from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.bert import BERT, Heads
 from symbolic_cost.models.bound import bound
+from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
-from symbolic_cost.models.mamba import Mamba
-from symbolic_cost.models.mamba2 import Mamba2
+from symbolic_cost.models.encoder import TRUNK
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.t5 import T5
-from symbolic_cost.models.vit import Heads as ViTHeads
-from symbolic_cost.models.vit import ViT
+from symbolic_cost.models.vision import VIT, Sizes
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import symbol
@@ -70,43 +67,30 @@ def test_cached_elements(entry, case):
 
 
 @pytest.mark.parametrize(
-    ("heads", "parameters"),
-    [(Heads.POOLER, 109_482_240), (Heads.MASKED, 109_514_298), (Heads.PRETRAINING, 110_106_428)],
+    ("name", "parameters"),
+    [("bert", 109_482_240), ("bert-mlm", 109_514_298), ("bert-pretraining", 110_106_428)],
 )
-def test_heads_of_bert_base(heads, parameters):
+def test_heads_of_bert_base(name, parameters):
     sizes = {"e": 768, "f": 3072, "h": 12, "V": 30522, "P": 512, "T": 2, "n_layers": 12}
-    rows = cost(BERT(**sizes, heads=heads).model(), TORCH)
+    rows = cost(bound(CATALOG[name].model(), **sizes), TORCH)
     assert rows.total("parameter") == parameters
 
 
 def test_vit_with_a_pooler_instead_of_classes():
-    sizes = {"N_p": 14, "s_p": 16, "n_ch": 3, "e": 768, "f": 3072, "h": 12, "n_layers": 12}
-    rows = cost(ViT(**sizes, heads=ViTHeads.POOLER).model(), TORCH)
-    assert rows.total("parameter") == 86_389_248
+    numbers = {"N_p": 14, "s_p": 16, "n_ch": 3, "e": 768, "f": 3072, "h": 12, "n_layers": 12}
+    model = VIT.declare("vit", Shape(), Sizes(), TRUNK)
+    assert cost(bound(model, **numbers), TORCH).total("parameter") == 86_389_248
 
 
 def test_gated_t5_with_an_untied_head():
-    rows = cost(
-        T5(
-            e=512,
-            f=1024,
-            h=6,
-            q=64,
-            V=32128,
-            n_layers=8,
-            n_dec=8,
-            n_rel=32,
-            gated=True,
-            tied=False,
-        ).model(),
-        TORCH,
-    )
+    sizes = {"e": 512, "f": 1024, "h": 6, "q": 64, "V": 32128, "n_layers": 8, "n_dec": 8}
+    rows = cost(bound(CATALOG["t5-1.1"].model(), **sizes, n_rel=32), TORCH)
     assert rows.total("parameter") == 76_961_152  # published size of flan-t5-small
 
 
 def test_a_causal_mask_halves_only_what_a_decoder_attends_to_itself():
     causal = replace(TORCH, attention_pairs=CAUSAL)
-    model = T5().model()
+    model = CATALOG["t5"].model()
     less = expand(cost(model, TORCH).total("flop") - cost(model, causal).total("flop"))
     b, h, q, l_t, n_dec = (symbol(name) for name in ("b", "h", "q", "l_t", "n_dec"))
     kept = l_t * (l_t + 1) / 2
@@ -114,13 +98,13 @@ def test_a_causal_mask_halves_only_what_a_decoder_attends_to_itself():
 
 
 def test_conventions_without_attention_products_leave_out_those_of_an_encoder():
-    rows = cost(BERT().model(), PRESETS["6nd"])
+    rows = cost(CATALOG["bert-mlm"].model(), PRESETS["6nd"])
     assert rows.select(path="block.attention.core").total("flop") == 0
 
 
-@pytest.mark.parametrize("family", [BERT, T5, ViT, Mamba, Mamba2])
+@pytest.mark.parametrize("family", ["bert", "t5", "vit", "mamba", "mamba2"])
 def test_families_leave_sizes_as_symbols(family):
-    formula = cost(family().model(), TORCH).total("flop")
+    formula = cost(CATALOG[family].model(), TORCH).total("flop")
     assert {"b", "e", "n_layers"} <= {symbol.name for symbol in formula.free_symbols}
 
 
@@ -195,7 +179,7 @@ def test_what_is_not_declared_is_refused(name, change, text):
 
 
 def test_data_parallel_ranks_of_t5_exchange_nothing_within_a_microbatch():
-    rows = cost(T5().model(), PRESETS["standard"], Placement({"dp": 2}, {"b": ("dp",)}))
+    rows = cost(CATALOG["t5"].model(), PRESETS["standard"], Placement({"dp": 2}, {"b": ("dp",)}))
     moved = rows.select("communication")
     assert {row.per_step for row in moved} == {True}
     assert {row.tensor for row in moved} >= {"dbias.table"}
@@ -204,13 +188,9 @@ def test_data_parallel_ranks_of_t5_exchange_nothing_within_a_microbatch():
 @pytest.mark.parametrize(
     ("family", "by_hand"),
     [
-        (
-            T5,
-            "softmax of both lengths and of their product, and the perceptrons' activations",
-        ),
-        (ViT, "the bias of patches, norms and softmax"),
+        ("t5", "softmax of both lengths and of their product, and the perceptrons' activations"),
+        ("vit", "the bias of patches, norms and softmax"),
     ],
-    ids=["t5", "vit"],
 )
 def test_what_the_profiler_counts_besides_products(family, by_hand):
     b, l, l_t, e, f, h, n, n_dec, side = (
@@ -218,11 +198,11 @@ def test_what_the_profiler_counts_besides_products(family, by_hand):
     )
     length = side**2 + 1
     besides = {
-        T5: b * h * (n * l**2 + n_dec * (l_t**2 + l_t * l)) + b * f * (n * l + n_dec * l_t),
-        ViT: side**2 * b * e + 5 * (2 * n + 1) * b * length * e + n * b * h * length**2,
+        "t5": b * h * (n * l**2 + n_dec * (l_t**2 + l_t * l)) + b * f * (n * l + n_dec * l_t),
+        "vit": side**2 * b * e + 5 * (2 * n + 1) * b * length * e + n * b * h * length**2,
     }[family]
     flop, macs = (
-        cost(family().model(), PRESETS[name]).total("flop", phase="forward")
+        cost(CATALOG[family].model(), PRESETS[name]).total("flop", phase="forward")
         for name in ("flops-profiler", "flops-profiler-macs")
     )
     assert expand(flop - 2 * macs - besides) == 0, by_hand

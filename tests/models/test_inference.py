@@ -24,7 +24,6 @@ from symbolic_cost.models.inference import (
     weight_only,
 )
 from symbolic_cost.models.shape import TRAINING, Shape
-from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import b, e, f, h, k, l, n_layers, q
 
@@ -160,12 +159,13 @@ EXPANDED_ONCE = sorted(
 
 @pytest.mark.parametrize("name", EXPANDED_ONCE[::8])
 def test_tokens_one_by_one_do_the_products_of_a_causal_prefill(name):
-    sizes = Sizes(n_layers=12, e=8, f=8, h=4, k=2, q=4, V=8, W=5, E=4, E_t=2, f_m=4, f_s=4)
+    sizes = {"n_layers": 12, "e": 8, "f": 8, "h": 4, "k": 2, "q": 4, "V": 8, "W": 5}
+    sizes |= {"E": 4, "E_t": 2, "f_m": 4, "f_s": 4}
     rules = preset("model-flop-causal")
     tokens = 7
 
     def forward(shape):
-        return cost(symbolic(name, shape, sizes), rules).total("flop", phase="forward")
+        return cost(bound(symbolic(name, shape), **sizes), rules).total("flop", phase="forward")
 
     steps = sum(forward(step(1, cached)) for cached in range(tokens))
     assert steps == forward(Shape(Integer(1), Integer(tokens)))

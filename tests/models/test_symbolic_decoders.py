@@ -28,7 +28,6 @@ from symbolic_cost.models.decoder_families import DECODERS, symbolic
 from symbolic_cost.models.kinds import DENSE, FULL, Kind
 from symbolic_cost.models.published_size import published
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
-from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import (
@@ -195,10 +194,12 @@ def pairs_by_hand(queries, cached, window):
 )
 def test_a_causal_mask_and_a_window_keep_pairs(queries, cached):
     shape = Shape(Integer(1), Integer(queries), Integer(cached))
-    sizes = Sizes(n_layers=1, e=8, f=8, h=2, k=1, q=4, V=8, W=8)
+    sizes = {"n_layers": 1, "e": 8, "f": 8, "h": 2, "k": 1, "q": 4, "V": 8, "W": 8}
     rules = preset("model-flop-causal")
     for name, window in (("mistral", 8), ("llama", 10**9)):
-        made = cost(symbolic(name, shape, sizes), rules).select(path="block.attention.core")
+        made = cost(bound(symbolic(name, shape), **sizes), rules).select(
+            path="block.attention.core"
+        )
         per_pair = 2 * 2 * 2 * 4  # two products, two heads, width 4
         expected = per_pair * pairs_by_hand(queries, cached, window)
         assert made.total("flop", phase=Phase.FORWARD) == expected

@@ -6,13 +6,14 @@ from sympy import Integer, Rational, ceiling, expand, oo
 from symbolic_cost.conventions.presets import MEGATRON_2022, STANDARD
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import Place, Quantity
+from symbolic_cost.ledger import Phase, Place, Quantity
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
 from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import V, b, dp, e, h, l, m1, n_layers, pp, v
 
@@ -155,6 +156,16 @@ def test_uneven_groups_of_blocks_are_counted_whole():
     assert same(whole, once.xreplace({n_layers: Integer(14)}))
 
 
+def test_blocks_in_a_row_are_of_one_chunk():
+    """Eight blocks in four chunks of a stage: every fourth kept is one of each two."""
+    numbers = {n_layers: Integer(32), pp: Integer(4), v: Integer(4)}
+    each, fourth = (
+        table("pp", policy, schedule="interleaved").total(Quantity.SAVED, path="block")
+        for policy in ("full", "full/4")
+    )
+    assert same(2 * fourth.xreplace(numbers), each.xreplace(numbers))
+
+
 def test_moments():
     found = table(conventions=STANDARD, policy="selective", precision="fp16-mixed")
     at = moments(found)
@@ -174,6 +185,17 @@ def test_gathered_weights_of_zero_3():
     numbers = {e: 1024, V: 1000, l: 128}
     block_weights = 2 * (12 * 1024**2 + 13 * 1024)
     assert row.expr.xreplace(numbers) == block_weights * Rational(7, 8)
+
+
+@pytest.mark.parametrize(("policy", "groups"), [("full", 24), ("full/7", 4), ("full/24", 1)])
+def test_blocks_that_run_again_in_a_row_are_gathered_again(policy, groups):
+    """Of each group all but the last block, whose backward follows: 24 in groups of seven are 4."""
+    strategy = parse_strategy("dp=8,zero=3")
+    found = strategy_table(GPT().model(), strategy, STANDARD, recompute_policy(policy))
+    again = found.select(Quantity.COMMUNICATION, phase=Phase.RECOMPUTE).total()
+    forward = found.select(Quantity.COMMUNICATION, phase=Phase.FORWARD, path="block").total()
+    there = {n_layers: Integer(24)}
+    assert same(again.xreplace(there), forward.xreplace(there) * Rational(24 - groups, 24))
 
 
 def on_host(row):

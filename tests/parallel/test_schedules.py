@@ -148,6 +148,11 @@ def test_expressions_equal_the_simulation(name, stages, microbatches, times):
         else:
             assert full == most
             assert kept <= min(most + residue, microbatches)
+    if stages > 1 and made.ended is not None:
+        way = chain_of(name, stages, chunks, 0)
+        for (s, chunk), expr in ((way[0], made.entered), (way[-1], made.ended)):
+            own = [entry for entry in log[s] if entry[0].chunk == chunk]
+            assert held(own, 1)[0] == expr.xreplace(values)
     sends = sum(
         2 * (len(way) - 1) - 2 * sum(one[0] == two[0] for one, two in pairwise(way))
         for way in (chain_of(name, stages, chunks, m) for m in range(microbatches))

@@ -6,6 +6,7 @@ from sympy import cancel, expand
 import symbolic_cost as sc
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import symbol
 
 WITHOUT_BLOCKS = {"cnn"}
@@ -118,3 +119,29 @@ def test_the_first_trained_block_is_on_the_first_stage():
     }
     assert counts["first"] == {"block.first": 1, "block": 3}
     assert counts["middle"] == counts["last"] == {"block.first": 0, "block": 4}
+
+
+@pytest.mark.parametrize(("schedule", "layout"), [("dualpipe", "uneven"), ("zb-v", "even")])
+def test_stages_together_do_the_work_of_the_model(schedule, layout):
+    """Half of the microbatches pass either end of dualpipe; both ends hold the blocks of both."""
+    options = {"schedule": schedule, "layout": layout}
+    numbers = {"M": 24, "b": 1, "n_layers": 22 if layout == "uneven" else 24, "l": 128}
+    jobs = {n: sc.job("gpt2", "pp=4", numbers, stage=n, **options) for n in Stage}
+    whole = sc.job("gpt2", "", numbers).total("flops")
+    first, middle, last = (job.total("flops") for job in jobs.values())
+    assert first + 2 * middle + last == whole
+    if schedule == "dualpipe":
+        assert first == last
+        assert jobs["first"].total("params") == jobs["last"].total("params")
+
+
+@pytest.mark.parametrize("name", ["gpipe", "zb-v", "dualpipe"])
+def test_one_stage_has_no_schedule(name):
+    numbers = {"M": 4, "b": 1, "l": 128}
+    alone, named = (
+        sc.job("gpt2", text, numbers, schedule=chosen, system="h100")
+        for text, chosen in (("", "1f1b"), ("pp=1", name))
+    )
+    for quantity in ("saved", "weight"):
+        assert named.memory().total(quantity) == alone.memory().total(quantity)
+    assert named.time().step == alone.time().step

@@ -9,7 +9,8 @@ import pytest
 from sympy import expand
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.cnn import NETWORKS
 from symbolic_cost.models.gpt import GPT
 from symbolic_cost.published import module_profile
@@ -56,13 +57,13 @@ def test_a_wrong_shape_is_noticed():
 
 def test_the_exact_integers_behind_bert():
     sizes = {"b": 4, "l": 128, "e": 768, "f": 3072, "h": 12, "V": 30522, "P": 512, "T": 2}
-    top = profile(BERT(**sizes, n_layers=12, heads=Heads.POOLER).model()).top
+    top = profile(bound(CATALOG["bert"].model(), **sizes, n_layers=12)).top
     assert (top.params, top.macs, top.flop) == (109_482_240, 44_696_862_720, 89_452_314_624)
 
 
 def test_weights_that_modules_share_count_once_above_them():
     sizes = {"b": 1, "l": 8, "e": 16, "f": 32, "h": 2, "V": 50, "P": 8, "T": 2, "n_layers": 3}
-    top = profile(BERT(**sizes, heads=Heads.MASKED).model()).top
+    top = profile(bound(CATALOG["bert-mlm"].model(), **sizes)).top
     modules = {module.path: module for _, _, module in top.walk()}
     table = 50 * 16
     assert modules["embedding.token"].params == table

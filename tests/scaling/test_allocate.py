@@ -5,7 +5,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.scaling.allocate import Budget
-from symbolic_cost.systems.prices import facts, rates, step_costs
+from symbolic_cost.systems.prices import facts, rates
 from symbolic_cost.systems.records import machine_names
 
 
@@ -26,11 +26,6 @@ def test_costs_of_an_hour():
     assert costs.kg_co2e == pytest.approx(0.7 * 1.1 * 0.385)
     assert rates("trillium").costs(3600).usd is None
     assert rates("h100", price=2, power=500, pue=1, grid=1).costs(3600).kg_co2e == 0.5
-
-
-def test_costs_of_a_token():
-    one = step_costs("h100", step=3.6, ranks=1000, tokens=10**6)
-    assert one.usd == pytest.approx(10.8e-6)
 
 
 def test_costs_of_a_step():

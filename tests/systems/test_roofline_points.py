@@ -8,6 +8,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.derive import cost
+from symbolic_cost.symbols import n_layers
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.roofline_points import roofline_points, roofs
 
@@ -41,3 +42,12 @@ def test_points():
 def test_symbols_that_are_left():
     with pytest.raises(InputError, match="no point without values for V, b, e, l"):
         roofline_points(cost(GPT2, STANDARD), DEVICE)
+
+
+def test_blocks_that_a_stage_has_none_of_are_no_points():
+    """The first of 16 stages of deepseek-v3 has dense blocks alone."""
+    table = cost(GPT2, STANDARD)
+    numbers = {s: Integer(GPT2.bindings[s.name]) for s in _symbols(table)}
+    numbers[n_layers] = Integer(0)
+    points = roofline_points(table.map(lambda expr: expr.xreplace(numbers)), DEVICE)
+    assert {point.path.partition(".")[0] for point in points} == {"embedding", "head"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.cluster import ClusterFit, fit_cluster, on_cluster
 from symbolic_cost.jobs.job import Job
@@ -118,10 +118,5 @@ def calibrated_sheet(outcome: Calibrated) -> Sheet:
             rows.append((label, errors.runs, told, round(100 * errors.mean, 2)))
         notes += [f"outlier, weighs less: {outcome.runs[place]}" for place in own.outliers]
     notes += [f"not expressed: {name}: {reason}" for name, reason in outcome.refused.items()]
-    columns = (
-        Column("fitted"),
-        Column("rows", "right"),
-        Column("numbers"),
-        Column("mean error", "right", "%"),
-    )
+    columns = headed("fitted, rows>, numbers, mean error> [%]")
     return Sheet(f"{outcome.machine.name}, calibrated", columns, tuple(rows), tuple(notes))

@@ -9,7 +9,7 @@ from sympy import Expr, Integer
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.traced.imported import Traced
@@ -30,9 +30,7 @@ def graph_sheet(graph: Traced) -> Sheet:
         *_parts(graph, numbers),
         *_totals(table, numbers),
     )
-    columns = (
-        Column("what"), Column("name"), Column("value", "right"), Column("formula"), Column("why"),
-    )  # fmt: skip
+    columns = headed("what, name, value>, formula, why")
     assumed = tuple(
         f"{note} ({times})" if times > 1 else note for note, times in graph.notes.items()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from symbolic_cost.emit.sheet import Column, Sheet
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
@@ -93,7 +93,14 @@ def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
         for one in optima
     )
     notes = _together(text for one in optima for text in one.warnings)
+    notes += _told(law, (one.constants for one in optima))
     return Sheet(f"Least {law.gives} of {law.name}", headings, rows, notes)
+
+
+def _told(law: Law, sets: Iterable[str]) -> tuple[str, ...]:
+    """Return what to know of sets of constants before they are used."""
+    notes = {name: law.constants(name).note for name in sets}
+    return tuple(f"constants {name}: {note}" for name, note in notes.items() if note)
 
 
 def _together(warnings: Iterable[str]) -> tuple[str, ...]:
@@ -117,8 +124,13 @@ def _together(warnings: Iterable[str]) -> tuple[str, ...]:
 def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> Sheet:
     """Tabulate what a law gives at a point, one column per set."""
     points = {one: laws.at(law, one, **values) for one in sets}
-    rows = tuple((name, *(points[one][name] for one in sets)) for name in points[sets[0]])
+    units = {law.gives: f" [{law.unit}]"}
+    rows = tuple(
+        (f"{name}{units.get(name, '')}", *(points[one][name] for one in sets))
+        for name in points[sets[0]]
+    )
     notes = _together(text for one in sets for text in law.warnings(values, one))
+    notes += _told(law, sets)
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
     return Sheet(f"{law.name} at {at}", columns, rows, notes)
@@ -144,8 +156,7 @@ def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
         if name not in law.variables:
             problems.append(unknown(f"variable of {law.name}", name, law.variables))
         numbers[name] = value
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return numbers
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sympy import Expr, Integer
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.opened import figure_unit
 from symbolic_cost.numeric.binding import value
@@ -76,14 +76,8 @@ def machines_sheet() -> Sheet:
                 ", ".join(link.name for link in record.links),
             )
         )
-    columns = (
-        Column("machine"),
-        Column("meaning"),
-        Column("precision"),
-        Column("peak", "right", "TFLOP/s"),
-        Column("memory", "right", "GB/s"),
-        Column("capacity", "right", "GiB"),
-        Column("links"),
+    columns = headed(
+        "machine, meaning, precision, peak> [TFLOP/s], memory> [GB/s], capacity> [GiB], links"
     )
     notes = ("peaks are dense; symbolic-cost systems NAME lists every number with its source",)
     return Sheet("Machines", columns, tuple(rows), notes)

@@ -8,7 +8,8 @@ from functools import partial
 from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, microbatches
 from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
@@ -16,7 +17,6 @@ from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.parallel.memory import MOMENTS, moments
 from symbolic_cost.parallel.memory import peak as greatest_moment
-from symbolic_cost.units import Unit
 
 
 def memory_sheet(setup: Setup) -> Sheet:
@@ -25,7 +25,8 @@ def memory_sheet(setup: Setup) -> Sheet:
     Raises:
         InputError: numbers that are refused.
     """
-    training, setup = setup.training, lettered(setup)
+    training, fits = setup.training, () if setup.machine is None else fit(setup).told
+    setup = lettered(setup)
     table = setup.memory_rows
     bind(table, setup.values)
     held = moments(table)
@@ -37,7 +38,7 @@ def memory_sheet(setup: Setup) -> Sheet:
     for quantity, on_host in places:
         chosen = table.select(quantity, where=partial(_is_kept, on_host))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
-        rows.append(_row(label, chosen.total(), setup, peak))
+        rows.append(_row(label, chosen.total(), setup, None if on_host else peak))
     for name, total in held.items():
         place, _, *numbers_of = _row(_at(name), total, setup, peak)
         rows.append((place, _terms(setup, name), *numbers_of))
@@ -46,18 +47,13 @@ def memory_sheet(setup: Setup) -> Sheet:
         rows.append((f"peak, {_at(at)}", None, peak, 100))
     else:
         rows.append(_row("peak", greatest_moment(table), setup, None))
-    columns = (
-        Column("memory"),
-        Column("formula"),
-        Column("value", "right", Unit.BYTE),
-        Column("share of peak", "right", "%"),
-    )
+    columns = headed("memory, formula, value> [byte], share of peak> [%]")
     said = (
         f"precision {training.precision}, optimizer {training.optimizer}, "
         f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
     )
     title = f"Memory of one rank of {setup.model.name}"
-    return Sheet(title, columns, tuple(rows), (said, *header(setup)), setup.names)
+    return Sheet(title, columns, tuple(rows), (*fits, said, *header(setup)), setup.names)
 
 
 def _at(moment: str) -> str:

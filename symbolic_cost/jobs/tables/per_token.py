@@ -12,7 +12,7 @@ from symbolic_cost.analysis.differences import Side, differences
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions, token_conventions
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.per_token import TokenFlop, flops_per_token
@@ -87,11 +87,7 @@ def batch_sheet(
         tokens = sum(chosen)
         rows.append((rule.name, number(whole), number(whole / tokens)))
         notes = _notes(count)[:1]
-    columns = (
-        Column("conventions"),
-        Column("FLOP of the batch", "right"),
-        Column("per token", "right"),
-    )
+    columns = headed("conventions, FLOP of the batch>, per token>")
     title = f"Training FLOP of {len(chosen)} sequences of {', '.join(map(str, chosen))} tokens"
     return Sheet(title, columns, tuple(rows), notes)
 
@@ -138,12 +134,7 @@ def _compared(counts: list[TokenFlop]) -> Sheet:
         over = number(100 * (count.total / least - 1)) if least.is_number else None
         why = reason(ordered[place - 1], count) if place else ""
         rows.append((count.conventions.name, number(count.total), over, why))
-    columns = (
-        Column("conventions"),
-        Column("FLOP per token", "right"),
-        Column("over the least", "right", "%"),
-        Column("against the row above"),
-    )
+    columns = headed("conventions, FLOP per token>, over the least> [%], against the row above")
     meanings = tuple(f"{one.conventions.name}: {one.conventions.meaning}" for one in ordered)
     return Sheet(_title(ordered[0]), columns, tuple(rows), _notes(ordered[0])[:1] + meanings)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 
 from symbolic_cost.axes import MEANINGS
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -34,13 +34,7 @@ def mesh_sheet(work: Setup) -> Sheet:
             group = _spread(first.ranks)
             reach = f"over {len(first.nodes)} nodes" if first.crosses_nodes else "inside a node"
         rows.append((name, ranks, meanings.get(name, _COPIES), group, reach))
-    columns = (
-        Column("mesh axis"),
-        Column("ranks", "right"),
-        Column("splits"),
-        Column("first group of ranks"),
-        Column("lies"),
-    )
+    columns = headed("mesh axis, ranks>, splits, first group of ranks, lies")
     title = f"Mesh of {total} rank{'s' * (total > 1)}, {node} in a node"
     return Sheet(title, columns, tuple(rows))
 
@@ -56,14 +50,7 @@ def axes_sheet(work: Setup) -> Sheet:
         for one in over:
             ranks *= mesh.get(one, 1)
         rows.append((name, MEANINGS[role], own.sizes[name], size, " x ".join(over), size / ranks))
-    columns = (
-        Column("axis"),
-        Column("meaning"),
-        Column("size"),
-        Column("value", "right"),
-        Column("split over"),
-        Column("on one rank", "right"),
-    )
+    columns = headed("axis, meaning, size, value>, split over, on one rank>")
     stored = work.divided.placement.stored
     notes = tuple(
         f"{what.replace('_', ' ')}: in shards over {' x '.join(over)}"

@@ -12,13 +12,10 @@ from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.chain import derivative_name
+from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.spread import Interval
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
-
-_UNITS = {**dict.fromkeys(RESULTS), **dict.fromkeys(("step", "exposed"), Unit.SECOND)}
-_UNITS |= dict.fromkeys(("achieved", "peak rate"), Unit.FLOP_PER_SECOND)
-"""Units of the figures, None where they have no prefix; all else are times or FLOP."""
 
 
 def step_sheet(timed: Timed) -> Sheet:
@@ -52,9 +49,8 @@ def step_sheet(timed: Timed) -> Sheet:
 
 def figure(timed: Timed, name: str) -> float | Measured:
     """Return the number of a definition with its unit."""
-    unit = Unit.FLOP if name.endswith("FLOP") else _UNITS.get(name, Unit.SECOND)
-    number = float(timed.known[name])
-    return number if unit is None else Measured(number, unit)
+    unit, number = unit_of(name), float(timed.known[name])
+    return number if unit in ("1", "1/s") else Measured(number, Unit(unit))
 
 
 def figure_text(timed: Timed, name: str) -> str:

@@ -39,13 +39,10 @@ def op(draft: Draft, path: str, names: Names) -> Op:
 
     inputs = tuple(map(operand, draft.inputs))
     biases = tuple(map(operand, draft.biases))
-    outputs = tuple(_result(operand(one)) for one in draft.outputs)
+    results = map(operand, draft.outputs)
+    outputs = tuple(Operand(one.tensor, one.axes, one.role) for one in results)
     pattern = Pattern(_text(inputs, biases, outputs), inputs, biases, outputs)
     return _MAKERS[draft.maker](path, pattern, draft)
-
-
-def _result(operand: Operand) -> Operand:
-    return Operand(operand.tensor, operand.axes, operand.role)
 
 
 def _text(

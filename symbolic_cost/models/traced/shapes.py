@@ -5,7 +5,6 @@ Mul(Integer(64), Symbol('s70', positive=True, integer=True))   ->   64*l
 
 import ast
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, ceiling, floor
 
@@ -25,28 +24,26 @@ def _mod(a: Expr, b: Expr) -> Expr:
     return a - b * floor(a / b)
 
 
-_CALLS: Mapping[str, tuple[int, Callable[..., Expr]]] = MappingProxyType(
-    {
-        "Add": (0, Add),
-        "Mul": (0, Mul),
-        "Max": (0, Max),
-        "Min": (0, Min),
-        "Rational": (2, Rational),
-        "FloorDiv": (2, _floor_div),
-        "CleanDiv": (2, lambda a, b: a / b),
-        "IntTrueDiv": (2, lambda a, b: a / b),
-        "CeilDiv": (2, lambda a, b: ceiling(a / b)),
-        "Mod": (2, _mod),
-        "PythonMod": (2, _mod),
-        "floor": (1, floor),
-        "ceiling": (1, ceiling),
-        "FloorToInt": (1, floor),
-        "CeilToInt": (1, ceiling),
-        "TruncToInt": (1, floor),
-        "ToFloat": (1, lambda a: a),
-        "Identity": (1, lambda a: a),
-    }
-)
+_CALLS: Mapping[str, tuple[int, Callable[..., Expr]]] = {
+    "Add": (0, Add),
+    "Mul": (0, Mul),
+    "Max": (0, Max),
+    "Min": (0, Min),
+    "Rational": (2, Rational),
+    "FloorDiv": (2, _floor_div),
+    "CleanDiv": (2, lambda a, b: a / b),
+    "IntTrueDiv": (2, lambda a, b: a / b),
+    "CeilDiv": (2, lambda a, b: ceiling(a / b)),
+    "Mod": (2, _mod),
+    "PythonMod": (2, _mod),
+    "floor": (1, floor),
+    "ceiling": (1, ceiling),
+    "FloorToInt": (1, floor),
+    "CeilToInt": (1, ceiling),
+    "TruncToInt": (1, floor),
+    "ToFloat": (1, lambda a: a),
+    "Identity": (1, lambda a: a),
+}
 """Functions of sizes by name: how many arguments they take (0: any), and what they mean."""
 
 _CONSTANTS = {"Zero": 0, "One": 1, "NegativeOne": -1}

@@ -332,7 +332,9 @@ class Trace:
 
         Dimensions of the same size at the same place are the same; others are new.
         """
-        sources = [ref for ref in (self.tensors() if refs is None else refs) if not _plain(ref)]
+        sources = [
+            ref for ref in (self.tensors() if refs is None else refs) if not ref.tensor.constant
+        ]
         for place, name in enumerate(node.outputs):
             if not name or name not in self.graph.values:
                 continue
@@ -376,11 +378,6 @@ def names_in(arg: object) -> list[Name]:
     if isinstance(arg, Name):
         return [arg]
     return [item for item in arg if isinstance(item, Name)] if isinstance(arg, list) else []
-
-
-def _plain(ref: Ref) -> bool:
-    """Tell whether a reference is a constant of no interest."""
-    return ref.tensor.constant
 
 
 def under(ref: Ref, dims: Dims) -> Ref:

@@ -20,8 +20,10 @@ from pydantic import Field
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError, unknown
-from symbolic_cost.models.bert import BERT, Heads
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.gpt import GPT
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.published.module_profile.figures import Figure, every, profile_text
@@ -109,7 +111,7 @@ class Printed:
 
     name: str
     shape: type[Shape]
-    declared: Callable[..., Any]
+    declared: Callable[..., Model]
     sizes: str
     version: Version
     step: int
@@ -127,7 +129,7 @@ class Printed:
         shape = self.shape.accepted(inputs)
         pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in self.sizes.split()]
         return profile(
-            self.declared(**{size: getattr(shape, field) for size, field in pairs}).model(),
+            self.declared(**{size: getattr(shape, field) for size, field in pairs}),
             modules=tree(self.name, Integer(shape.L)),
             version=self.version,
             measured=grouped(shape.latencies),
@@ -151,7 +153,7 @@ class Printed:
 
     def formulas(self) -> dict[str, Expr]:
         """Return the formula of every count of a module by the key of its number."""
-        modules, model = tree(self.name, n_layers), self.declared().model()
+        modules, model = tree(self.name, n_layers), self.declared()
         top = counted(model, modules, self.version, partitioned=self.partitioned)
         return {
             f"detailed|{module.path}|{module.cls}|{name}": expr
@@ -165,10 +167,15 @@ class Printed:
 
 
 _SIZES = "b l e f h=n n_layers=L V"
-bert = Printed(
-    "bert", BertShape, partial(BERT, heads=Heads.POOLER), f"{_SIZES} P T", VERSION_2023, step=3
-)
-gpt2 = Printed("gpt2", GPTShape, GPT, _SIZES, VERSION_2021, step=10, partitioned=True)
+
+
+def _gpt2(**sizes: Any) -> Model:  # noqa: ANN401 - sizes of a GPT
+    return GPT(**sizes).model()
+
+
+_BERT = partial(bound, CATALOG["bert"].model())
+bert = Printed("bert", BertShape, _BERT, f"{_SIZES} P T", VERSION_2023, step=3)
+gpt2 = Printed("gpt2", GPTShape, _gpt2, _SIZES, VERSION_2021, step=10, partitioned=True)
 PRINTED = {"bert": bert, "gpt2": gpt2}
 """The profiles by name."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import NamedTuple
 
 from sympy import Add, Expr, Integer
@@ -27,7 +26,7 @@ PASSES: Mapping[str, Phase] = {"fwd": Phase.FORWARD, "bwd": Phase.BACKWARD_INPUT
 """The two passes, and the phase that stands for each in the rows."""
 
 _RECOMPUTED = ("logits", "softmax", "dpr_at")
-_NOTHING: Mapping[Expr, Expr] = MappingProxyType({})
+_NOTHING: Mapping[Expr, Expr] = {}
 
 
 class Layer(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.models.traced.onnx.wire import Wire, signed
+from symbolic_cost.models.traced.onnx.wire import Wire, last, plain, signed, whole
 from symbolic_cost.reading import mapped
 from symbolic_cost.records import dataclass
 
@@ -124,90 +124,55 @@ class _Reader:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._place = wire.place
+        self._nodes = 0
 
     def model(self, data: memoryview) -> OnnxFile:
-        wire = self._wire
-        graphs: list[memoryview] = []
-        opset, functions = 0, {}
-        for number, value in wire.fields(data):
-            if number == 7 and isinstance(value, memoryview):
-                graphs.append(value)
-            elif number == 8:
-                domain, version = self._opset(value)
-                opset = version if domain in ("", "ai.onnx") else opset
-            elif number == 25:
-                key, function = self._function(value)
-                functions[key] = function
-        if len(graphs) != 1 or not opset:
-            raise wire.refusal("one graph and the version of its operators are expected")
-        return self._graph(graphs[0], opset, functions)
+        held = self._wire.read(data, {7: plain, 8: self._opset, 25: self._function})
+        graphs = [graph for graph in held[7] if isinstance(graph, memoryview)]
+        opsets = [version for domain, version in held[8] if domain in ("", "ai.onnx")]
+        if len(graphs) != 1 or not any(opsets[-1:]):
+            raise self._wire.refusal("one graph and the version of its operators are expected")
+        return self._graph(graphs[0], opsets[-1], dict(held[25]))
 
     def _opset(self, message: int | memoryview) -> tuple[str, int]:
-        domain, version = "", 0
-        for number, value in self._wire.fields(message):
-            if number == 1:
-                domain = self._wire.text(value)
-            elif number == 2 and isinstance(value, int):
-                version = value
-        return domain, version
+        held = self._wire.read(message, {1: self._wire.text, 2: plain})
+        return last(held[1]), whole(held[2])
 
     def _graph(
         self, data: memoryview, opset: int, functions: Mapping[tuple[str, str], Function]
     ) -> OnnxFile:
-        calls: list[Call] = []
-        stored: dict[str, Stored] = {}
-        inputs, outputs, shapes = ({}, {}, {})  # type: tuple[dict[str, Shape], dict[str, Shape], dict[str, Shape]]
-        kinds: dict[str, str] = {}
-        for number, value in self._wire.fields(data):
-            if number == 1:
-                calls.append(self._call(value))
-                if len(calls) > MOST_NODES:
-                    raise self._wire.refusal(f"has more than {MOST_NODES} nodes")
-            elif number == 5:
-                tensor = self.tensor(value)
-                stored[tensor.name] = tensor
-            elif number in (11, 12, 13):
-                name, shape, kind = self._value(value)
-                (inputs, outputs, shapes)[number - 11][name] = shape
-                kinds[name] = kind
-            elif number == 15:
-                raise self._wire.refusal("sparse initializers are not read")
-        told = {
-            name: replace(one, kind=one.kind or kinds.get(name, "")) for name, one in stored.items()
+        values = dict.fromkeys((11, 12, 13), self._value)
+        held = self._wire.read(data, {1: self._call, 5: self.tensor, 15: plain, **values})
+        if held[15]:
+            raise self._wire.refusal("sparse initializers are not read")
+        inputs, outputs, shapes = ({name: shape for name, shape, _ in held[n]} for n in values)
+        kinds = {name: kind for number in values for name, _, kind in held[number]}
+        stored = {
+            one.name: replace(one, kind=one.kind or kinds.get(one.name, "")) for one in held[5]
         }
         own = {name: shape for name, shape in inputs.items() if name not in stored}
-        written = inlined(calls, functions, self._place)
+        written = inlined(held[1], functions, self._place)
         return OnnxFile(
-            self._place, opset, written, told, own, tuple(outputs), {**outputs, **shapes}
+            self._place, opset, written, stored, own, tuple(outputs), {**outputs, **shapes}
         )
 
     def tensor(self, message: int | memoryview) -> Stored:
         """Read a tensor; its numbers where they are few."""
         wire = self._wire
-        dims: list[int] = []
-        name, dtype, kind, raw = "", 0, "", None
-        typed: list[memoryview | int] = []
-        for number, value in wire.fields(message):
-            if number == 1:
-                dims += wire.varints(value, _MOST_DIMENSIONS)
-                dims = dims[: _MOST_DIMENSIONS + 1]
-            elif number == 2 and isinstance(value, int):
-                dtype = value
-            elif number == 8:
-                name = wire.text(value)
-            elif number == 9 and isinstance(value, memoryview):
-                raw = value
-            elif number in (4, 5, 7):
-                typed.append(value)
-            elif number == 16:
-                kind = self._entry(value, _KIND) or kind
+        fields: dict[int, Any] = {1: self._dims, 8: wire.text, 16: self._kind}
+        held = wire.read(message, fields | dict.fromkeys((2, 4, 5, 7, 9), plain))
+        dims = [size for sizes in held[1] for size in sizes][: _MOST_DIMENSIONS + 1]
+        name, dtype = last(held[8]), whole(held[2])
         if any(size < 0 for size in dims) or len(dims) > _MOST_DIMENSIONS:
             raise wire.refusal(f"tensor {shown(name)} has dimensions {shown(dims)}")
-        count = prod(dims)
-        numbers = None
+        raw = next((value for value in held[9][::-1] if isinstance(value, memoryview)), None)
+        count, numbers = prod(dims), None
         if count <= MOST_NUMBERS and dtype in _PACKS:
-            numbers = self._numbers(raw, typed, dtype, count)
-        return Stored(name, tuple(dims), dtype, numbers, kind, raw)
+            numbers = self._numbers(raw, (*held[4], *held[5], *held[7]), dtype, count)
+        return Stored(name, tuple(dims), dtype, numbers, last(held[16]), raw)
+
+    def _dims(self, value: int | memoryview) -> list[int]:
+        return self._wire.varints(value, _MOST_DIMENSIONS)
 
     def _numbers(
         self, raw: memoryview | None, typed: Sequence[memoryview | int], dtype: int, count: int
@@ -227,27 +192,21 @@ class _Reader:
 
     def _value(self, message: int | memoryview) -> tuple[str, Shape, str]:
         """Return name, shape and kind of a value."""
-        name, shape, kind = "", Shape(0, None), ""
-        for number, value in self._wire.fields(message):
-            if number == 1:
-                name = self._wire.text(value)
-            elif number == 2:
-                for inner, tensor in self._wire.fields(value):
-                    if inner == 1:
-                        shape = self._shape(tensor)
-            elif number == 4:
-                kind = self._entry(value, _KIND) or kind
-        return name, shape, kind
+        held = self._wire.read(message, {1: self._wire.text, 2: self._type, 4: self._kind})
+        shapes = [shape for shape in held[2] if shape is not None]
+        return last(held[1]), (shapes or [Shape(0, None)])[-1], last(held[4])
+
+    def _type(self, message: int | memoryview) -> Shape | None:
+        """Return the shape of a tensor; None for values of another kind."""
+        shapes = self._wire.read(message, {1: self._shape})[1]
+        return shapes[-1] if shapes else None
 
     def _shape(self, message: int | memoryview) -> Shape:
-        dtype = 0
-        dims: list[int | str | None] | None = None
-        for number, value in self._wire.fields(message):
-            if number == 1 and isinstance(value, int):
-                dtype = value
-            elif number == 2:
-                dims = [self._dim(dim) for n, dim in self._wire.fields(value) if n == 1]
-        return Shape(dtype, None if dims is None else tuple(dims))
+        held = self._wire.read(message, {1: plain, 2: self._dimensions})
+        return Shape(whole(held[1]), held[2][-1] if held[2] else None)
+
+    def _dimensions(self, message: int | memoryview) -> tuple[int | str | None, ...]:
+        return tuple(self._wire.read(message, {1: self._dim})[1])
 
     def _dim(self, message: int | memoryview) -> int | str | None:
         for number, value in self._wire.fields(message):
@@ -257,6 +216,12 @@ class _Reader:
                 return self._wire.text(value) or None
         return None
 
+    def _kind(self, message: int | memoryview) -> str:
+        return self._entry(message, _KIND)
+
+    def _space(self, message: int | memoryview) -> str:
+        return self._entry(message, _SPACE)
+
     def _entry(self, message: int | memoryview, key: str) -> str:
         """Return the value of a pair of texts if it has a key; others may be long."""
         texts = dict(self._wire.fields(message))
@@ -265,30 +230,16 @@ class _Reader:
         return self._wire.text(texts.get(2, memoryview(b"")))
 
     def _call(self, message: int | memoryview) -> Call:
-        wire = self._wire
-        inputs: list[str] = []
-        outputs: list[str] = []
-        name, op, domain, space = "", "", "", ""
-        attributes: dict[str, Any] = {}
-        for number, value in wire.fields(message):
-            if number == 1:
-                inputs.append(wire.text(value))
-            elif number == 2:
-                outputs.append(wire.text(value))
-            elif number == 3:
-                name = wire.text(value)
-            elif number == 4:
-                op = wire.text(value)
-            elif number == 5:
-                key, told = self._attribute(value)
-                attributes[key] = told
-            elif number == 7:
-                domain = wire.text(value)
-            elif number == 9:
-                space = self._entry(value, _SPACE) or space
-        path, kind = _module(name, space)
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise self._wire.refusal(f"has more than {MOST_NODES} nodes")
+        texts = dict.fromkeys((1, 2, 3, 4, 7), self._wire.text)
+        held = self._wire.read(message, {**texts, 5: self._attribute, 9: self._space})
+        path, kind = _module(last(held[3]), last(held[9]))
+        domain = last(held[7])
         domain = "" if domain == "ai.onnx" else domain
-        return Call(op, domain, tuple(inputs), tuple(outputs), attributes, path, kind)
+        inputs, outputs = tuple(held[1]), tuple(held[2])
+        return Call(last(held[4]), domain, inputs, outputs, dict(held[5]), path, kind)
 
     def _attribute(self, message: int | memoryview) -> tuple[str, Any]:
         """Return name and value; a list where the kind is one of lists, or is not said."""
@@ -321,28 +272,11 @@ class _Reader:
         return (self.tensor(value),) if number in (5, 10) else (None,)
 
     def _function(self, message: int | memoryview) -> tuple[tuple[str, str], Function]:
-        wire = self._wire
-        name, domain = "", ""
-        inputs: list[str] = []
-        outputs: list[str] = []
-        calls: list[Call] = []
-        defaults: dict[str, Any] = {}
-        for number, value in wire.fields(message):
-            if number == 1:
-                name = wire.text(value)
-            elif number == 4:
-                inputs.append(wire.text(value))
-            elif number == 5:
-                outputs.append(wire.text(value))
-            elif number == 7:
-                calls.append(self._call(value))
-            elif number == 10:
-                domain = wire.text(value)
-            elif number == 11:
-                key, told = self._attribute(value)
-                defaults[key] = told
-        function = Function(tuple(inputs), tuple(outputs), tuple(calls), defaults)
-        return ("" if domain == "ai.onnx" else domain, name), function
+        texts = dict.fromkeys((1, 4, 5, 10), self._wire.text)
+        held = self._wire.read(message, {**texts, 7: self._call, 11: self._attribute})
+        domain = last(held[10])
+        key = "" if domain == "ai.onnx" else domain, last(held[1])
+        return key, Function(tuple(held[4]), tuple(held[5]), tuple(held[7]), dict(held[11]))
 
 
 def _module(name: str, space: str) -> tuple[str, str]:

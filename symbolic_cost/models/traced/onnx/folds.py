@@ -146,7 +146,7 @@ class _Folds:
             return False
         factor = self._other(first, plus.outputs[0])
         half = self._by(factor, "Mul")
-        if half is not None and self._halves(half, x):
+        if half is not None and x in half.inputs and self._is(self._other(half, x), 1, 2):
             return self._fold(first, [scaled, erf, plus, half], "Gelu", [x])
         second = self._next(first.outputs[0], "Mul")
         if second is None:
@@ -155,9 +155,6 @@ class _Folds:
         if x not in factors or not any(self._is(one, 1, 2) for one in factors):
             return False
         return self._fold(second, [scaled, erf, plus, first], "Gelu", [x])
-
-    def _halves(self, call: Call, x: str) -> bool:
-        return x in call.inputs and self._is(self._other(call, x), 1, 2)
 
     def _silu(self, sigmoid: Call) -> bool:
         """X * sigmoid(x)."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import prod
 from operator import add, mul, sub
-from types import MappingProxyType
 from typing import TypeAlias
 
 from sympy import Expr, Integer, Rational, ceiling, floor, preorder_traversal
@@ -125,28 +124,24 @@ def _power(a: Expr, b: Expr) -> Expr:
     return a**b
 
 
-_BINARY: Mapping[str, Callable[[Expr, Expr], Expr | int]] = MappingProxyType(
-    {
-        "Add": add,
-        "Sub": sub,
-        "Mul": mul,
-        "Max": lambda a, b: a if a == b else Max(a, b),
-        "Min": lambda a, b: a if a == b else Min(a, b),
-        "Mod": lambda a, b: a - b * floor(a / b),
-        "Equal": lambda a, b: int(a == b),
-        "Pow": _power,
-    }
-)
+_BINARY: Mapping[str, Callable[[Expr, Expr], Expr | int]] = {
+    "Add": add,
+    "Sub": sub,
+    "Mul": mul,
+    "Max": lambda a, b: a if a == b else Max(a, b),
+    "Min": lambda a, b: a if a == b else Min(a, b),
+    "Mod": lambda a, b: a - b * floor(a / b),
+    "Equal": lambda a, b: int(a == b),
+    "Pow": _power,
+}
 """What operators do with numbers. Sizes that are not written alike are not equal."""
 
-_UNARY: Mapping[str, Callable[[Expr], Expr | int]] = MappingProxyType(
-    {
-        "Neg": lambda a: -a,
-        "Floor": floor,
-        "Ceil": ceiling,
-        "Not": lambda a: int(a == 0),
-    }
-)
+_UNARY: Mapping[str, Callable[[Expr], Expr | int]] = {
+    "Neg": lambda a: -a,
+    "Floor": floor,
+    "Ceil": ceiling,
+    "Not": lambda a: int(a == 0),
+}
 
 SAME = frozenset(
     {"Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Concat", "CastLike"}

@@ -4,8 +4,8 @@ A field is a number and a wire type, then a varint, 4 or 8 bytes, or a length an
 Source: protobuf.dev/programming-guides/encoding.
 """
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from symbolic_cost.errors import InputError
 
@@ -60,6 +60,20 @@ class Wire:
             yield number, message[at : at + length]
             at += length
 
+    def read(
+        self, message: int | memoryview, fields: Mapping[int, Callable[[Any], Any]]
+    ) -> dict[int, list[Any]]:
+        """Return what some fields of a message hold, as each is read, in order; others pass.
+
+        Raises:
+            InputError: as `fields`.
+        """
+        held: dict[int, list[Any]] = {number: [] for number in fields}
+        for number, value in self.fields(message):
+            if number in fields:
+                held[number].append(fields[number](value))
+        return held
+
     def _varint(self, message: memoryview, at: int) -> tuple[int, int]:
         value = shift = 0
         while at < len(message) and shift < _MOST_BITS:
@@ -100,3 +114,18 @@ class Wire:
 def signed(value: int) -> int:
     """Return a whole number of 64 bits with its sign."""
     return value - 2 * _SIGN if value >= _SIGN else value
+
+
+def plain(value: int | memoryview) -> int | memoryview:
+    """Return what a field holds, unread."""
+    return value
+
+
+def whole(values: Sequence[int | memoryview]) -> int:
+    """Return the last whole number of a field; zero where there is none."""
+    return next((value for value in reversed(values) if isinstance(value, int)), 0)
+
+
+def last(values: Sequence[str]) -> str:
+    """Return the last text of a field that is not empty; an empty one where there is none."""
+    return next(filter(None, reversed(values)), "")

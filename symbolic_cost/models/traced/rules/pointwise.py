@@ -1,32 +1,29 @@
 """Functions of single elements and of rows, sums, norms."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Node, Size
 from symbolic_cost.models.traced.trace import RULES, Ref, Rule, Trace, Use, own, rule, under
 
-_KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "add": "add sub subtract rsub logaddexp",
-        "mul": "mul multiply div divide true_divide floor_divide atan2 arctan2 maximum minimum "
-        "fmod remainder addcmul addcdiv lerp hypot prelu where",
-        "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
-        "silu": "silu",
-        "gelu": "gelu",
-        "relu": "relu",
-        "tanh": "tanh",
-        "sigmoid": "sigmoid special_expit",
-        "softplus": "softplus",
-        "elu": "elu celu selu",
-        "leaky_relu": "leaky_relu",
-        "relu6": "hardtanh relu6 clamp clamp_min clamp_max clip",
-        "exp": "exp rsqrt sqrt reciprocal exp2 expm1",
-        "activation": "pow square log log1p log2 log10 sin cos tan abs absolute erf special_erf "
-        "hardswish hardsigmoid mish log_sigmoid logit threshold sinh cosh asin acos atan rrelu",
-    }
-)
+_KINDS: Mapping[str, str] = {
+    "add": "add sub subtract rsub logaddexp",
+    "mul": "mul multiply div divide true_divide floor_divide atan2 arctan2 maximum minimum "
+    "fmod remainder addcmul addcdiv lerp hypot prelu where",
+    "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
+    "silu": "silu",
+    "gelu": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid special_expit",
+    "softplus": "softplus",
+    "elu": "elu celu selu",
+    "leaky_relu": "leaky_relu",
+    "relu6": "hardtanh relu6 clamp clamp_min clamp_max clip",
+    "exp": "exp rsqrt sqrt reciprocal exp2 expm1",
+    "activation": "pow square log log1p log2 log10 sin cos tan abs absolute erf special_erf "
+    "hardswish hardsigmoid mish log_sigmoid logit threshold sinh cosh asin acos atan rrelu",
+}
 """Kinds of elementwise work, by the operators that are of it."""
 
 

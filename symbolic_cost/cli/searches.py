@@ -1,0 +1,113 @@
+"""Commands over many jobs: the best strategy, what fits, sweeps and fronts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from symbolic_cost.cli.options import Output, Searched, command
+from symbolic_cost.errors import Problems
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.lines import Line
+
+
+@command("search")
+def search(
+    *,
+    of: Searched,
+    global_batch: int,
+    objective: str,
+    top: int,
+    conventions: str,
+    proves: bool,
+    vary: tuple[str, ...],
+    explain: bool,
+    out: Output,
+) -> None:
+    """Search every strategy of MODEL on so many GPUs, and say why the best is the best.
+
+    For example: symbolic-cost search gpt3-175b --system a100-80gb --gpus 512 --global-batch 512
+    With --prove the best is that of every combination with sizes and rates that vary, by branch
+    and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
+    """
+    from symbolic_cost.explore.asking import checked_space, read_ranges, search_of, usual
+    from symbolic_cost.explore.told import search_sheet
+
+    problems = Problems()
+    base, chosen = of.subject(problems, conventions=conventions)
+    varied = problems.attempt(read_ranges, vary)
+    problems.refuse()
+    space = checked_space(problems, of.gpus, global_batch, chosen, top)
+    problems.refuse()
+    if proves:
+        from symbolic_cost.explore.proven import proof
+        from symbolic_cost.explore.proven_told import proof_sheet
+
+        done = proof(base, usual(base.facts, space, chosen), varied, objective)
+        out.sheet(proof_sheet(done))
+        return
+    outcome = search_of(base, space, chosen, objective=objective, top=top)
+    out.sheet(search_sheet(outcome, explain=explain))
+
+
+@command("fit")
+def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) -> None:
+    """Say whether MODEL fits on so many GPUs, and the largest length, microbatch or depth that do.
+
+    Of what --choose leaves open, zero is 1 or 3 and sp is on.
+
+    For example: symbolic-cost fit llama-3-70b --system h100 --gpus 64
+    """
+    from symbolic_cost.explore.ask import fit
+    from symbolic_cost.explore.told import fits_sheet
+
+    problems = Problems()
+    run, chosen = of.job(problems)
+    problems.refuse()
+    names = tuple(name.strip() for name in symbols.split(","))
+    out.sheet(fits_sheet(fit(run, of.gpus, global_batch, symbols=names, choose=chosen)))
+
+
+@command("sweep")
+def sweep(*, by: str, top: int | None, histogram: str, line: Line, out: Output) -> None:
+    """Evaluate MODEL for every combination of the values of --vary.
+
+    -o FILE.parquet (or .csv, .jsonl) writes the rows in base units: all that count, or the best
+    with --top. A sweep that was interrupted goes on where it was.
+
+    For example: symbolic-cost sweep llama-3-70b --system h100 --gpus 1024 --global-batch 1024
+    --vary tp=1:16:x2 pp=1:16:x2 l=2048,8192 --where "memory < 80 GiB" --top 20
+    """
+    from symbolic_cost.explore.lines import sweep_line
+
+    if top is None and out.file is None and not histogram:
+        top = 20
+    done = sweep_line(line, by=by, top=top, out=out.file, histogram=histogram)
+    if isinstance(done, str):
+        click.echo(done)
+    else:
+        out.sheet(done)
+
+
+@command("pareto")
+def pareto(*, axes: tuple[str, ...], line: Line, out: Output) -> None:
+    """Find the combinations that no other beats in both figures; -o FILE.svg draws them.
+
+    The cost is in device seconds of one token.
+
+    For example: symbolic-cost pareto llama-3-70b --system h100 --global-batch 1024
+    --vary gpus=256,512,1024 tp=1:8:x2 pp=1:16:x2 -o pareto.svg
+    """
+    from symbolic_cost.emit.front import draw
+    from symbolic_cost.emit.sheet import stacked
+    from symbolic_cost.explore.lines import pareto_lines
+
+    fronts = pareto_lines(line, axes)
+    if out.is_picture:
+        out.draw(draw, fronts)
+    else:
+        both = stacked("front", {f"{one.x}, {one.y}": one.sheet for one in fronts})
+        out.sheet(replace(both, title=f"{fronts[0].title}: what no other beats in both figures"))
