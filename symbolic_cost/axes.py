@@ -10,11 +10,11 @@ some of them and not others (Megatron's sequence parallelism splits residual pos
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from symbolic_cost.checking import Names, checked
 from symbolic_cost.errors import PatternError, unknown
+from symbolic_cost.records import dataclass
 
 
 class Role(Names):

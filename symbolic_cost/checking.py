@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property, wraps
 from inspect import Parameter, isclass, isfunction, signature, unwrap
@@ -66,6 +66,7 @@ def checked(item: CheckedT) -> CheckedT:
     """
     if not isclass(item):
         return item if hasattr(item, _MARK) else _function(item)
+    is_dataclass(item)  # which writes the methods of a record
     for name, member in list(vars(item).items()):
         if isfunction(member) and (name == "__init__" or not name.startswith("_")):
             setattr(item, name, _function(member))

@@ -1,8 +1,7 @@
 """Publications and public tools that formulas, sizes and conventions point at."""
 
-from dataclasses import dataclass
-
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The order of this file is the order in which factors are printed.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 from symbolic_cost.algebra import OnTerms
 from symbolic_cost.errors import InputError, looked_up, shown
 from symbolic_cost.lazy import without_tensors
+from symbolic_cost.records import dataclass
 
 without_tensors()
 

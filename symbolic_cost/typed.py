@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from operator import add, mul, sub, truediv
@@ -19,6 +18,7 @@ from sympy import Expr, Symbol
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.grammar import FUNCTIONS, Node, parsed
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, WORDS, exact, symbol
 
 _LARGEST_WHOLE, _MOST_BITS = 200, 10**4

@@ -25,6 +25,7 @@ FLOORS = (
         "typed",
         "axes",
         "lazy",
+        "records",
     ),
     ("conventions", "ledger", "costs", "conditions", "program"),
     ("ops",),

@@ -7,7 +7,6 @@ say which one holds. Ceilings, floors and brackets are flat between their jumps,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sympy import Basic, Expr, Integer, Piecewise, Symbol, ceiling, floor
 from sympy import Max as _Max
@@ -16,6 +15,7 @@ from sympy import Min as _Min
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import AtLeast, Choice
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, of_glossary
 from symbolic_cost.symbols import symbol as glossary_symbol
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer
 
 from symbolic_cost.analysis.forms import equal
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +14,7 @@ from symbolic_cost.analysis.laurent import common_factor, content, divided, expr
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.lowering import lowered
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ integers by search. Which of the two, the answer says.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sympy import Expr, Integer, Number, Symbol
@@ -16,6 +15,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import cleared, hidden_in
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, of_glossary
 from symbolic_cost.symbols import symbol as glossary_symbol
 

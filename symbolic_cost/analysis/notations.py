@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from sympy import Expr
 
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
 from symbolic_cost.reading import package_data, toml_record
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, symbol
 from symbolic_cost.typed import formula, own_names
 

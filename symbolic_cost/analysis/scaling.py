@@ -4,7 +4,6 @@ Symbols are treated as positive reals here, though they count things.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sympy import Add, Derivative, Expr, Integer, Mul, Number, Subs, Symbol
@@ -13,6 +12,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in, terms
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact, in_glossary_order, of_glossary
 from symbolic_cost.symbols import symbol as named
 

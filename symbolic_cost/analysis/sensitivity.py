@@ -7,7 +7,6 @@ is flat on the other, and neither says that twice as many ranks hold half of a t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sympy import Expr
@@ -18,6 +17,7 @@ from symbolic_cost.program.duals import slopes
 from symbolic_cost.program.graph import JUMPS, Graph
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

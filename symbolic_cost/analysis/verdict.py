@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sympy import Add, Expr, Integer, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import Monomial, Terms, cleared, divided, monomial_of, terms
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 
 

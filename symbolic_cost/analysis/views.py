@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Number, Symbol, preorder_traversal
 
 from symbolic_cost.analysis.forms import collected, expanded, factored
 from symbolic_cost.analysis.laurent import Terms, expression, hidden_in, terms
 from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named, symbol
 
 FORMS = ("human", "expanded", "as-derived", "by:SYMBOL", "leading:SYMBOL")

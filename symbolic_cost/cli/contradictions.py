@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -11,6 +10,7 @@ from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
 from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.records import dataclass
 
 ENDINGS = {
     ".txt": "table",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import drawn, is_picture
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.analysis.notations import Notation

@@ -12,7 +12,7 @@ head is. The presets are records of per_token.toml; a user's own TOML file has t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from symbolic_cost.conventions.token_questions import (
 )
 from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
 from symbolic_cost.reading import package_data, toml_record
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ a preset is passed to every cost and travels with the table.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from sympy import Expr, Integer, Lambda
@@ -14,6 +14,7 @@ from symbolic_cost.algebra import applied
 from symbolic_cost.checking import checked
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import ConventionError
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, l, n, t
 
 

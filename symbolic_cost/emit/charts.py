@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from symbolic_cost.emit.formulas import latex, plain
 from symbolic_cost.emit.measure import width
 from symbolic_cost.emit.plots import COLOURS, HATCHES
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 if TYPE_CHECKING:

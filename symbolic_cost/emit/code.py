@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.errors import looked_up, refuse
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 Example = tuple[tuple[float, ...], tuple[float, ...]]
 """Arguments and results."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Basic, Symbol
 
@@ -14,6 +14,7 @@ from symbolic_cost.emit.formulas import macros, symbols_of
 from symbolic_cost.emit.page import PAGES, Page
 from symbolic_cost.emit.sheet import Phrase, Sheet, formulas_of, worded
 from symbolic_cost.errors import UnknownNameError, unknown, visible
+from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from symbolic_cost.emit.labels import place_labels
 from symbolic_cost.emit.sheet import Sheet
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from sympy import Expr, Symbol
@@ -19,6 +19,7 @@ from symbolic_cost.emit.measure import least, lines, shared, width
 from symbolic_cost.emit.naming import definition
 from symbolic_cost.emit.page import PAGES, Page
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, formulas_of
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY
 
 PACKAGES = r"\usepackage{amsmath,array,booktabs}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from symbolic_cost.errors import InputError, shown
+from symbolic_cost.records import dataclass
 
 _POINTS = {"pt": 1.0, "in": 72.27, "mm": 2.84528, "cm": 28.4528}
 _NARROWEST, _WIDEST = 180, 2000

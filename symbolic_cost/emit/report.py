@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.emit import html, markdown
@@ -12,6 +11,7 @@ from symbolic_cost.emit.bibtex import bibtex
 from symbolic_cost.emit.plots import picture
 from symbolic_cost.emit.sheet import Sheet
 from symbolic_cost.errors import visible
+from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 
 ANCHOR = "row"

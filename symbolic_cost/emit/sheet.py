@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from symbolic_cost.emit import FORMATS
 from symbolic_cost.errors import InputError, UnknownNameError, refuse, unknown, visible
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 if TYPE_CHECKING:

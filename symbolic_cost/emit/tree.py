@@ -1,7 +1,6 @@
 """Nested totals: what each part of a model costs, and its share of the whole."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 
 from sympy import Add, Expr, Integer, Mul
@@ -12,6 +11,7 @@ from symbolic_cost.emit.sheet import Cell, Column, Nested, Sheet
 from symbolic_cost.errors import ConventionError
 from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.numeric.binding import check_values
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

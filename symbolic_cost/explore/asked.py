@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from symbolic_cost.explore.outputs import HELD, LEGAL, SHARE
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats
 from symbolic_cost.explore.question import Columns, Known, Question, expression, question
+from symbolic_cost.records import dataclass
 
 Mode = Literal["all", "top", "front", "histogram"]
 

@@ -7,7 +7,6 @@ numbers are then evaluated together. What is left out is counted, with the reaso
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate, Part, Tally
 from symbolic_cost.jobs.peaks import Fit, peak_of
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.jobs.setup import Setup

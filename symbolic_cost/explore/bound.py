@@ -11,7 +11,7 @@ some 10**5 boxes tell enough.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.intervals import Directions, Intervals, directions
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

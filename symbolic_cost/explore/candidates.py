@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import isqrt
@@ -31,6 +31,7 @@ from symbolic_cost.explore.choices import (
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Facts
 from symbolic_cost.lazy import Recent
+from symbolic_cost.records import dataclass
 
 MOST_NUMBERS = 10**6
 """No more degrees and microbatches are looked at, each with every option."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -17,6 +17,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, quantity
 from symbolic_cost.jobs.tables.explained import gains
 from symbolic_cost.jobs.timed import Timed
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 _SIZES = ("b", "l", "n_layers")

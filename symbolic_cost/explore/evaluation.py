@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,6 +18,7 @@ from symbolic_cost.explore.points import Arrays, Floats, Places
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 BLOCK = 1 << 16
 """Points evaluated together."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.program.arrays import evaluated as run
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 LARGEST = 1 << 26
 """No size is looked for beyond."""

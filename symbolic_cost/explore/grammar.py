@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import IEC, SI
 
 _LONGEST, _MOST_TOKENS, _DEEPEST = 2000, 300, 40

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.points import Floats, Places
+from symbolic_cost.records import dataclass
 
 Rows: TypeAlias = dict[str, Any]
 """Column by name: an array, or the word that all rows have."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
@@ -14,6 +13,7 @@ from symbolic_cost.explore.sweeping import Outcome, Sweeping
 from symbolic_cost.explore.varied import Varied
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit
 
 _UNITS: Mapping[str, Unit | str | None] = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.outputs import MEMORY
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.results import THROUGHPUTS
 
 

@@ -6,7 +6,7 @@ It is plain data, so that it goes to other processes and machines once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -29,6 +29,7 @@ from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.stored import written_tape
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import ep, v
 from symbolic_cost.systems.stacks import stack_name
 

@@ -8,7 +8,6 @@ Everything is arrays of floats, in which integers up to 2**53 are exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from symbolic_cost.explore.ranges import Value
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.program import Program
+from symbolic_cost.records import dataclass
 
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.int64]

@@ -7,7 +7,6 @@ sampled: `bound` leaves out only what cannot be better, or breaks a condition, f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +26,7 @@ from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Together
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from symbolic_cost.explore.grammar import (
     Word,
     parsed,
 )
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 Known: TypeAlias = Mapping[str, "Dimension | tuple[str, ...]"]

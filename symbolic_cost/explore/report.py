@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
@@ -39,6 +39,7 @@ from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.timeline import timeline
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact
 from symbolic_cost.systems.roofline_points import roofline_points
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS

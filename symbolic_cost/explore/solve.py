@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -24,6 +23,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refuse_moved
 from symbolic_cost.jobs.questions import MOST_SYMBOLS
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as LENGTH  # noqa: N812 - a symbol of one letter
 from symbolic_cost.units import Unit, human

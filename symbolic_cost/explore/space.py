@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 
 from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
@@ -12,6 +12,7 @@ from symbolic_cost.explore.choices import (
     UNSAID,
     word_problems,
 )
+from symbolic_cost.records import dataclass
 
 MOST_RANKS = 10**9
 """No larger number of GPUs or sequences is asked for."""

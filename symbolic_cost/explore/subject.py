@@ -9,11 +9,12 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.cache import keep_bytes, kept_bytes, names_a_file
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.jobs.setup import Setup

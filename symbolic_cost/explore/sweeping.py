@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.metadata import version
 from math import inf
@@ -22,6 +21,7 @@ from symbolic_cost.explore.points import Grid
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, results
 from symbolic_cost.explore.storage import Store, counted
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

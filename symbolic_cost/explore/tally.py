@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from symbolic_cost.explore.objectives import Objective
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.together import Axes, Floats, Together
 from symbolic_cost.program.layered import Places
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

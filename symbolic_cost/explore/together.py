@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from math import prod
 from threading import get_ident, local
@@ -24,6 +24,7 @@ from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.layered import Layered, Places, kept, layered
 from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import Tape, recorded
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.priced import Costs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from symbolic_cost.axes import At, Role
@@ -18,6 +18,7 @@ from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.lowering import lowered
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, WORDS, exact
 
 WORDED = (

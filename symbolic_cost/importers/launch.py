@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from symbolic_cost.models.configfile import LARGEST_FILE, Document
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.sources import document
 from symbolic_cost.reading import line_number, package_data, read_text
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a launch file says: a model, a strategy and a run, each value with where it stands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -10,6 +10,7 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.parallel.memory import peak
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Unpack
 
 from sympy import Expr, Integer, Symbol
@@ -16,6 +15,7 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.records import dataclass
 from symbolic_cost.typed import formula
 
 ZERO = Integer(0)

@@ -9,13 +9,14 @@ that no factor explains weighs less and is named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.steps import Cluster, Floats, Numbered, all_seconds
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.calibration import Errors, errors_of
 from symbolic_cost.systems.machines import CLUSTER, Figure, Machine

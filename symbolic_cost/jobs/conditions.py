@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from sympy import Basic, Expr
 
 from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.program.graph import Graph
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

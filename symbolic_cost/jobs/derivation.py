@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Unpack
 
 from sympy import Add, Expr, Symbol
@@ -21,6 +20,7 @@ from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.ops.elementwise import KINDS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import in_glossary_order, n
 
 

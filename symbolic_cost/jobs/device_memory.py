@@ -7,7 +7,6 @@ what it keeps (max_memory_reserved), and what nvidia-smi shows. Each is the one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +29,7 @@ from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import kind_of
 from symbolic_cost.systems.stacks import UNKNOWN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from sympy import Add, Expr
@@ -23,6 +23,7 @@ from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Row
 from symbolic_cost.models.per_token import TokenFlop, flops_per_token
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as length
 from symbolic_cost.systems.step import STEP_PARTS

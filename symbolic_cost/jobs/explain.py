@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from sympy import Expr
 
@@ -23,6 +22,7 @@ from symbolic_cost.jobs.tables.paper import op_rows
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable
+from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from random import Random
@@ -23,6 +23,7 @@ from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.program.scalars import rounded
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact
 from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS

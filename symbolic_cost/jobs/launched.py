@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.importers.recipe import Recipe

@@ -8,7 +8,7 @@ a table says what its letters stand for, and its formats for programs put that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from symbolic_cost.numeric.binding import bind, check_values, value
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import Blocks, stage_blocks
 from symbolic_cost.parallel.table import Divided
+from symbolic_cost.records import dataclass
 
 _ALL = {
     Stage.FIRST: symbols.n_first,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,6 +14,7 @@ from symbolic_cost.jobs.tables.per_token import ascending, chosen_conventions, c
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.per_token import TokenFlop
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import find_machine

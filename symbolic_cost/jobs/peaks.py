@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
 

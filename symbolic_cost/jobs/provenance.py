@@ -8,7 +8,7 @@ is the shortest that the known figures allow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sympy import Expr, Integer, Symbol
@@ -21,6 +21,7 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.machines import Figure, Machine, MachineLink

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from symbolic_cost.parallel.memory import moments, peak, shares
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import b, dp, dr, ep
 from symbolic_cost.units import Unit
 

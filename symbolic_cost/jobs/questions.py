@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sympy import Expr, preorder_traversal
@@ -30,6 +29,7 @@ from symbolic_cost.jobs.quantities import (
     unit_of,
 )
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 
 MOST_SYMBOLS = 80

@@ -8,7 +8,6 @@ with the reason, row by row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from symbolic_cost.errors import InputError, Problems, refuse, shown
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.recorded_row import NEEDED, SIZES, RowRead, number_in
 from symbolic_cost.reading import csv_rows, package_data
+from symbolic_cost.records import dataclass
 
 WORDS: Mapping[str, Any] = package_data("jobs/recorded.toml")["columns"]
 """Columns by other names."""

@@ -8,7 +8,7 @@ that it can be fitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.program import Program
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.pricing import KINDS, OF_CLUSTER, SLOWNESS
 from symbolic_cost.systems.spread import Doubt, Interval, doubts, opened, within

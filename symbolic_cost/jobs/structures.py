@@ -7,7 +7,7 @@ combination that the model takes is derived, with symbols for its degrees, sizes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 
@@ -21,6 +21,7 @@ from symbolic_cost.jobs.workings import Op, Workings
 from symbolic_cost.models.kernels import Running
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Efficiencies, Figure, Machine, MachineLink
 from symbolic_cost.systems.stacks import ROOFLINE
 

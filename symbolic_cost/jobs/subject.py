@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict, Unpack
 
@@ -17,6 +16,7 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.totals import below
 from symbolic_cost.ledger import CostTable
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import symbol
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -27,6 +27,7 @@ from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.orders import Pass, Stage
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.timeline import timeline
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.ends import states_of
 
 MOST_NODES = 4_000_000

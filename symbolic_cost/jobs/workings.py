@@ -8,7 +8,7 @@ schedule, what is computed again; `Input.least` and `Input.most` bound a degree 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Symbol
@@ -36,6 +36,7 @@ from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import Lowering
 from symbolic_cost.program.program import Program, of_graph
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, M, named
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.passes import StageTimes

@@ -17,7 +17,6 @@ A bottleneck stands behind its target and adds to the result: y' = y + gelu(y a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from symbolic_cost.axes import At, Glossary, Role, axes
 from symbolic_cost.ops.einsum import Einsum, einsum
@@ -25,6 +24,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
+from symbolic_cost.records import dataclass
 
 AXES = axes("rank latent")
 

@@ -7,7 +7,7 @@ Positions have three names because sequence parallelism splits r, context parall
 splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -21,6 +21,7 @@ from symbolic_cost.ops.einsum import Call, einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, near key-token sliding, "

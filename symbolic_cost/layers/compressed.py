@@ -14,7 +14,7 @@ together, n_win those that a query meets, n_j positions that make one, h_x heads
 the indexer.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.core import SLIDING, AttentionCore, Heads, Positions
@@ -27,6 +27,7 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, near key-token sliding, m_near key-token kept, "

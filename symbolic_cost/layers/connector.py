@@ -4,7 +4,6 @@ Axes: b images, r and t_v positions of the tower, e_v its width, n_i tokens of a
 that one token joins, w_i width of a hidden layer, e width of the language model.
 """
 
-from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -15,6 +14,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, t_v key-token, e_v hidden, n_i token patch, m_i whole, "

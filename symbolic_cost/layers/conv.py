@@ -6,7 +6,7 @@ new axes: c channels, y and x positions, s and t the kernel, g groups, each with
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

@@ -9,8 +9,6 @@ Chunks follow each other. A state takes what a chunk writes, and that is correct
 before predicts; written down here is one way round, the products are those of both.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
@@ -22,6 +20,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.solve import solve
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, h head, n group, d width, v width, "

@@ -6,8 +6,6 @@ Differential attention subtracts a second core on other values (Ye et al., Diffe
 Axes: as in attention; r_d decays of keys, n_4 learned vectors.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, output
 from symbolic_cost.layers.norm import Norm
@@ -17,6 +15,7 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes("r_d latent, n_4 whole")
 

@@ -4,7 +4,7 @@ To the scores of contents are added those of queries with the keys of distances,
 the queries of distances. Axes: as in attention; s_rel distances, n_rel rows of their table.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
@@ -17,6 +17,7 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes("s_rel whole, n_rel whole, e hidden, h head, d width, l token query, t key-token")
 

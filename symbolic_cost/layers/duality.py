@@ -6,7 +6,6 @@ both projections), k their kernel, p its padded positions; z chunks, i and j pos
 (out, in), zo and zi chunk borders (out, in), one a single place.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
@@ -18,6 +17,7 @@ from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, p whole, e hidden, h head, d width, g whole, "

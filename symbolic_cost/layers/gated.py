@@ -3,8 +3,6 @@
 Axes: b sequences, r residual positions, l positions, e embedding, and the width, f unless given.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.norm import Norm
@@ -12,6 +10,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes("b batch, r token residual, l token query, e hidden, f inner, f_m inner, f_s inner")
 

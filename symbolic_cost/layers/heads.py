@@ -6,7 +6,7 @@ classes, one a single position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -15,6 +15,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, w hidden, w_t latent, v vocabulary, "

@@ -7,7 +7,7 @@ query positions; j query and t_j key positions of all of them, one stream after 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Rotated, output
@@ -18,6 +18,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, e hidden, h head, d width, r token residual, l token query, r_x token residual, "

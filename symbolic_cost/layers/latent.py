@@ -9,7 +9,7 @@ A rank expands the latents of its own positions, so that keys and values are wha
 a decode step expands all latents of its cache, or none.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
@@ -23,6 +23,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, m key-token kept, e hidden, k head, "

@@ -9,8 +9,6 @@ Nothing reads the state that the last block leaves in training, and the first me
 neither has a gradient.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
@@ -20,6 +18,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, h head, d width, v width, y whole, "

@@ -5,7 +5,6 @@ Channels are mixed at every position, positions attend to each other in windows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from symbolic_cost.axes import Role
@@ -15,6 +14,7 @@ from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

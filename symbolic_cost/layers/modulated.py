@@ -7,7 +7,6 @@ positions of a stream; m_2 ... m_9 the pieces of a modulation: shifts, scales an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
@@ -16,6 +15,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, e hidden, e_t hidden, e_h hidden, r token residual, "

@@ -10,7 +10,7 @@ Tokens are sent to the ranks of their experts from where they rest, and gathered
 that share an expert: l/m1 tokens of every rank cross nodes, as Megatron-Core's dispatcher does it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -25,6 +25,7 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, o expert scored, a slot, x expert, "

@@ -8,8 +8,6 @@ For example a window of 4 reaches 2 to either side: of 8 positions there are thr
 (0 to 3), (2 to 5), (4 to 7), and four pieces of 2 queries that see 6 keys each.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
 from symbolic_cost.layers.core import Step
@@ -18,6 +16,7 @@ from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "c_n whole, i_n whole, j_n whole, s_n whole, x_n whole, y_n whole, n_b whole, "

@@ -5,7 +5,6 @@ positions of the learned tokens and the patches, n_x further learned tokens, p r
 positions, which all ranks hold whole, e embedding.
 """
 
-from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -14,6 +13,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, ch whole, s whole, y whole, x whole, ps whole, py whole, px whole, n token patch, "

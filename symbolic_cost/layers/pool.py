@@ -1,9 +1,8 @@
 """Pooling layers of image networks."""
 
-from dataclasses import dataclass
-
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.ops.conv import pool
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ Axes: b sequences, r positions of the residual stream, t key positions, one the 
 h heads, d head width, f width of the perceptron.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, output
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Positions, Step
@@ -15,6 +13,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, one whole, probes whole, e hidden, "

@@ -5,8 +5,6 @@ Axes: as the trail makes them; n positions of a sequence with learned tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Padding, Trail
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
@@ -16,6 +14,7 @@ from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import split, view
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ width, n_rel buckets of distances; the names of residual, query and key position
 an encoder and a decoder differ in length.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
@@ -16,6 +16,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, "

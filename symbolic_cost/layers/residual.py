@@ -5,7 +5,7 @@ Axes: b sequences, r residual positions, e embedding, unless others are given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Flag, StrEnum, auto
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 
 class Layer(Protocol):

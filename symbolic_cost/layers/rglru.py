@@ -5,8 +5,6 @@ of a block as they go into a gate, v as they come out of it, k kernel of the con
 padded positions, one a single place.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.scan import causal_conv
 from symbolic_cost.ops.cache import cache
@@ -15,6 +13,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, h head, d width, v width, k whole, "

@@ -4,8 +4,6 @@ Axes: b sequences, r residual positions, l positions, e embedding, j channels of
 of the receptance, f perceptron width, one a single place.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.einsum import einsum
@@ -13,6 +11,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, j inner, n_e hidden, f inner, one whole"

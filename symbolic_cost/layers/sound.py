@@ -7,7 +7,6 @@ and after it.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Flag, auto
 
 from sympy import Expr, floor
@@ -21,6 +20,7 @@ from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, t key-token, e hidden, p whole, g_c whole, i_c whole, o_c whole, "

@@ -5,8 +5,6 @@ k kernel of the convolution, p its padded positions, low rank of the time step, 
 states together, two the branch and its gate, one a single position.
 """
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.norm import Norm
@@ -17,6 +15,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.view import split, view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, p whole, e hidden, j inner, s latent, k whole, "

@@ -4,7 +4,6 @@ Axes: b sequences, l and r positions, v vocabulary, p learned positions, e embed
 the token table where it is not the embedding's, n_z classes, one a single position.
 """
 
-from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -16,6 +15,7 @@ from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, v vocabulary, p whole, e hidden, w latent, "

@@ -7,7 +7,7 @@ embedding, w_t width of the tables where it is not the embedding's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, auto
 
 from symbolic_cost.axes import axes
@@ -19,6 +19,7 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, v vocabulary, p whole, types whole, e hidden, "

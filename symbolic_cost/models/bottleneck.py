@@ -8,8 +8,6 @@ Source: sun-2020, section 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.core import AttentionCore
@@ -23,6 +21,7 @@ from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 
 def _scaled(axes: str) -> list[Step]:

@@ -8,7 +8,7 @@ it is projected; the others as in an encoder-decoder.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from sympy import Integer
@@ -38,6 +38,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes("e_v hidden")
 

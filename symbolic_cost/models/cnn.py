@@ -4,7 +4,7 @@ Each is a chain of layers, named as torchvision names them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr, Integer
 
@@ -25,6 +25,7 @@ from symbolic_cost.models.cnn_residual import mobilenet_v2, resnet18, resnet50
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.elementwise import cross_entropy
 from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

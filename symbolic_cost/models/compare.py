@@ -1,7 +1,6 @@
 """The difference of two conventions for one model, as formulas."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sympy import Add, Expr, expand
 
@@ -10,6 +9,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import named_cost
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit
 
 

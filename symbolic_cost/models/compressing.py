@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr, Integer, floor
 
@@ -20,6 +20,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 _RATES: Mapping[str, int] = {SPARSE: 4, HEAVY: 128}

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.reading import json_value, line_of, read_text
+from symbolic_cost.records import dataclass
 
 LARGEST_FILE = 2**20
 """Bytes of the largest configuration that is read; published ones are a few thousand."""

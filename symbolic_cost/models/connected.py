@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import hyper
 from symbolic_cost.layers.rotary import angles
@@ -11,6 +9,7 @@ from symbolic_cost.models.decoder import Decoder, path_of
 from symbolic_cost.models.kinds import Kind
 from symbolic_cost.ops.graph import Part, Place, scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Blocks of one kind are one part with a repeat count, so depth and experts cost n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -57,6 +57,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -8,7 +8,7 @@ the prompt's one vector, n_l rows of the table of classes, pixels those of a pat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from sympy import Expr, Integer
@@ -50,6 +50,7 @@ from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -10,8 +10,6 @@ t_f positions of a frame; e_i the width of what is projected once more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sympy import Expr
 
 from symbolic_cost.axes import axes
@@ -23,6 +21,7 @@ from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = axes(

@@ -9,7 +9,7 @@ mask, as PyTorch does unless a kernel skips it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, auto
 from typing import Protocol
 
@@ -60,6 +60,7 @@ from symbolic_cost.ops.op import Op, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

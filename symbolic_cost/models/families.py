@@ -25,10 +25,12 @@ A key of a configuration is understood if its builder read it, if it is costless
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from symbolic_cost.records import dataclass
 
 _FOLDER = Path(__file__).parent / "registry"
 _HEADER = re.compile(r'^\["?([^"\]]+)"?\]$', re.MULTILINE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import Family
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 _KEYS = package_data("models/keys.toml")
 

@@ -1,6 +1,6 @@
 """GPT: pre-norm transformer decoder with learned positions and a tied output head."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr
 
@@ -19,6 +19,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, size
 
 GPT2 = Decoder(

@@ -12,7 +12,7 @@ become one op from q, keys and values to context, which saves these, the context
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
@@ -23,6 +23,7 @@ from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
+from symbolic_cost.records import dataclass
 
 
 class Attention(StrEnum):

@@ -5,13 +5,13 @@ A configuration gives the number of layers, a family with symbols none; both cou
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.ops.graph import Place
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the glossary's symbols, and what a configuration says of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sympy import Expr, Integer
@@ -21,6 +21,7 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -1,7 +1,5 @@
 """A plain multi-layer perceptron: linear layers with an activation between them."""
 
-from dataclasses import dataclass
-
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
@@ -10,6 +8,7 @@ from symbolic_cost.layers.conv import Activation, Linear, Maps, Trail
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.ops.elementwise import cross_entropy
 from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

@@ -7,7 +7,7 @@ weights and does no work.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from sympy import Expr, Integer
@@ -34,6 +34,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import Unread, stored, unread
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 _TABLES: Mapping[str, Mapping[str, Any]] = package_data("models/nested.toml")

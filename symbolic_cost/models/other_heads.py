@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sympy import Expr
@@ -16,6 +16,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -9,7 +9,6 @@ of its axes; a convention says which classes count. Nothing is written per famil
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,6 +19,7 @@ from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.token_terms import Term, TokenTerms, taken
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.symbols import l as length
 

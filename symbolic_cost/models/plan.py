@@ -1,6 +1,6 @@
 """Which layers of a configuration slide and which are mixtures of experts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from symbolic_cost.models.decoder import Decoder, Habit
 from symbolic_cost.models.fields import Fields
@@ -16,6 +16,7 @@ from symbolic_cost.models.kinds import (
     Sparse,
     numbered_kinds,
 )
+from symbolic_cost.records import dataclass
 
 _MOST_LAYERS = 10**5
 

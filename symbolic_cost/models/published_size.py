@@ -1,11 +1,11 @@
 """Published sizes of named models, read from the data files beside."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ f_t heads, their width and the MLP width of the decoder where they differ; else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr
 
@@ -36,6 +36,7 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import dropout, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -1,10 +1,9 @@
 """What a model runs on."""
 
-from dataclasses import dataclass
-
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

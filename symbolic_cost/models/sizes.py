@@ -1,6 +1,6 @@
 """Sizes of decoders, and the size of every axis."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 
 from sympy import Expr, Integer
@@ -9,6 +9,7 @@ from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers.latent import Expansion
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

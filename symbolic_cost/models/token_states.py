@@ -9,7 +9,7 @@ h d N elements, the gated delta rule h k v. Frameworks charge so many FLOP per e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr, Integer, Mul
 
@@ -22,6 +22,7 @@ from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import Scan
+from symbolic_cost.records import dataclass
 
 _KINDS = {
     (Role.INNER, Role.LATENT): State.SELECTIVE,

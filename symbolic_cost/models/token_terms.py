@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul, Rational
@@ -30,6 +30,7 @@ from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

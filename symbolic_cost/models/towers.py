@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -12,6 +12,7 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

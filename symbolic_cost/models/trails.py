@@ -7,7 +7,7 @@ that a later part takes while its own part takes it too is handed on under a nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Integer
 
@@ -16,6 +16,7 @@ from symbolic_cost.ops.graph import Part, Place
 from symbolic_cost.ops.op import Op, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr, Integer
 
@@ -31,6 +31,7 @@ from symbolic_cost.ops.graph import ALL, Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.trained import Key, key_of, training_only
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import r_a
 
 _METHODS: Mapping[str, type[Adapter]] = {"lora": Adapter, "adapter": Bottleneck}

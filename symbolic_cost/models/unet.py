@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from sympy import Integer
 
@@ -28,6 +27,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.records import dataclass
 
 _ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
 

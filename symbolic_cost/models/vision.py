@@ -7,7 +7,7 @@ layers; n_rel rows of a table of distances between patches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sympy import Expr
 
@@ -32,6 +32,7 @@ from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models import divided, windows
 from symbolic_cost.models.encoder import ATTENTION, CLASSES, TANH, Assumed, Encoder, Traits
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -7,8 +7,6 @@ embeddings beside the stream, e_c both, r_a rank of what a use adds, r_q that to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection
 from symbolic_cost.layers.core import GROUPED
@@ -22,6 +20,7 @@ from symbolic_cost.ops.graph import Part, scope
 from symbolic_cost.ops.op import Op, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 _STREAM, _BOTH = "[b r e]", "[b r e_c]"
 _WIDE = {"e": "e_c"}

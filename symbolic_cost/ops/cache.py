@@ -3,13 +3,14 @@
 A cache joins the new positions of a tensor to the kept ones, so it is a view to a longer axis.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import AxesMap, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

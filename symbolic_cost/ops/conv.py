@@ -9,7 +9,6 @@ i is summed, o made, g (in all three) groups; p q are output positions, y x the 
 they are taken from, s t the kernel. A convolution that keeps its positions may write y x twice.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
@@ -28,6 +27,7 @@ from symbolic_cost.ops.op import (
     Use,
 )
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Contractions: the forward product and, over the same index space, every gradient product."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from symbolic_cost.ops.op import (
     Work,
 )
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
+from symbolic_cost.records import dataclass
 
 
 class Call(StrEnum):

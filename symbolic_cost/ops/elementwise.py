@@ -4,7 +4,7 @@ A kind says what its backward pass needs; the conventions say what it costs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +15,7 @@ from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 
 class Keeps(StrEnum):

@@ -4,7 +4,6 @@ What stays inside never touches memory. What the kernel saves, and what it recom
 backward, is part of its declaration.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.errors import PatternError
@@ -12,6 +11,7 @@ from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, Work
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.ops.placement import Placement
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """Embedding lookup: a contraction with a one-hot matrix that nobody multiplies out."""
 
-from dataclasses import dataclass
-
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import Kernel, Op, RowWork, Use
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

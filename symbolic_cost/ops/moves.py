@@ -11,13 +11,13 @@ all-to-all come out as each other's adjoints without being told.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sympy import Expr
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.ops.placement import Partial, Placement, Replicate, Shard, State
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

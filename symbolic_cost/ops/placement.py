@@ -7,7 +7,7 @@ a makes results with a that are Shard(a) and results without a, summed over it, 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from sympy import Expr, Integer, Mul
 
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import PlacementError, unknown
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

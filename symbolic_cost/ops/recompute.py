@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from sympy import Expr, Integer
 from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
     from symbolic_cost.ops.graph import Model, Part

@@ -3,7 +3,6 @@
 Both run along positions one after the other, so no mesh axis may split these.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.errors import PatternError
@@ -11,6 +10,7 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.fused import Fused, fused
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

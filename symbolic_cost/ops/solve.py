@@ -4,13 +4,14 @@ For x = T^-1 y with a unit lower triangular T, the gradients are dy = T^-T dx an
 The substitution visits half of the square by a multiplication and an addition each.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.op import Contraction, Kernel
 from symbolic_cost.ops.pattern import Operand, parse
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

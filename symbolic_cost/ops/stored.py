@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sympy import Expr
+
+from symbolic_cost.records import dataclass
 
 Block = tuple[tuple[int, ...], Expr | None]
 """Places of axes in a weight, and how many elements along them together share; all of them if None.

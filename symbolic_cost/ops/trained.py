@@ -13,7 +13,7 @@ declared once more for that, as `block.first`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr, Integer
 
@@ -25,6 +25,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
 from symbolic_cost.ops.unread import Unread
+from symbolic_cost.records import dataclass
 
 Key = tuple[str, str]
 """A weight: the path of its part, empty where the whole model shares it, and its tensor."""

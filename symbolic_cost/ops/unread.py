@@ -6,7 +6,7 @@ For example a pooler that a model runs under a head of tokens, which does not lo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
@@ -14,6 +14,7 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ For example Adam on *w[e f], its states in shards over 8 dp ranks, reads 1/8 of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from sympy import Expr
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.ledger import Phase, Quantity, Row, Units
+from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
@@ -11,6 +11,7 @@ from symbolic_cost.ops.moves import Move, moves
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Partial, Placement, Replicate, Shard, State
+from symbolic_cost.records import dataclass
 
 _FLAT = Shard("flat")
 """A weight kept in shards is cut as one flat array, whatever its axes."""

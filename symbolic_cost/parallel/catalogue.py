@@ -18,7 +18,7 @@ matrices or scans positions and is not divided makes the strategy refuse the mod
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sympy import Symbol
 
@@ -35,6 +35,7 @@ from symbolic_cost.parallel.rules import (
     whole_experts,
 )
 from symbolic_cost.parallel.steps import Step, broadcast_panels, send_round
+from symbolic_cost.records import dataclass
 
 
 @checked

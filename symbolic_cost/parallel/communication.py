@@ -1,7 +1,5 @@
 """Communication of one step: collectives by group with counts, messages and bytes."""
 
-from dataclasses import dataclass
-
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
@@ -13,6 +11,7 @@ from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ that tp could split: every rank would run all of it, and tp is refused.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.axes import At, Axis, Role
 from symbolic_cost.checking import checked
@@ -23,6 +22,7 @@ from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Contraction, Correlation, Op, Work
 from symbolic_cost.ops.placement import Placement
+from symbolic_cost.records import dataclass
 
 
 @checked

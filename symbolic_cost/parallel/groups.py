@@ -1,13 +1,13 @@
 """Rank groups: which ranks of an ordered mesh take part in a collective, and on which nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TypeVar
 
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.parallel.strategy import KEY_COPIES
+from symbolic_cost.records import dataclass
 
 MeshT = TypeVar("MeshT")
 

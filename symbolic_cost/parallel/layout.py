@@ -6,13 +6,13 @@ may hold fewer. For example 126 blocks on 16 stages with ends lighter by one: 7,
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.records import dataclass
 
 Fewer = Callable[[Expr, Expr], tuple[Expr, Expr, Expr]]
 """How many blocks it would be with the ends as full as the middle, and how many are missing in the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -34,6 +34,7 @@ from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.parallel.workspace import greatest, workspace_row
+from symbolic_cost.records import dataclass
 
 MOMENTS = {
     "between steps": (STATES, None),

@@ -8,10 +8,11 @@ Source: qi-2024, section 6.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from symbolic_cost.parallel.orders import Orders, Pass, Slot, Task, forth_and_back
+from symbolic_cost.records import dataclass
 
 
 @dataclass

@@ -5,8 +5,9 @@ slot is one task, or two that overlap.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from symbolic_cost.records import dataclass
 
 Place = tuple[int, int]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -14,6 +14,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.steps import FLAT
+from symbolic_cost.records import dataclass
 
 STATES = (
     Quantity.WEIGHT,

@@ -1,7 +1,6 @@
 """A pipeline: schedule, chunks, microbatches and layout, and the numbers that it takes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sympy import Expr, Integer
@@ -11,6 +10,7 @@ from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.layout import EVEN, Layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import SCHEDULES, Schedule, schedule
+from symbolic_cost.records import dataclass
 
 _PATH = "pipeline"
 

@@ -7,7 +7,6 @@ gradients. Activations are counted in those that one microbatch leaves on one st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
@@ -18,6 +17,7 @@ from symbolic_cost.parallel import orders
 from symbolic_cost.parallel.order_dual import dual_pipe
 from symbolic_cost.parallel.order_v import zero_bubble_v
 from symbolic_cost.parallel.orders import Orders, Place, Stage
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
 from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 Degrees = tuple[Expr | int, ...]

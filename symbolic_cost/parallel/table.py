@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from sympy import Expr
@@ -30,6 +30,7 @@ from symbolic_cost.parallel.stages import (
 from symbolic_cost.parallel.steps import apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

@@ -1,12 +1,12 @@
 """When every stage of a pipeline runs what: the data of a drawing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.parallel.orders import Pass, Place, Task
 from symbolic_cost.parallel.schedules import Schedule, schedule
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import M, pp, v
 
 

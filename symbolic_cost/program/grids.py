@@ -7,7 +7,7 @@ outside a loop is not repeated in it. Memory does not grow with the grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from symbolic_cost.program import scalars
 from symbolic_cost.program.arrays import call_of
 from symbolic_cost.program.nest import Floats, Nest
+from symbolic_cost.records import dataclass
 
 BLOCK = 1 << 18
 """Points evaluated at a time."""

@@ -12,7 +12,6 @@ narrower boxes tell).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from symbolic_cost.program import exact, scalars
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.tape import Step, Tape
+from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 Span: TypeAlias = tuple[Floats, Floats]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from threading import local
 from typing import Any
@@ -24,6 +23,7 @@ from symbolic_cost.program import scalars
 from symbolic_cost.program.arrays import run_of
 from symbolic_cost.program.stored import FORMAT, number_of, number_text
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

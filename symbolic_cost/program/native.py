@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from typing import Any
@@ -24,6 +23,7 @@ from symbolic_cost.cache import read_bytes, write_bytes
 from symbolic_cost.program import scalars
 from symbolic_cost.program.doubt import doubtful
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 FEATURES = llvm.get_host_cpu_features()

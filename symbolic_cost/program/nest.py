@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.program.tape import Tape
+from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 

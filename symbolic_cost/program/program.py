@@ -7,7 +7,7 @@ order, the results are those of all numbers at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from symbolic_cost.program.duals import slopes
 from symbolic_cost.program.exact import Number, undefined
 from symbolic_cost.program.graph import JUMPS, Graph
 from symbolic_cost.program.tape import Tape, recorded
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ and what varies least is combined first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from symbolic_cost.program import exact
 from symbolic_cost.program.arithmetic import Node, needed
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.graph import Graph
+from symbolic_cost.records import dataclass
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """An operation and the registers that it takes.

@@ -20,7 +20,7 @@ does not say itself, and says what was "printed" by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,7 @@ from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
+from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula, chain
 
 Values = Mapping[str, Any]

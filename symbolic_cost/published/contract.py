@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module
@@ -12,6 +11,7 @@ from typing import Any, Protocol, cast
 from sympy import Expr
 
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.records import dataclass
 
 MODULES = {
     name: name.replace("-", "_")

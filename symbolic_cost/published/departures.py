@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from symbolic_cost.ledger import Row
 from symbolic_cost.published.results import Erratum
+from symbolic_cost.records import dataclass
 
 Change = Callable[[Row, Any], tuple[Row, ...]]
 """What becomes of a derived row: several rows or none may come of one."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
+from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula
 
 SLIP, ROUNDED, NONE = "slip", "rounded", "none"

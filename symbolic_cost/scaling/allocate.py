@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field, fields
 from functools import lru_cache
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.law import Law
 from symbolic_cost.scaling.optimum import optimum
@@ -54,7 +55,7 @@ class Budget:
         Raises:
             InputError: no budget, no days and no devices, or none that buys a device.
         """
-        amounts = {name: getattr(self, name) for name in self.__slots__}
+        amounts = {one.name: getattr(self, one.name) for one in fields(self)}
         problems = [
             f"{name} = {value:g}: a positive number is accepted"
             for name, value in amounts.items()

@@ -11,13 +11,13 @@ the variables solve a linear system.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sympy import Add, Expr, Float, Integer, Pow, Symbol, expand, log
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import FLOP, Law, variable
 
 _Pair = tuple[Expr, Expr]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.lowering import lowered
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import b, exact, in_glossary_order, l, symbol
 from symbolic_cost.typed import Formula
 

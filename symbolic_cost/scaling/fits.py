@@ -7,11 +7,12 @@ the factors projected out; see `problem`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Constants, Law
 from symbolic_cost.scaling.optimum import optimum
 from symbolic_cost.scaling.problem import HUBER, Problem

@@ -8,10 +8,10 @@ are not centred: `fits.fit` is approach 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import FLOP, Law
 from symbolic_cost.scaling.runs import Runs
 

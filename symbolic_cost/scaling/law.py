@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,7 @@ from sympy import Expr, Symbol
 
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.typed import Formula, chain
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, lru_cache
 
 from symbolic_cost.errors import InputError, shown
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.closed import closed, numeric
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.law import FLOP, Law, Number

@@ -7,7 +7,6 @@ non-negative least squares (variable projection), so that only exponents are sea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sympy import Add
 
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law, variable
 from symbolic_cost.scaling.runs import Runs
 from symbolic_cost.typed import Formula

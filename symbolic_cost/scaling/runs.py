@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.reading import read_text
+from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ decode 24; for 10 requests per second 2 and 3 are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.choice import Choice, Miss, MissedError, Plan, roomy
 from symbolic_cost.serving.pools import MOST_MOVING, Pools, Prefilling, held
 from symbolic_cost.serving.sized import Clock, Sized

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import ceil, inf, sqrt
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.load import Load, Targets
 from symbolic_cost.serving.pools import Pools, held
 from symbolic_cost.serving.sized import MOST_SEQUENCES, USED, Clock, Sized

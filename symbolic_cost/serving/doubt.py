@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.ledger import Quantity
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import decode

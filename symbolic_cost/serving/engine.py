@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.kernels import Kernels

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, refuse, shown
 from symbolic_cost.models.shape import LONGEST_STEP
+from symbolic_cost.records import dataclass
 
 MOST_TOKENS = 10**8
 """Of a prompt or an answer."""

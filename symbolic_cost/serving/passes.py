@@ -12,7 +12,7 @@ product with 512 rows. Attention and recurrences stay apart, each over its own c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -36,6 +36,7 @@ from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.program.evaluator import Evaluator
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE
 from symbolic_cost.serving.pricing import KINDS, Priced, Share, is_state

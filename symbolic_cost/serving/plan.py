@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.checking import checked
@@ -16,6 +16,7 @@ from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import NEXT, declaring, predicting

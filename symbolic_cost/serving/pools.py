@@ -25,10 +25,10 @@ For example prompts of 50 ms, caches of 10 ms, 20 requests per second at 2 place
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from math import exp
 
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.load import Load
 from symbolic_cost.serving.steady import MOST_BUSY, Times, waited
 

@@ -8,7 +8,7 @@ of them makes and only others of them read never reaches memory. A state is read
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 
@@ -24,6 +24,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.table import Divided
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.systems.routing import EACH, Routing

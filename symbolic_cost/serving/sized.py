@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from sympy import Integer
 
 from symbolic_cost.program.evaluator import Evaluator
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import Pass, chunk, decode, mixed
 from symbolic_cost.serving.pricing import KINDS

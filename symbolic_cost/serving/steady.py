@@ -39,11 +39,12 @@ Where a draft is checked, N - 1 is what is left of it after the tokens that a st
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import ceil, exp, floor, inf, lgamma, log
 from typing import Protocol
 
+from symbolic_cost.records import dataclass
 from symbolic_cost.serving.load import Load
 
 MOST_BUSY = 0.95

@@ -7,7 +7,7 @@ has a number of its own.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError, refuse, shown
 from symbolic_cost.reading import csv_rows
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.runs import Run, rates, step_seconds

@@ -7,7 +7,7 @@ derivatives are those of the program that a chain becomes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from symbolic_cost.extrema import AtLeast
 from symbolic_cost.ledger import Condition
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, named, symbol
 
 if TYPE_CHECKING:

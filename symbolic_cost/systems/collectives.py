@@ -7,7 +7,6 @@ in all of them cost bandwidth (alpha-beta model).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 
 from sympy import Expr, Integer, ceiling, log
@@ -17,6 +16,7 @@ from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import Choice, Max
 from symbolic_cost.lazy import Lazy
 from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact, message, p
 from symbolic_cost.systems.network import Hops, Link
 

@@ -12,9 +12,9 @@ For example 16,384 devices that each run 50,000 h between failures fail every 3 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from symbolic_cost.errors import refuse, shown
+from symbolic_cost.records import dataclass
 
 HOUR = 3600.0
 

@@ -6,13 +6,13 @@ Every kind of kernel is fitted alone, from rows that are mappings with the colum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Machine
 
 Column = Any  # an array of float64

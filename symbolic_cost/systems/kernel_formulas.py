@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sympy import Expr, Integer
 
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import ALGORITHMS
 

@@ -6,13 +6,14 @@ A file's columns say of what kind its kernels are; a file may hold several machi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.reading import csv_rows
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.kernel_fit import KERNEL_FORMS, PASSES, Fitted, Form, Rows, fit_kernels
 from symbolic_cost.systems.machines import Machine
 

@@ -20,13 +20,14 @@ many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Units
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import COLLECTIVES
 from symbolic_cost.systems.kernel_formulas import (

@@ -10,7 +10,6 @@ For example an all-gather of 512 MiB over 8 ranks of h100: 6 us for the call, 7 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from sympy import Expr, Integer, ceiling, log
@@ -19,6 +18,7 @@ from symbolic_cost.algebra import add, mul, replaced
 from symbolic_cost.extrema import AtLeast, Choice, Max, Min
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact, p
 from symbolic_cost.systems.kernel_formulas import REDUCING, Calls
 from symbolic_cost.systems.network import Hops

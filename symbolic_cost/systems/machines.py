@@ -6,7 +6,7 @@ Every number carries its source and what it includes; records are TOML files, se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from sympy import Expr, Integer, oo
@@ -14,6 +14,7 @@ from sympy import Expr, Integer, oo
 from symbolic_cost import symbols
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.network import Link, Network, Tier
 from symbolic_cost.systems.rooflines import Curve, Device, Efficiency, Table
 

@@ -1,12 +1,13 @@
 """Named answers to how work takes time; the numbers of a machine are put to them later."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sympy import Expr
 
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.overlap import Overlap
 from symbolic_cost.systems.rooflines import MAXIMUM, Roofline

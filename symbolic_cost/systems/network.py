@@ -1,7 +1,7 @@
 """Networks: links, tiers of domains that they join, and where a group of ranks lies on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from sympy import Expr, Integer, log, oo
 from symbolic_cost.algebra import mul, replaced
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import p
 
 

@@ -1,7 +1,7 @@
 """Overlap of communication with computing: named answers to what of it is exposed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal, InvalidOperation
 
 from sympy import Expr, Integer
@@ -9,6 +9,7 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul, space_of
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact
 
 HOST = "host"

@@ -1,7 +1,6 @@
 """Passes of one pipeline stage and microbatch, as definitions of a chain."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
@@ -12,6 +11,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Part
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.table import StageCosts
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.pricing import HOST, SLOWNESS
 from symbolic_cost.systems.setting import Setting

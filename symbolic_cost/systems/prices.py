@@ -6,12 +6,12 @@ Facts are in prices.toml; a number of the user's takes the place of one that is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from symbolic_cost.errors import looked_up, refuse, shown
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 
 HOUR = 3600
 _LARGEST = 1e9

@@ -1,13 +1,13 @@
 """Ops on the roofline of a machine: the points, and the roofs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sympy import Add, Expr
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.rooflines import Device
 
 

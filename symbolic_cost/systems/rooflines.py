@@ -1,7 +1,6 @@
 """Rates of a device, and rooflines: how its times for computing and for memory make one time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from sympy import Expr, Integer
@@ -10,6 +9,7 @@ from symbolic_cost.algebra import add
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import AtLeast, Choice, Max
 from symbolic_cost.ledger import Units
+from symbolic_cost.records import dataclass
 
 Efficiency = Callable[[Expr], Expr]
 """Share of the peak rate that a product reaches, by its FLOP."""

@@ -14,7 +14,6 @@ Source: deepseek-2024, section 2.1.2; deepep-2025.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import comb
 
@@ -22,6 +21,7 @@ from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul, replaced
 from symbolic_cost.extrema import AtLeast, Choice, Max
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import E_t, p
 
 

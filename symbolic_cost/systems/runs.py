@@ -7,7 +7,7 @@ compiled once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.program.evaluator import Evaluator
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import SYMBOLIC, Efficiencies, Figure, Machine
 from symbolic_cost.systems.step import Methods, step_time

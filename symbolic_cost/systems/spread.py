@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.pricing import (
     ATTENTION,

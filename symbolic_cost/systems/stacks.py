@@ -8,7 +8,7 @@ those that nobody published are assumed, and widen the interval of what is predi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from sympy import Expr
 
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.reading import package_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import KINDS, kernels, kind_of
 from symbolic_cost.systems.machines import Machine

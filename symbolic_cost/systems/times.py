@@ -1,7 +1,7 @@
 """Times of ops: rows of a cost table as definitions of a chain."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import count
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from symbolic_cost.extrema import Choice, Max
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.update import TRAFFIC, Work
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, named
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.network import Hop, Hops, Link, Network

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
@@ -12,6 +12,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.recorded import RecordedRun, recorded_runs
 from symbolic_cost.jobs.steps import Numbered, Steps
 from symbolic_cost.reading import csv_rows
+from symbolic_cost.records import dataclass
 from symbolic_cost.systems.calibration import COLUMNS, MEASURED
 from symbolic_cost.systems.kernel_tables import KernelFits, kernel_fits
 from symbolic_cost.systems.machines import SYMBOLIC, Machine

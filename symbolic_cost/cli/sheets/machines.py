@@ -1,7 +1,6 @@
 """What commands about schedules and machines print."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sympy import Expr, Integer
 
@@ -12,6 +11,7 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.timeline import Event
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
 from symbolic_cost.systems.calibration import Errors, Measured, calibrate, errors_of, read_rows
 from symbolic_cost.systems.machines import SYMBOLIC, Machine

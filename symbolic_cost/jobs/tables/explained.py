@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from sympy import Expr, Integer, Symbol
@@ -14,6 +14,7 @@ from symbolic_cost.jobs.tables.seconds import interval_notes
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Phase, Quantity, Units
 from symbolic_cost.program.lowering import lowered
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.passes import StageTimes

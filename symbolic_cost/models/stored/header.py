@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+from symbolic_cost.records import dataclass
 
 _BUFFERS = re.compile(
     r"(rotary_emb\.inv_freq|running_(mean|var)|num_batches_tracked|position_ids|\.masked_bias"

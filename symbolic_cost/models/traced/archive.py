@@ -13,12 +13,13 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from symbolic_cost.errors import InputError, shown
+from symbolic_cost.records import dataclass
 
 MOST_JSON = 150_000_000
 """Bytes of the longest graph that is read; one of 32 layers has 6 million."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from sympy import Integer
@@ -22,6 +22,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import View
+from symbolic_cost.records import dataclass
 
 
 @dataclass(eq=False)

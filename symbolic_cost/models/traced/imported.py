@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sympy import Expr
@@ -25,6 +25,7 @@ from symbolic_cost.models.traced.rules import moved, products  # noqa: F401 - th
 from symbolic_cost.models.traced.splits import PART, split_products
 from symbolic_cost.models.traced.trace import Tensor, Trace
 from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ fitted to, is predicted whole: parameters and FLOP, as formulas in batch and len
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.reading import json_value, read_text
+from symbolic_cost.records import dataclass
 
 FEWEST = 4
 """Graphs, of which one is held out: fewer explain anything."""

@@ -7,10 +7,11 @@ all of them is taken. One of p terms needs more than p configurations, so that i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from math import prod
+
+from symbolic_cost.records import dataclass
 
 Row = Sequence[Fraction]
 Powers = tuple[tuple[str, int], ...]

@@ -7,11 +7,12 @@ a node in the middle that something else uses as well is left as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from symbolic_cost.models.traced.graph import Graph, Name, Node
 from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
 from symbolic_cost.models.traced.trace import Rule, names_in
+from symbolic_cost.records import dataclass
 
 
 def _aten(names: str) -> frozenset[str]:

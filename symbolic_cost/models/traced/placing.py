@@ -7,7 +7,7 @@ under other axes than its own; what is laid out anew is copied.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.axes import Role
@@ -15,6 +15,7 @@ from symbolic_cost.models.traced.forest import Axis, Dim
 from symbolic_cost.models.traced.names import INSIDE, Naming
 from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.trace import Act, Tensor, Trace, Use
+from symbolic_cost.records import dataclass
 
 Operand = tuple[Tensor, tuple[str, ...]]
 """A tensor and the names of its axes; weights are told by their names in the state dict."""

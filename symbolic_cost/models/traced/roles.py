@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from symbolic_cost.axes import Role
 from symbolic_cost.models.traced.forest import Axis, Dim
 from symbolic_cost.models.traced.trace import Act, Ref, Trace
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Flag, auto
 from typing import Any
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims, Forest
 from symbolic_cost.models.traced.graph import Graph, Name, Node, Size
+from symbolic_cost.records import dataclass
 
 _MISREAD = (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError)
 """What arguments raise that are not what an operator takes."""

@@ -4,7 +4,6 @@ Where the report departs from what is derived, a slip says so; without slips amo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -19,6 +18,7 @@ from symbolic_cost.parallel.groups import MOST_RANKS
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.published.megatron_report.declaration import SIZES, TENSOR, derived
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.records import dataclass
 
 REPORT = printed_data("megatron_report.toml")
 """Texts of the sections, what is said about each slip, precisions, lines of the layer table."""

@@ -12,7 +12,7 @@ Source: flops-profiler, README.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,7 @@ from symbolic_cost.published.module_profile.profile import (
     profile,
 )
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import n_layers
 
 _BARS = 3

@@ -9,7 +9,7 @@ layers are split in two ("gpt2").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
@@ -18,6 +18,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.published.module_profile.numbers import Span
 from symbolic_cost.published.printed import printed_data
+from symbolic_cost.records import dataclass
 
 Count: TypeAlias = Any
 """A formula, or the integer that it stands for."""

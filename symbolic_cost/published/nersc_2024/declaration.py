@@ -5,7 +5,7 @@ width, h heads, d head width, c the three of query, key and value. Norms stand a
 half; biases are ops of their own.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from sympy import Expr, Integer
@@ -28,6 +28,7 @@ from symbolic_cost.ops.view import split, view
 from symbolic_cost.parallel.rules import two_dimensions
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import m1, m2, n, s
 
 CONVENTIONS = replace(

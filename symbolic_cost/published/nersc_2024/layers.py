@@ -1,7 +1,7 @@
 """Rows of the published tables, their times, and totals of a step: selections of counted rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from symbolic_cost.published.nersc_2024.books import counted, op_of
 from symbolic_cost.published.nersc_2024.declaration import Scheme, derived
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.zero_2019 import bytes_per_parameter
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, dp, exact
 from symbolic_cost.systems.collectives import Collectives, two_tier_rings
 from symbolic_cost.systems.network import Hops

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.models.traced.onnx.wire import Wire, last, plain, signed, whole
 from symbolic_cost.reading import mapped
+from symbolic_cost.records import dataclass
 
 MOST_NODES = 200_000
 MOST_NUMBERS = 4_096
