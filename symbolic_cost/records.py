@@ -71,7 +71,10 @@ class _Pending:
         with _LOCK:
             if isinstance(self._cls.__dict__[_FIELDS], _Pending):
                 _complete(self._cls, kw_only=self._kw_only)
-        return getattr(owner if instance is None else instance, self._name)
+        # That of this class: a subclass may ask for it by super().
+        member = self._cls.__dict__[self._name]
+        bind = getattr(type(member), "__get__", None)
+        return bind(member, instance, owner) if bind else member
 
 
 def _complete(cls: _Class, *, kw_only: bool) -> None:

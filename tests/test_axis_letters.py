@@ -28,7 +28,6 @@ OTHERS = {
     "jobs/exported.py": {"b", "l"},
     # columns of LaTeX, axes and marks of a picture
     "emit/latex.py": {"l"},
-    "emit/report.py": {"r"},  # anchors of rows
     "emit/charts.py": {"x", "y"},
     "emit/plots.py": {"o", "s", "v"},
     # columns of measured products

@@ -128,3 +128,17 @@ def test_a_plain_dataclass_may_extend_a_record():
     assert repr(More(1, z=5)).endswith("More(x=1, names=(), known={}, z=5)")
     with pytest.raises(TypeError, match="cannot inherit non-frozen"):
         dataclasses.dataclass(type("Loose", (base,), {}))
+
+
+@pytest.mark.parametrize("decorate", BOTH)
+def test_a_plain_subclass_extends_what_makes_a_record(decorate):
+    @decorate(frozen=True)
+    class Base:
+        x: int
+
+    class Doubled(Base):
+        def __init__(self, x, times):
+            super().__init__(x * times)
+
+    assert Doubled(3, 2).x == 6
+    assert Doubled(1, 2) == Doubled(2, 1)

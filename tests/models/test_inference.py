@@ -9,6 +9,7 @@ from sympy import Integer, Rational, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
+from symbolic_cost.layers.core import Step
 from symbolic_cost.layers.differential import Decayed
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.models.bound import bound
@@ -146,12 +147,13 @@ def test_refuses_unknown_conventions():
 
 
 # A latent is expanded again at every step, and a mask made of the values of all keys is made again:
-# these families do more. Of those with several kinds of
-# layers only a configuration says which layer is of which kind.
+# these families do more, and those without a mask never do tokens one by one. Of those with several
+# kinds of layers only a configuration says which layer is of which kind.
 EXPANDED_ONCE = sorted(
     name
     for name, family in DECODERS.items()
     if not isinstance(family.attention, LatentAttention | Decayed)
+    and Step.MASK in family.attention.core.steps
     and not family.mixers
     and family.reads.kinds is None
 )
