@@ -18,6 +18,7 @@ from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.stacks import ROOFLINE
@@ -81,6 +82,14 @@ def microbatches(number: Expr) -> str:
     ('1 microbatch', '8 microbatches')
     """
     return f"{plain(number)} microbatch{'' if number == 1 else 'es'}"
+
+
+def scheduled(setup: Setup, number: Expr) -> str:
+    """Say in what order how many microbatches run."""
+    name = setup.training.schedule
+    if setup.strategy.mesh.get("pp", 1) == 1 and name != Pipeline().name:
+        return f"no pipeline, so schedule {name} changes nothing, {microbatches(number)}"
+    return f"schedule {name}, {microbatches(number)}"
 
 
 def _elements(setup: Setup) -> str:

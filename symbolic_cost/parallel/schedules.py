@@ -143,7 +143,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
         ),
         "zb-h2": lambda: Schedule(
             "zb-h2",
-            "as zb-h1 with more warm-up",
+            "as zb-h1 with more warm-up; 2 pp - 1 microbatches or more, or equal passes",
             "qi-2024",
             bubble=Max(
                 (pp - 1) * (T_F + T_B) - Min(M - 1, 2 * pp - 2) * T_W,
@@ -159,7 +159,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
         ),
         "zb-v": lambda: Schedule(
             "zb-v",
-            "two chunks per stage, forth and back",
+            "two chunks per stage, forth and back; 2 pp - 1 microbatches or more, or equal passes",
             "qi-2024",
             bubble=(pp - 1) * _UNEQUAL + Max(2 * pp - 1 - M, 0) * T_W / 2,
             in_flight=Min(pp, M),

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from sympy import Integer
 
+import symbolic_cost as sc
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.parallel.orders import Pass
 from symbolic_cost.parallel.schedules import SCHEDULES, schedule
@@ -191,3 +192,11 @@ def test_names_and_numbers_are_checked():
         timeline("interleaved", 4, 6)
     with pytest.raises(InputError, match="even number of stages"):
         timeline("dualpipe", 3, 8)
+
+
+@pytest.mark.parametrize(("strategy", "said"), [("dp=8", True), ("dp=4,pp=2", False)])
+def test_a_schedule_without_a_pipeline_is_told(strategy, said):
+    job = sc.job("gpt2", strategy, system="h100", global_batch=64, schedule="zb-h2")
+    for sheet in (job.memory(), job.time()):
+        notes = " ".join(sheet.sheet.notes)
+        assert ("no pipeline, so schedule zb-h2 changes nothing" in notes) == said

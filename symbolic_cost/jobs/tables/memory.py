@@ -10,7 +10,7 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.fit import fit
-from symbolic_cost.jobs.header import header, microbatches
+from symbolic_cost.jobs.header import header, scheduled
 from symbolic_cost.jobs.lettered import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place, Quantity, Row
@@ -50,7 +50,7 @@ def memory_sheet(setup: Setup) -> Sheet:
     columns = headed("memory, formula, value> [byte], share of peak> [%]")
     said = (
         f"precision {training.precision}, optimizer {training.optimizer}, "
-        f"schedule {training.schedule}, {microbatches(training.microbatches)} in a step"
+        f"{scheduled(setup, training.microbatches)} in a step"
     )
     title = f"Memory of one rank of {setup.model.name}"
     return Sheet(title, columns, tuple(rows), (*fits, said, *header(setup)), setup.names)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet, headed
 from symbolic_cost.errors import InputError
-from symbolic_cost.jobs.header import header, microbatches, stack_note
+from symbolic_cost.jobs.header import header, scheduled, stack_note
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.parallel.orders import Stage
@@ -111,7 +111,7 @@ def _notes(timed: Timed) -> tuple[str, ...]:
     assumed = plan.meaning.partition("; ")[2]
     own = None if timed.open_symbols else timed.interval
     return (
-        f"schedule {timed.setup.training.schedule}, {microbatches(timed.microbatches)}",
+        scheduled(timed.setup, timed.microbatches),
         *((f"assumed of the bubble: {assumed}",) if assumed else ()),
         *timed.warnings,
         stack_note(timed.setup),

@@ -71,7 +71,11 @@ class Placing(Naming):
         tensor = use.ref.tensor
         units = tuple(self.name(axis, inside=inside) for axis in tensor.units)
         if tensor.weight or tensor not in self._own:
-            return tensor, self.written([self._unplaced(use)], inside=inside)
+            have = self.written([self._unplaced(use)], inside=inside)
+            repeated = self.written([self._lacked(use)], inside=inside)
+            if repeated and tensor.weight and act.kind == "einsum":
+                return self._copied(tensor, have, (*have, *repeated), act)
+            return tensor, have
         tensor = self._stands.get(tensor, tensor)
         wanted = self._wanted(use, inside=inside)
         own = self._own[tensor]
@@ -101,6 +105,13 @@ class Placing(Naming):
         if tensor.weight and all(a in owned for _, a in usable):
             usable.sort(key=lambda pair: owned.index(pair[1]))
         return tuple(w for w, _ in usable)
+
+    def _lacked(self, use: Use) -> Dim:
+        """Return the axes along which an op takes a tensor repeatedly: a probe over samples."""
+        owned = self._flat([axis for dim in use.ref.tensor.dims for axis in dim])
+        pairs = zip(use.ref.dims, use.want, strict=True)
+        both = [pair for have, want in pairs for pair in self._pairs(have, want)]
+        return tuple(want for want, have in both if have is not None and have not in owned)
 
     def _pairs(self, have: Dim, want: Dim) -> list[tuple[Axis, Axis | None]]:
         """Return wanted axes with those in their places; with none where the places differ."""

@@ -36,7 +36,7 @@ def product(
     """
     uses = [
         Use(ref, tuple(() if letter == "1" else dims[letter] for letter in letters))
-        for ref, letters in _filled(t, operands, result)
+        for ref, letters in operands
     ]
     added = bias if bias is not None and not bias.tensor.weight else None
     bias = None if added else bias
@@ -55,32 +55,6 @@ def product(
         if added is None
         else t.act("pointwise", own([made, added]), result_dims, function="add")
     )
-
-
-def _filled(
-    t: Trace, operands: Sequence[tuple[Ref, str]], result: str
-) -> Sequence[tuple[Ref, str]]:
-    """Return operands, the first one copied along dimensions that no tensor has of its own.
-
-    A probe [e] that is repeated over samples meets a weight [e n] as [b e]: b products are run.
-    """
-    (first, letters), *others = operands
-
-    def repeated(ref: Ref, letter: str, held: str) -> bool:
-        own_axes = {axis for dim in ref.tensor.dims for axis in t.forest.flat(dim)}
-        axes = t.forest.flat(ref.dims[held.index(letter)]) if letter in held else ()
-        return not axes or not own_axes & set(axes)
-
-    new = [
-        letter
-        for letter in letters
-        if letter != "1" and letter in result
-        and t.forest.flat(first.dims[letters.index(letter)])
-        and all(repeated(ref, letter, held) for ref, held in operands)
-    ]  # fmt: skip
-    if not new:
-        return operands
-    return [(t.act("pointwise", own([first]), first.dims, function="copy"), letters), *others]
 
 
 @rule("aten.linear")
