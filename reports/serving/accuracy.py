@@ -13,6 +13,7 @@ from functools import cache, partial
 from math import exp, hypot
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import symbolic_cost as sc
 
@@ -111,11 +112,11 @@ on L40S after 2048 tokens are 55 % too slow: there products and passes of kernel
 than the whole measured pass."""
 
 
-def main(folder: Path) -> None:
-    """Print the errors by machine and kind; the rows themselves stay where they are."""
+def figures(folder: Path) -> dict[str, Any]:
+    """Return the errors by machine and kind; the rows themselves stay where they are."""
     with (folder / "tensorrt_llm_inference.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    errors: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    errors: dict[str, list[tuple[float, str]]] = defaultdict(list)
     inside: list[bool] = []
     for row in rows:
         measured = float(row["value" if row["metric"] == "throughput" else "seconds_total"])
@@ -123,20 +124,39 @@ def main(folder: Path) -> None:
         told = "{} tp={} of {} sequences, {} in, {} out".format(
             row[names[0]], row["tp"], *(row[name] for name in names[1:])
         )
-        errors[row["system"], row["metric"]].append((computed(row) / measured - 1, told))
+        place = f"{row['system']} | {row['metric']}"
+        errors[place].append((computed(row) / measured - 1, told))
         inside.append(held(row, measured))
+    return {
+        "rows": {place: _summed(own) for place, own in errors.items()},
+        "inside": round(fmean(inside), 3),
+        "runs": len(rows),
+    }
+
+
+def _summed(errors: list[tuple[float, str]]) -> dict[str, Any]:
+    worst, told = max(errors, key=lambda pair: abs(pair[0]))
+    return {
+        "rows": len(errors),
+        "mean": round(fmean(abs(error) for error, _ in errors), 4),
+        "median": round(median(abs(error) for error, _ in errors), 4),
+        "bias": round(fmean(error for error, _ in errors), 4),
+        "worst": f"{worst:+.0%}: {told}",
+    }
+
+
+def main(folder: Path) -> None:
+    """Print the errors by machine and kind."""
+    found = figures(folder)
     print("# Serving: rows that nothing was fitted to\n")
     print("| machine | kind | rows | mean absolute error | median | bias | worst |")
     print("|---|---|--:|--:|--:|--:|---|")
-    for (system, kind), found in errors.items():
-        sizes = [abs(error) for error, _ in found]
-        bias = fmean(error for error, _ in found)
-        worst, told = max(found, key=lambda pair: abs(pair[0]))
+    for place, own in found["rows"].items():
         print(
-            f"| {system} | {kind} | {len(found)} | {fmean(sizes):.1%} | {median(sizes):.1%} "
-            f"| {bias:+.1%} | {worst:+.0%}: {told} |"
+            f"| {place} | {own['rows']} | {own['mean']:.1%} | {own['median']:.1%} "
+            f"| {own['bias']:+.1%} | {own['worst']} |"
         )
-    print(f"\nNominal 80 % intervals hold {fmean(inside):.0%} of {len(inside)} rows.")
+    print(f"\nNominal 80 % intervals hold {found['inside']:.0%} of {found['runs']} rows.")
     print(REMARK)
 
 

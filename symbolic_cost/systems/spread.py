@@ -172,7 +172,8 @@ def _reasons(kind: str, rates: Rates) -> Iterator[tuple[float, str]]:
     key, words = _ASSUMED[kind]
     said = rates.stack.sources.get(key, "assumed")
     far = "unknown " if said == "assumed" and key in rates.stack.sources else ""
-    yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
+    if key != "clock" or errors:  # the efficiencies of a record alone are those of training
+        yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
     if own.origin != own.machine.name or not errors:
         chips = package_data("systems/kernels.toml")["chips"].get(own.origin, ())
         far = "chip" if own.machine.name in chips else "machine"
