@@ -7,13 +7,13 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import mul
-from symbolic_cost.axes import Role, of_role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.extrema import Min
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op, Use
+from symbolic_cost.ops.matrices import is_hidden_matrix
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import Held, Update, Work
@@ -88,7 +88,7 @@ class States:
                 phase=Phase.STATE,
                 quantity=Quantity.MASTER_WEIGHT,
                 unit=Unit.BYTE,
-                expr=self._sharded(weight, mul(self.precision.master, self._elements(weight.axes))),
+                expr=self._sharded(weight, self._master(op, weight)),
                 tensor=weight.tensor,
                 source=self.precision.source,
                 part=path,
@@ -184,7 +184,7 @@ class States:
         """
         elements = self._elements(weight.axes)
         used = Held(weight.tensor, self._counter.bytes(weight))
-        master = Held(f"{weight.tensor}.master", mul(self.precision.master, elements))
+        master = Held(f"{weight.tensor}.master", self._master(op, weight))
         weights = (master,) if self.precision.master else (used,)
         moments = self._moment_bytes(op, weight)
         states = (*weights, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
@@ -239,10 +239,13 @@ class States:
         return mul(moments, size, self._elements(weight.axes))
 
     def _is_matrix(self, op: Op, weight: Operand) -> bool:
-        """Tell whether a weight is a hidden matrix: no bias, norm, table or output head."""
-        words = of_role(self.model.axes, weight.axes, Role.VOCABULARY)
-        product = op.use is Use.PRODUCT and op.movable
-        return product and weight in op.pattern.inputs and not any(words)
+        return is_hidden_matrix(self.model.axes, op, weight)
+
+    def _master(self, op: Op, weight: Operand) -> Expr:
+        """Return the bytes of a master copy on all ranks that keep shards of it together."""
+        matrix = self._is_matrix(op, weight)
+        held = self.precision if matrix else self.precision.of_others
+        return mul(held.master, self._elements(weight.axes))
 
     def _elements(self, axes: tuple[str, ...]) -> Expr:
         return self._counter.elements(axes)

@@ -15,6 +15,7 @@ from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
 from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.matrices import with_others_in
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -143,7 +144,10 @@ class Divided:
     blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """One stage has no schedule: microbatches run one after the other."""
+        """Give weights their bytes; one stage has no schedule: microbatches run one by one."""
+        others = self.conventions.sizes.others
+        if others is not None:
+            object.__setattr__(self, "model", with_others_in(self.model, others))
         if self.stages == 1 and self.pipeline.name != _ALONE:
             object.__setattr__(self, "pipeline", replace(self.pipeline, name=_ALONE))
 

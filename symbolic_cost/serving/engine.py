@@ -107,10 +107,21 @@ class Engine:
 
     @cached_property
     def conventions(self) -> Conventions:
-        """Bytes of weights and values; nothing is kept for a backward pass."""
+        """Bytes of weights and values; nothing is kept for a backward pass.
+
+        In few bits are the matrices of the layers; tables, norms, biases and the head are not.
+        """
         size, _ = WEIGHTS[self.weights]
+        others = None if size == VALUE else VALUE
         nothing = Integer(0)
-        sizes = replace(STANDARD.sizes, value=VALUE, weight=size, statistic=nothing, moment=nothing)
+        sizes = replace(
+            STANDARD.sizes,
+            value=VALUE,
+            weight=size,
+            others=others,
+            statistic=nothing,
+            moment=nothing,
+        )
         return replace(STANDARD, name=f"serving, {self.weights} weights", sizes=sizes)
 
 

@@ -20,6 +20,7 @@ from symbolic_cost.ledger import Origin, Phase, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.matrices import OTHERS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
@@ -86,12 +87,14 @@ class Work:
         rows: of its kernel and its collectives.
         kind: "core", "product" or "pass".
         share: of the shape, or of the first.
+        plain: "bf16" of a product whose weight is never in few bits, such as the head; else empty.
     """
 
     path: str
     rows: tuple[Row, ...]
     kind: str
     share: Share
+    plain: str = ""
 
 
 class Priced:
@@ -144,7 +147,8 @@ class Priced:
             for work in listed:
                 if kind == "product":
                     weights = work.share.weights
-                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE, weights)
+                    rate = work.plain or self.rate
+                    yield PRODUCTS, self.kernels.product(work.rows, rate, VALUE, weights)
                 elif kind == "core":
                     yield self._attended(work)
                 yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)
@@ -232,7 +236,11 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
     cached = {row.tensor for row in share.kept(part.path, states=False)}
     for path, rows in by_path.items():
         if rows and not _reads_alone(rows, cached):
-            yield Work(path, tuple(rows), _kind(rows, ops.get(path), share.weights), share)
+            op = ops.get(path)
+            taken = () if op is None else op.pattern.inputs
+            plain = any(one.stored is not None and one.stored.name == OTHERS for one in taken)
+            kind = _kind(rows, op, share.weights)
+            yield Work(path, tuple(rows), kind, share, "bf16" if plain else "")
 
 
 def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
