@@ -118,6 +118,7 @@ def test_hand_counted_states():
         ("fp32", "adam"): 16,
         ("bf16", "adam"): 8,
         ("bf16-mixed", "adam"): 18,
+        ("bf16-mixed", "lion"): 14,
         ("bf16-mixed", "adam-8bit"): 12 + Rational(8, 2048),
     }
     for (precision, optimizer), expected in numbers.items():
