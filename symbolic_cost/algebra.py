@@ -51,12 +51,7 @@ class Space(Protocol):
 
 
 class Term:
-    """A cost as a node; made by its space.
-
-    Args:
-        space: where it lives.
-        node: number of the node.
-    """
+    """A cost as a node; made by its space."""
 
     __slots__ = ("node", "space")
 

@@ -88,12 +88,6 @@ def csv_rows(
 ) -> list[dict[str, str]]:
     """Read a table in CSV, each row by the names of the first line.
 
-    Args:
-        path: of the file.
-        columns: that it must have.
-        place: what errors call it.
-        most: bytes that are read.
-
     Raises:
         InputError: the file cannot be read, has no rows or too many, or lacks a column; rows with
             more or fewer cells than the first line, and rows that stand twice.

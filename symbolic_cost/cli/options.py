@@ -72,11 +72,6 @@ class Choices:
     def sheet(self, model: str, make: Callable[[Job], Sheet], **options: Any) -> Sheet:
         """Return a table of the job's stage; for --stage all, of its stages one below another.
 
-        Args:
-            model: as `job` takes it.
-            make: the table of a job.
-            **options: as `job` takes them.
-
         Raises:
             InputError: every problem of every option.
         """

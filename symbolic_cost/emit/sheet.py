@@ -80,7 +80,6 @@ class Column:
 
     Args:
         heading: unique within the sheet.
-        align: side at which its cells stand.
         unit: of its numbers; those of a `Unit` are printed for people with a prefix.
     """
 

@@ -16,14 +16,7 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of a model.
-
-    Args:
-        path: dotted place in the model.
-        name: its end, below the parent's path.
-        count: how often it occurs in its parent.
-        total: its cost, with all counts.
-    """
+    """A part of a model."""
 
     path: str
     name: str

@@ -32,17 +32,9 @@ class Search:
     """What a search found.
 
     Args:
-        subject: the job without a strategy.
         space: what was chosen from.
-        objective: what was looked for.
         best: candidates that fit, the best first.
         smallest: of what is legal, the one that takes least memory.
-        considered: how many candidates there are.
-        legal: how many of them are legal.
-        fitting: how many of these fit into the memory.
-        left_out: how many are left out, by reason.
-        refused: structures that the model refuses, by reason.
-        structures: how many were derived.
     """
 
     subject: Subject

@@ -44,7 +44,6 @@ class Wish:
     """What is looked for, by outputs of the programs.
 
     Args:
-        objective: name of the output.
         sign: 1 where it is to be small, -1 where large.
         conditions: outputs that must not be zero.
         most: outputs that must not be above a number.
@@ -84,10 +83,8 @@ class Piece:
     """One program, with what it is asked for.
 
     Args:
-        tape: of it.
         wishes: of each structure that the program holds; the best of all is looked for.
         rows: numbers that go together, by input; each row is a choice.
-        count: of rows.
     """
 
     tape: Tape
@@ -106,14 +103,11 @@ class Minimum:
 
     Args:
         piece: place of its program; -1 where nothing meets the conditions.
-        wish: of the piece.
-        row: of the piece.
         places: of the values in the axes.
         value: of the objective, times its sign, in floats.
         bound: no combination is below, in exact numbers.
         combinations: that the proof covers.
         boxes: that were bounded.
-        points: combinations that were evaluated.
         doubtful: combinations whose conditions rounding decides: floats break one, exact numbers
             perhaps none.
         open: boxes that are left; the value is proven to be the least where there are none.
@@ -154,13 +148,7 @@ def minimum(
     axes: Sequence[Axis],
     most_boxes: int = MOST_BOXES,
 ) -> Minimum:
-    """Return the least value of an objective over all rows of all pieces and all axes.
-
-    Args:
-        pieces: at least one.
-        axes: values of the symbols that every row may be combined with.
-        most_boxes: after which it gives up.
-    """
+    """Return the least value of an objective over all rows of all pieces and all axes."""
     search = _Search(axes, most_boxes)
     for place, piece in enumerate(pieces):
         search.begin(place, piece)
@@ -352,12 +340,7 @@ def _joined(parts: Sequence[_Boxes]) -> _Boxes:
 
 
 class _Asked:
-    """A piece on the axes: bounds of boxes, and values of points, by wish.
-
-    Args:
-        piece: to ask.
-        axes: of the search.
-    """
+    """A piece on the axes: bounds of boxes, and values of points, by wish."""
 
     def __init__(self, piece: Piece, axes: Sequence[Axis]) -> None:
         self._piece, self._axes = piece, axes

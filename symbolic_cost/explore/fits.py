@@ -73,7 +73,6 @@ class Largest:
     """The answer to one question.
 
     Args:
-        symbol: name of what was to be large.
         size: of it; zero where not even one fits.
         candidate: the strategy that allows it.
         setup: the job of that size; None where nothing fits.
@@ -146,10 +145,7 @@ class _Asked:
     """The memory of one structure's candidates as a function of one symbol.
 
     Args:
-        tape: program of the structure, its memory and conditions.
         columns: numbers of the candidates by symbol.
-        count: how many there are.
-        symbol: what is to be large.
         most: the largest size that is looked for.
     """
 

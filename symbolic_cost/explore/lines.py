@@ -30,14 +30,8 @@ class Line:
 
     Args:
         make: the job of a strategy as text.
-        strategy: as typed.
         texts: each NAME=VALUES, or several with blanks between them.
-        gpus: devices.
-        batch: sequences of one step.
-        where: what counts.
         columns: of the rows, with commas between them.
-        engine: what runs.
-        scheduler: address of dask's.
         bound: of the candidates: "usual", or "none".
     """
 
@@ -54,11 +48,6 @@ class Line:
 
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
         """Return what varies.
-
-        Args:
-            by: figures that are made small.
-            out: file of the rows.
-            few: whether all rows are to be shown.
 
         Raises:
             InputError: every problem of the job and of what varies.

@@ -62,7 +62,6 @@ class Plan:
     """What is evaluated.
 
     Args:
-        title: of the job.
         words: slowest axes.
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.
@@ -117,10 +116,6 @@ class Plan:
 
 def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     """Return the plan of what varies; each structure that occurs is derived once.
-
-    Args:
-        own: what varies.
-        tell: is told of progress.
 
     Raises:
         InputError: no structure can be derived, or numbers are missing.

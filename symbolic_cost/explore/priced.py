@@ -107,10 +107,6 @@ class Costs(ModelTerms):
 def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     """Derive a structure and return the nodes of its outputs.
 
-    Args:
-        space: to add to.
-        setup: the structure, as `structure_of` gives it.
-
     Raises:
         InputError: the strategy does not go with the model.
     """

@@ -54,7 +54,6 @@ class Question:
     """A question or an expression whose names and units are right.
 
     Args:
-        text: as typed.
         tree: without "not", which stands in the comparisons.
     """
 

@@ -28,13 +28,6 @@ def results(
 ) -> Iterator[Result]:
     """Yield the result of every task, in order.
 
-    Args:
-        plan: of the sweep.
-        asked: what is kept.
-        tasks: what to evaluate.
-        engine: "threads" of this process, or "dask".
-        scheduler: address of dask's, such as tcp://host:8786.
-
     Raises:
         InputError: no such engine, or a scheduler that does not answer.
     """

@@ -23,20 +23,12 @@ class Space:
     """What may be chosen; degrees that are empty take every divisor of the ranks.
 
     Args:
-        gpus: ranks.
         global_batch: sequences of one step.
-        tp: tensor-parallel degrees.
-        pp: pipeline stages.
-        dp: data-parallel degrees.
-        ep: expert-parallel degrees; of models with experts.
         cp: degrees of what splits positions.
         context: how positions are split.
         b: microbatches of one rank [sequences].
         v: chunks of a stage; of the interleaved schedule.
         sp: whether sequence parallelism is on.
-        zero: levels of ZeRO.
-        recompute: policies.
-        schedule: of the pipeline.
         overlap: of communication, as in "dp=full" or "tp=full+dp=full".
         order: mesh axes, innermost first, as in "tp+dp+pp"; "all" for every order, empty for that
             of the catalogue.

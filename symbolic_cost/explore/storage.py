@@ -32,9 +32,7 @@ class Store:
     """The parts of one sweep.
 
     Args:
-        path: of the file.
         about: what the sweep is; "sweep" is its hash, "task" the candidates of one task.
-        size: all candidates.
 
     Raises:
         InputError: the file or the folder is of another sweep, or in use, or cannot be written.
@@ -181,10 +179,6 @@ class Store:
 
     def finish(self, result: Result, rows: Rows | None) -> None:
         """Put the file together, and remove the parts.
-
-        Args:
-            result: of all tasks.
-            rows: of the file; none if they are those of the parts.
 
         Raises:
             InputError: it cannot be written.

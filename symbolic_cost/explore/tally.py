@@ -103,7 +103,6 @@ class _Kept(NamedTuple):
         order: says which of two is better: the score, then less memory, then a fixed order.
         part: that it is in.
         structure: its own.
-        row: among all candidates of the shape.
     """
 
     order: tuple[float, float, str]
@@ -133,8 +132,6 @@ class Tally:
     """What a search counts, and what it keeps.
 
     Args:
-        top: candidates to keep.
-        objective: what is looked for.
         capacity: of a rank [byte]; None where it is not bounded.
     """
 

@@ -127,12 +127,7 @@ class Together(Generic[StructureT]):
         return [one for place, one in enumerate(self.structures) if place not in refused]
 
     def alone(self, structure: StructureT, names: Callable[[str], bool] = bool) -> Tape:
-        """Return the program of one structure.
-
-        Args:
-            structure: that is not refused.
-            names: tells which outputs are asked for.
-        """
+        """Return the program of one structure."""
         begin = f"{self.structures.index(structure)}|"
         every = self.tape.outputs.items()
         own = {n.removeprefix(begin): one for n, one in every if n.startswith(begin)}
@@ -140,11 +135,7 @@ class Together(Generic[StructureT]):
         return replace(self.tape, outputs=outputs).only(outputs)
 
     def at(self, asked: Sequence[tuple[StructureT, Mapping[str, float]]]) -> list[dict[str, float]]:
-        """Return every output of some candidates, but for conditions.
-
-        Args:
-            asked: structures that are not refused, each with the numbers of a candidate by symbol.
-        """
+        """Return every output of some candidates, but for conditions."""
         columns = {n: np.array([point[n] for _, point in asked]) for n in self.layers.inputs}
         results = dict(self.evaluated(columns, len(asked)))
         return [
@@ -241,11 +232,7 @@ MOST_LAYERED = 1024
 
 
 class _Asked:
-    """Some outputs of a program, each register once.
-
-    Args:
-        chosen: the program of these outputs alone.
-    """
+    """Some outputs of a program, each register once."""
 
     def __init__(self, chosen: Layered) -> None:
         registers, places = np.unique(chosen.outputs[2], return_inverse=True)

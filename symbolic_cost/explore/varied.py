@@ -40,7 +40,6 @@ class Varied:
     """A job and what varies of it.
 
     Args:
-        job: degrees as symbols.
         words: axes of options, slowest.
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.

@@ -81,11 +81,7 @@ def calculator(job: Job, path: str) -> None:
 
 
 def page(structures: Structures) -> str:
-    """Return the text of a page.
-
-    Args:
-        structures: that its controls reach.
-    """
+    """Return the text of a page."""
     whole = _Page(structures)
     whole.checked()
     written = whole.data()
@@ -96,11 +92,7 @@ def page(structures: Structures) -> str:
 
 
 class _Page:
-    """What a page holds.
-
-    Args:
-        structures: that its controls reach.
-    """
+    """What a page holds."""
 
     def __init__(self, structures: Structures) -> None:
         self._of, self._job = structures, structures.job

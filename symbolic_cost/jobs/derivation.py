@@ -29,7 +29,6 @@ class Share:
     """What one row adds to one coefficient.
 
     Args:
-        number: that it adds.
         why: the answer of the conventions that makes it so, with its source.
     """
 
@@ -41,12 +40,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Derived:
-    """A total as coefficients, each the sum of named shares.
-
-    Args:
-        total: in the notation's sizes.
-        shares: in the order of the ops.
-    """
+    """A total as coefficients, each the sum of named shares."""
 
     total: Expr
     shares: tuple[Share, ...]

@@ -68,9 +68,6 @@ _CAPABLE = ("h100", "h200", "h800", "b200", "b300", "gb200", "gb300")
 class DeviceMemory:
     """The memory of the fullest device of a job.
 
-    Args:
-        setup: of the job, with numbers for all symbols and a GPU for its machine.
-
     Raises:
         InputError: no machine, one that is no GPU, or symbols without a number.
     """

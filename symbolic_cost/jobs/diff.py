@@ -38,7 +38,6 @@ class Section:
 
     Args:
         values: numbers of the symbols that the two share, by name.
-        alike: names of the terms that both have.
         whole: both totals, for shares.
     """
 
@@ -79,12 +78,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Diff:
-    """What the second of two has more than the first.
-
-    Args:
-        names: of the two.
-        notes: what is compared.
-    """
+    """What the second of two has more than the first."""
 
     names: Pair
     sections: tuple[Section, ...]

@@ -130,10 +130,7 @@ class _Legal:
     """Configurations that meet the conditions.
 
     Args:
-        program: whose inputs they are of.
-        conditions: to meet.
         usual: numbers of the job; a size is drawn around its own, others are powers of two.
-        known: numbers that are not arguments.
     """
 
     program: Program

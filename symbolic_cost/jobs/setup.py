@@ -49,10 +49,7 @@ class Setup(Shown):
     Args:
         strategy: degrees of the mesh; symbols where it gives no number.
         conventions: what is reported, and how it is counted.
-        training: precision, optimizer, recomputation, schedule and microbatches.
-        machine: its rates, memory and links, where times are asked for.
         attention: the kernel of attention cores; None for what the layers declare.
-        stage: of the pipeline, for tables of one rank.
         numbers: by symbol name, beside those of the model and the strategy. b is the microbatch
             of one rank.
         precise: whether rows have the bytes of the precision; else those of the conventions.

@@ -41,7 +41,6 @@ class Derived:
     """The step of a structure.
 
     Args:
-        step: sizes and degrees as symbols.
         run: gives its time, of numbers and of slownesses.
         doubts: what every kind of work leaves open.
     """
@@ -53,12 +52,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Numbered:
-    """The step of one job.
-
-    Args:
-        derived: of its structure.
-        values: number of every symbol.
-    """
+    """The step of one job."""
 
     derived: Derived
     values: Mapping[str, float]

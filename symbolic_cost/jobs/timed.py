@@ -32,7 +32,6 @@ class Timed:
     """A step of a job.
 
     Args:
-        setup: of the job; it names a machine.
         by: name of a symbol that stays one for a derivative, be it a degree or the microbatches.
 
     Raises:

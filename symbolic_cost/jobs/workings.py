@@ -132,7 +132,6 @@ class Workings:
     """What a job rests on, and how its numbers follow.
 
     Args:
-        job: that names a machine.
         space: where several structures are derived, so that they share what is alike in them.
 
     Raises:

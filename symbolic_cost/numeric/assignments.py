@@ -25,10 +25,6 @@ def parse_assignments(
 ) -> dict[str, int | Fraction]:
     """Return the number by symbol name of texts like "m1=4" or "b=2,l=1_000".
 
-    Args:
-        texts: each one assignment or several with commas between them.
-        others: names beside those of symbols.
-
     Raises:
         InputError: every malformed text, symbol named twice, unknown name and number that the
             symbol does not accept.

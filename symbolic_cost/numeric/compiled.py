@@ -26,9 +26,6 @@ Floats = NDArray[np.float64]
 class Compiled:
     """Expressions as one function; made by `compile`.
 
-    Args:
-        expressions: by name.
-
     Attributes:
         outputs: names of the expressions.
         inputs: names of the symbols that they need.

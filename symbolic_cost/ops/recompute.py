@@ -95,8 +95,6 @@ class Recompute:
     """A policy.
 
     Args:
-        name: of the policy.
-        meaning: one line.
         what: runs again, in words for errors; empty for nothing.
         modules: that run again, of two with a common op the first.
         kept: of whole blocks that run again, ops whose results stay; None without blocks.

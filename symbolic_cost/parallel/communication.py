@@ -44,12 +44,7 @@ class Traffic:
 
 
 def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tuple[Traffic, ...]:
-    """Return what one rank communicates in one step.
-
-    Args:
-        table: of one microbatch, as `strategy_table` gives it.
-        microbatches: of one step; gradients are summed once.
-    """
+    """Return what one rank communicates in one step."""
     rows_out = []
     for row in table.select(Quantity.COMMUNICATION):
         move = row.collective

@@ -133,13 +133,6 @@ def memory_table(
 ) -> CostTable:
     """Derive what one rank of a pipeline stage holds [byte].
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions; the precision says the element sizes.
-        training: precision, optimizer, recomputation and schedule.
-        stage: of the pipeline.
-
     Returns:
         Rows of weights, their gradients, master weights, optimizer states, saved activations
         times the microbatches in flight, and the workspace of the backward pass; rows say whether
@@ -159,7 +152,6 @@ class Memory:
 
     Args:
         divided: the model, under conventions with the bytes of the precision.
-        training: precision, optimizer, recomputation and schedule.
     """
 
     divided: Divided

@@ -58,14 +58,7 @@ class PartMemory:
 def part_memory(
     costs: PartCosts, executed: PartCosts, states: tuple[Row, ...], policy: Recompute
 ) -> PartMemory:
-    """Return what a part takes of memory.
-
-    Args:
-        costs: of the part.
-        executed: the same without recomputation.
-        states: of its weights, once.
-        policy: of recomputation.
-    """
+    """Return what a part takes of memory."""
     regions = {
         f"{costs.part.path}.{op.path}": policy.region(costs.part, op) for op in costs.part.ops
     }
@@ -98,9 +91,6 @@ def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield what waits for the weight gradients of one microbatch, each tensor once [byte].
 
     What is gathered again for them waits as a shard: on 8 ranks, an eighth of the input of a layer.
-
-    Args:
-        rows: every cost without recomputation.
     """
     own = tuple(row for row in rows if row.phase is Phase.BACKWARD_WEIGHT)
     gathers = {

@@ -26,9 +26,6 @@ class Schedule:
     """One schedule; expressions in pp, M, v, stage (from 1), T_F, T_B and T_W.
 
     Args:
-        name: of the schedule.
-        meaning: one line, with what the bubble assumes.
-        source: key of a reference.
         bubble: time that the slowest stage waits in one step [s].
         in_flight: most activations that a stage keeps at once [microbatches].
         residue: of microbatches that wait for their weight gradients alone, beside those.

@@ -45,14 +45,6 @@ def strategy_table(
 ) -> CostTable:
     """Derive every cost of one rank of a pipeline stage, for one microbatch.
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
-        recompute: what backward computes again.
-        stage: of the pipeline; the whole model where there is one stage.
-        pipeline: schedule and layout, which say how often a stage sends and what it holds.
-
     Returns:
         Rows as `cost` gives them, and those of what stages send to each other.
 
@@ -65,12 +57,7 @@ def strategy_table(
 
 
 class _Split:
-    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share.
-
-    Args:
-        model: parts and sizes.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share."""
 
     def __init__(self, model: Model, ranks: Strategy) -> None:
         self.model, self.own = model, ranks.model(model)
@@ -86,12 +73,7 @@ class _Split:
 
 
 class _Placed:
-    """A model placed on the ranks of one stage, and what was derived of it.
-
-    Args:
-        split: the model with the axes of the strategy.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model placed on the ranks of one stage, and what was derived of it."""
 
     def __init__(self, split: _Split, ranks: Strategy) -> None:
         self.split, self.own = split, split.own
@@ -129,9 +111,6 @@ class Divided:
     """A model divided over the ranks of a mesh; its stages share what is derived.
 
     Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
         pipeline: schedule and layout, which say how often a stage sends and what it holds.
         blocks: letters for the blocks of a stage, where formulas are to have them.
     """
@@ -243,8 +222,6 @@ class StageCosts:
     """Every cost of one rank of a stage.
 
     Args:
-        divided: the model on all ranks.
-        stage: of the pipeline.
         derivation: of the parts.
         parts: what each of the stage's parts costs.
     """

@@ -130,13 +130,7 @@ def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label
 
 @dataclass(frozen=True)
 class Work:
-    """A publication of cases, which its module has under the name `work`.
-
-    Args:
-        name: of the publication.
-        data: name of its file below published/data.
-        derived: what the library derives, by case.
-    """
+    """A publication of cases, which its module has under the name `work`."""
 
     name: str
     data: str

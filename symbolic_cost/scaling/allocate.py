@@ -38,9 +38,7 @@ class Budget:
     """What may be spent; at least one of them, and days or GPUs so that there is a run.
 
     Args:
-        usd: dollars.
         days: of wall time.
-        gpus: devices.
         kwh: energy of the building.
     """
 
@@ -101,7 +99,6 @@ class Allocation:
         parameters: that the law counts.
         tokens: that the budget trains on.
         loss: by the law.
-        gpus: that run.
         days: of wall time.
         binds: what of the budget.
         step: of one step [s].

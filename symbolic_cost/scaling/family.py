@@ -51,7 +51,6 @@ class Family:
     """Models of one family, by one free size.
 
     Args:
-        name: of a model whose sizes are symbols.
         rule: sizes as formulas of the free one and of each other, in order.
         sizes: numbers of the others.
         counts: parameters that a law counts: "all" or "non-embedding".

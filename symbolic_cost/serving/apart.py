@@ -33,13 +33,7 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True)
 class Pair:
-    """A kind of engine that prefills and one that decodes.
-
-    Args:
-        asked: of both.
-        first: that prefills.
-        then: that decodes.
-    """
+    """A kind of engine that prefills and one that decodes."""
 
     asked: Choice
     first: Clock

@@ -215,13 +215,6 @@ def _best(
 ) -> Plans:
     """Return the best plan of every strategy.
 
-    Args:
-        engine: of one rank.
-        small: that drafts for it.
-        candidates: how it may be divided.
-        asked: of it.
-        apart: how engines may be divided that prefill apart.
-
     Raises:
         InputError: none has any; what is nearest comes first.
     """
@@ -285,8 +278,6 @@ class _Looked:
     """Plans, and why there are no others.
 
     Attributes:
-        plans: so far.
-        refused: why strategies were left out, by name.
         misses: what came nearest to the targets, by name.
     """
 

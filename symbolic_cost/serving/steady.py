@@ -71,9 +71,7 @@ class Batching:
     """An engine in steady state that prefills whole prompts between decode steps.
 
     Args:
-        load: what requests ask for.
         sequences: in each microbatch of the engine.
-        times: of its passes.
         stages: of a pipeline; as many microbatches are in flight, one after the other.
     """
 
@@ -139,9 +137,7 @@ class Chunked:
     """An engine in steady state whose steps hold decode tokens and part of prompts.
 
     Args:
-        load: what requests ask for.
         sequences: in each microbatch of the engine, those that are prefilled included.
-        times: of its passes.
         chunk: prompt tokens of one step at most.
         stages: of a pipeline; as many microbatches are in flight, each with chunks of its own.
     """

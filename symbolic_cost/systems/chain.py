@@ -138,10 +138,6 @@ class Chain:
     def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
         """Return ceilings, floors and comparisons that `derivative` holds though they depend on it.
 
-        Args:
-            name: of a definition.
-            by: name of a symbol.
-
         Raises:
             InputError: as `derivative`.
         """
@@ -188,13 +184,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Slope:
-    """A definition and its derivative by a symbol; made by `Chain.derivative`.
-
-    Args:
-        chain: of the definition, and what it rests on.
-        name: of the definition.
-        by: name of the symbol.
-    """
+    """A definition and its derivative by a symbol; made by `Chain.derivative`."""
 
     chain: Chain
     name: str

@@ -47,9 +47,6 @@ class Algorithm:
     """The steps of every collective.
 
     Args:
-        name: of the algorithm.
-        meaning: one line.
-        source: key of a reference.
         rules: count and bytes sent by collective, of (message, p).
     """
 
@@ -172,9 +169,6 @@ class Collectives:
     """A named answer to the question how long a collective takes on a network.
 
     Args:
-        name: of the answer.
-        meaning: one line.
-        source: key of a reference.
         rule: gives the time [s].
     """
 

@@ -117,13 +117,7 @@ Group = tuple[tuple[str, ...], CollectiveKind]
 def _sums(
     rows: Iterable[Row], phase: Phase, times: Callable[[Expr], Expr] = lambda count: count
 ) -> dict[Group, Expr]:
-    """Return the messages of a step's collectives [byte] by group.
-
-    Args:
-        rows: of costs.
-        phase: of the step.
-        times: how often a row occurs, of its count.
-    """
+    """Return the messages of a step's collectives [byte] by group."""
     messages: dict[Group, list[Expr]] = {}
     for row in rows:
         move = row.collective

@@ -16,7 +16,6 @@ class Point:
     """One op in one phase.
 
     Args:
-        path: dotted place in the model.
         flop: that it computes, all its repetitions [FLOP].
         traffic: that it reads and writes, all its repetitions [byte].
         rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].

@@ -39,8 +39,6 @@ class Timing:
 
     Args:
         mesh: ranks by mesh axis, innermost first.
-        roofline: how computing and memory make one time.
-        collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis; none is hidden where not named.
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
@@ -163,11 +161,7 @@ class Definitions:
 
 
 class Reckoned(Definitions):
-    """Definitions that are terms at once, and need no names for each other.
-
-    Args:
-        space: where terms live.
-    """
+    """Definitions that are terms at once, and need no names for each other."""
 
     def __init__(self, space: Space) -> None:
         super().__init__()
@@ -302,12 +296,6 @@ def work_time(work: Work, timing: Timing, name: str, definitions: Definitions) -
     """Define computing and memory traffic [s].
 
     Units of one kind work after each other, and so do those of the other kind.
-
-    Args:
-        work: that takes time.
-        timing: how it does.
-        name: of the definitions.
-        definitions: to add to.
     """
     flop, traffic, memory = work.flop, work.traffic, Integer(0)
     compute = add(*(timing.device.compute_time(u, f) for u, f in flop.items() if f != 0))

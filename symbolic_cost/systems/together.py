@@ -168,11 +168,6 @@ def misaligned(part: Part, model: Model, placement: Placement) -> Mapping[str, E
 
     Sides are features: hidden, inner, vocabulary, heads with their width; sequences and positions
     are none. For example 96 heads of 150 on 8 ranks are 1800 = 28.1 x 64.
-
-    Args:
-        part: of the model.
-        model: gives axes their sizes and roles.
-        placement: which axes are split.
     """
     return {
         f"{part.path}.{op.path}": _odd(op, model, placement)

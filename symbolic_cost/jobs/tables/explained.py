@@ -30,7 +30,6 @@ class Spent:
     """Time of a step that one thing takes.
 
     Args:
-        name: path of an op, or part of the step.
         phase: in which it runs; empty for a part of the step.
         times: how often in a step; zero where that has no meaning.
         once: time of one occurrence [s].

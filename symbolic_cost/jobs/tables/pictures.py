@@ -27,10 +27,6 @@ _SPAN = 16
 def memory_bars(works: Sequence[Setup], labels: Sequence[str] = ()) -> Bars:
     """Return what one rank of each job holds at its peak.
 
-    Args:
-        works: the jobs.
-        labels: of their bars; the strategies unless given.
-
     Raises:
         InputError: symbols have no number.
     """
