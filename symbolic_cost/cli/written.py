@@ -53,12 +53,7 @@ def workbook(*, model: str, file: str, choices: Choices, trained: dict[str, Any]
 
 @command("trace")
 def trace(
-    *,
-    model: str,
-    file: str | None,
-    folder: str | None,
-    choices: Choices,
-    trained: dict[str, Any],
+    *, model: str, file: str | None, folder: str | None, choices: Choices, trained: dict[str, Any]
 ) -> None:
     """Write a step of MODEL: when every stage runs which pass, or what every rank does.
 

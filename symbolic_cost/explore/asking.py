@@ -29,13 +29,7 @@ _SWITCH = {"on": True, "off": False}
 
 
 def search_of(
-    base: Subject,
-    space: Space,
-    choose: Chosen,
-    *,
-    objective: str,
-    top: int,
-    progress: bool = True,
+    base: Subject, space: Space, choose: Chosen, *, objective: str, top: int, progress: bool = True
 ) -> Search:
     """Price every candidate of a space; arguments as of `ask.search`.
 

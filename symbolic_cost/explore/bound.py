@@ -143,11 +143,7 @@ class _Boxes(NamedTuple):
         return np.asarray((self.low == self.high).all(axis=1))
 
 
-def minimum(
-    pieces: Sequence[Piece],
-    axes: Sequence[Axis],
-    most_boxes: int = MOST_BOXES,
-) -> Minimum:
+def minimum(pieces: Sequence[Piece], axes: Sequence[Axis], most_boxes: int = MOST_BOXES) -> Minimum:
     """Return the least value of an objective over all rows of all pieces and all axes."""
     search = _Search(axes, most_boxes)
     for place, piece in enumerate(pieces):

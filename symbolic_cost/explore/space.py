@@ -7,11 +7,7 @@ from dataclasses import fields
 from functools import partial
 
 from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
-from symbolic_cost.explore.choices import (
-    CONTEXT,
-    UNSAID,
-    word_problems,
-)
+from symbolic_cost.explore.choices import CONTEXT, UNSAID, word_problems
 from symbolic_cost.records import dataclass
 
 MOST_RANKS = 10**9

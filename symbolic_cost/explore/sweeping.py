@@ -215,12 +215,7 @@ class Sweeping:
 
     def _summary(self, result: Result, path: str | None) -> Summary:
         return Summary(
-            result.candidates,
-            result.legal,
-            result.counted,
-            dict(result.ruled),
-            self._units,
-            path,
+            result.candidates, result.legal, result.counted, dict(result.ruled), self._units, path
         )
 
     def _about(self, step: int) -> dict[str, Any]:

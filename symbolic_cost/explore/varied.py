@@ -63,10 +63,7 @@ class Varied:
 
 
 def varied(
-    job: Job,
-    vary: Mapping[str, Given],
-    gpus: int | None = None,
-    global_batch: int | None = None,
+    job: Job, vary: Mapping[str, Given], gpus: int | None = None, global_batch: int | None = None
 ) -> Varied:
     """Return what varies.
 

@@ -105,10 +105,7 @@ class DeviceMemory:
     def terms(self) -> tuple[Term, ...]:
         """Every reason that takes something, in the order of the views."""
         peak = self.fit.peaks[self.stage]
-        held = [
-            Term(f"tensors at {peak.moment}", View.ALLOCATED, peak.size),
-            *self._allocated(),
-        ]
+        held = [Term(f"tensors at {peak.moment}", View.ALLOCATED, peak.size), *self._allocated()]
         beside = list(self._beside())
         held += self._reserved(sum(one.size for one in held), sum(one.size for one in beside))
         return tuple(term for term in (*held, *beside) if term.size > 0)

@@ -47,9 +47,7 @@ def frame(table: CostTable, values: Mapping[str, object] | None = None) -> pd.Da
 
 
 def pivot(
-    table: CostTable,
-    costs: Iterable[NamedCost],
-    values: Mapping[str, object] | None = None,
+    table: CostTable, costs: Iterable[NamedCost], values: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
     """Return one line per op and one column per cost, in the cost's unit.
 

@@ -14,13 +14,7 @@ from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import (
-    CostTable,
-    Phase,
-    Place,
-    Quantity,
-    Row,
-)
+from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute

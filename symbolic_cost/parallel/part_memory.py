@@ -16,12 +16,7 @@ from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.records import dataclass
 
-STATES = (
-    Quantity.WEIGHT,
-    Quantity.WEIGHT_GRADIENT,
-    Quantity.MASTER_WEIGHT,
-    Quantity.OPTIMIZER,
-)
+STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT, Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
 """What stays from step to step."""
 
 

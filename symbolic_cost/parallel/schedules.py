@@ -86,12 +86,7 @@ class Schedule:
 _WHOLE = T_F + T_B + T_W
 _THERE_AND_BACK = 2 * M * (pp - 1)
 _UNEQUAL = Max(
-    T_F - T_W,
-    T_B - T_W,
-    (T_B - T_F) / 2,
-    (T_F - T_B) / 2,
-    (T_W - T_F) / 2,
-    T_F - (T_B + T_W) / 2,
+    T_F - T_W, T_B - T_W, (T_B - T_F) / 2, (T_F - T_B) / 2, (T_W - T_F) / 2, T_F - (T_B + T_W) / 2
 )
 """What a stage of the V schedule waits for the next one: nothing where all passes take as long."""
 

@@ -27,13 +27,7 @@ from symbolic_cost.typed import Formula
 
 RULES: Mapping[str, Mapping[str, str]] = {
     "gpt": {"e": "128*n_layers", "f": "4*e", "h": "n_layers"},
-    "llama": {
-        "e": "128*n_layers",
-        "f": "8*e/3",
-        "h": "n_layers",
-        "k": "n_layers",
-        "q": "128",
-    },
+    "llama": {"e": "128*n_layers", "f": "8*e/3", "h": "n_layers", "k": "n_layers", "q": "128"},
 }
 """Width by depth, where no rule is given: 128 features and one head of them per block."""
 

@@ -165,10 +165,7 @@ def optimum(
 
 
 def cheapest(
-    law: Law,
-    value: float,
-    constants: str | None = None,
-    others: Mapping[str, Number] | None = None,
+    law: Law, value: float, constants: str | None = None, others: Mapping[str, Number] | None = None
 ) -> Optimum:
     """Return the least compute for a loss, later inference included where the law has it.
 

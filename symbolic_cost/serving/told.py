@@ -97,13 +97,7 @@ def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
     """Return what programs read besides."""
     costs = known.costs(1e6 / plan.tokens)
     rounded = (None if one is None else round(one, 4) for one in (costs.usd, costs.kwh))
-    return (
-        _engines(plan),
-        round(1 / plan.itl, 3),
-        round(plan.requests, 4),
-        plan.memory,
-        *rounded,
-    )
+    return (_engines(plan), round(1 / plan.itl, 3), round(plan.requests, 4), plan.memory, *rounded)
 
 
 def _engines(plan: Plan) -> str:

@@ -96,10 +96,7 @@ def opened(chain: Chain) -> tuple[Program, Mapping[str, float]]:
 
 
 def within(
-    run: Program,
-    fixed: Mapping[str, float],
-    fitted: Mapping[str, float],
-    known: tuple[Doubt, ...],
+    run: Program, fixed: Mapping[str, float], fitted: Mapping[str, float], known: tuple[Doubt, ...]
 ) -> Interval:
     """Return the interval of a step that is opened."""
     values = {name: float(number) for name, number in {**fixed, **fitted}.items()}

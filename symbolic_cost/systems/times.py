@@ -222,10 +222,7 @@ class OpTime:
 
 
 def op_times(
-    rows: Iterable[Row],
-    timing: Timing,
-    definitions: Definitions,
-    of_part: Around | None = None,
+    rows: Iterable[Row], timing: Timing, definitions: Definitions, of_part: Around | None = None
 ) -> list[OpTime]:
     """Define the times of every op and phase.
 
@@ -249,11 +246,7 @@ def op_times(
 
 
 def _once_timed(
-    rows: list[Row],
-    forward: list[Row],
-    one: Around,
-    timing: Timing,
-    definitions: Definitions,
+    rows: list[Row], forward: list[Row], one: Around, timing: Timing, definitions: Definitions
 ) -> OpTime:
     """Define the times of an op, or return those of the same work elsewhere."""
     place = rows[0].path, rows[0].phase
