@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from symbolic_cost.errors import InputError, brief, shown, visible
+from symbolic_cost.errors import InputError, brief, refuse, shown, visible
 
 MOST_ROWS = 10**5
 """Rows of the longest table that is read."""
@@ -116,8 +116,7 @@ def csv_rows(
         again = first.setdefault(tuple(map(str, row.values())), number)
         if again != number:
             problems.append(f"{where}, row {number}: is row {again} once more")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return rows
 
 

@@ -39,10 +39,6 @@ class Choices:
     def job(self, model: str, **options: Any) -> Job:
         """Return the job of a named model.
 
-        Args:
-            model: name, path of a config.json or of a launch script.
-            **options: of this command alone.
-
         Raises:
             InputError: every problem of every option.
         """
@@ -70,11 +66,7 @@ class Choices:
         return [replace(self, strategy=one).job(model, **options) for one in chosen]
 
     def sheet(self, model: str, make: Callable[[Job], Sheet], **options: Any) -> Sheet:
-        """Return a table of the job's stage; for --stage all, of its stages one below another.
-
-        Raises:
-            InputError: every problem of every option.
-        """
+        """Return a table of the job's stage; for --stage all, of its stages one below another."""
         if self.options["stage"] != "all":
             return make(self.job(model, **options))
         from symbolic_cost.emit.sheet import stacked
@@ -104,11 +96,7 @@ class Output:
         drawn(self.file or "", lambda figure: draw(figure, *what), self.width)
 
     def sheet(self, sheet: Sheet) -> None:
-        """Print a sheet, or write it to the file.
-
-        Raises:
-            InputError: unknown format, or a file that cannot be written.
-        """
+        """Print a sheet, or write it to the file."""
         from symbolic_cost.emit.sheet import render
 
         self.text(render(sheet, self.form))

@@ -92,13 +92,6 @@ def search(
 ) -> Search:
     """Price every candidate of a space.
 
-    Args:
-        base: the job without a strategy.
-        space: what may be chosen.
-        objective: name of what is looked for.
-        top: how many candidates are kept.
-        progress: told the structures that are derived, and all of them.
-
     Raises:
         InputError: an objective that is unknown, or nothing that makes the ranks.
     """

@@ -166,11 +166,7 @@ class NoCandidateError(InputError):
 
 
 def candidates(space: Space, facts: Facts) -> Candidates:
-    """Return every candidate of a space for a job.
-
-    Raises:
-        InputError: degrees that no choice of the others makes the ranks.
-    """
+    """Return every candidate of a space for a job."""
     return _CANDIDATES.of((space, facts), lambda: _candidates(space, facts))
 
 

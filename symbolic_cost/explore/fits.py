@@ -58,11 +58,7 @@ class Fits:
 
 
 def what_fits(base: Subject, space: Space, symbols: Iterable[str]) -> Fits:
-    """Answer all questions about the memory of a job.
-
-    Raises:
-        InputError: no machine with a bounded memory, or symbols that the model does not have.
-    """
+    """Answer all questions about the memory of a job."""
     names = tuple(symbols)
     smallest = searched(base, space, "memory", 1)
     return Fits(smallest, {name: largest(base, space, name) for name in names}, fewest(base, space))

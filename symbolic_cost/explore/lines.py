@@ -80,11 +80,7 @@ class Line:
 def sweep_line(
     line: Line, *, by: str, top: int | None, out: str | None, histogram: str = ""
 ) -> Sheet | str:
-    """Return the table of a sweep, or what became of one that a file takes.
-
-    Raises:
-        InputError: everything that is refused.
-    """
+    """Return the table of a sweep, or what became of one that a file takes."""
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
     keys = (histogram or by or ("step" if own.job.machine is not None else "memory"),)

@@ -154,11 +154,7 @@ def _refuse(own: Varied, programs: Mapping[tuple[int, int], Tape | str]) -> None
 
 
 def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
-    """Yield every choice of words, and the job that has it.
-
-    Raises:
-        InputError: every word that is refused.
-    """
+    """Yield every choice of words, and the job that has it."""
     problems = Problems()
     jobs = []
     axes = own.words.axes
@@ -184,13 +180,12 @@ def _worded(job: Job, words: Mapping[str, Value]) -> Job:
 
 def _case(words: Mapping[str, Value], job: Job) -> Case:
     chunks = schedule(job.training.schedule).chunks
-    usable = None if job.machine is None else job.machine.usable.value
-    bounded = usable is not None and not usable.is_infinite and not usable.free_symbols
+    room = None if job.machine is None else job.machine.room
     return Case(
         words,
         "v" if chunks == v else str(chunks),
         job.training.layout,
-        float(usable) if bounded and usable is not None else None,
+        None if room is None else float(room),
     )
 
 

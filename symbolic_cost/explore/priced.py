@@ -141,11 +141,7 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
 
 
 def _legal(space: ModelTerms, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:
-    """Yield what numbers must meet, in words, and the node that is one where they do.
-
-    Raises:
-        InputError: what no number meets.
-    """
+    """Yield what numbers must meet, in words, and the node that is one where they do."""
     graph = space.graph
     for one in conditions:
         if isinstance(one, Split):

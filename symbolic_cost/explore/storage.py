@@ -142,11 +142,7 @@ class Store:
                 yield start, min(start + step, self._size)
 
     def put(self, task: tuple[int, int], result: Result) -> None:
-        """Write the part of a task, if it has rows, then that it is done.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Write the part of a task, if it has rows, then that it is done."""
         facts: dict[str, Any] = {"hash": None}
         if result.rows:
             data = encoded(result.rows, self.form, self.about)

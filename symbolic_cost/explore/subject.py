@@ -74,9 +74,6 @@ def subject_of_words(words: Mapping[str, str], make: Callable[[], Subject]) -> S
         words: everything that the job is made from. Where a file or a plugin may change what they
             mean, nothing is kept.
         make: the job.
-
-    Raises:
-        InputError: the job is refused.
     """
     elsewhere = any(map(names_a_file, words.values())) or _REGISTRY in sys.modules
     data = None if elsewhere else kept_bytes(words, ".facts")

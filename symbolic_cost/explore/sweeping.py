@@ -182,11 +182,7 @@ class Sweeping:
         return Evaluation(self.plan, self.asked).rows(result.places)
 
     def _refuse_nothing(self, result: Result) -> None:
-        """Refuse a sweep in which nothing counts, and say how near the nearest is.
-
-        Raises:
-            InputError: nothing counts.
-        """
+        """Refuse a sweep in which nothing counts, and say how near the nearest is."""
         if result.counted:
             return
         summary = self._summary(result, None)

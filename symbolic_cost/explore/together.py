@@ -154,9 +154,6 @@ class Together(Generic[StructureT]):
             columns: numbers by symbol.
             count: how many.
             names: of the outputs, LEGAL for every condition; all unless given.
-
-        Raises:
-            InputError: a symbol without numbers.
         """
         asked = self._chosen(names, columns)
         if count <= MOST_LAYERED:
@@ -174,9 +171,6 @@ class Together(Generic[StructureT]):
             axes: numbers by symbol.
             width: degrees for which there are buffers; no less than those of the axes.
             names: as of `evaluated`.
-
-        Raises:
-            InputError: a symbol without numbers.
         """
         asked = self._chosen(names, {name for own in axes.along for name in own})
         own = axes.read(asked.layers.inputs)

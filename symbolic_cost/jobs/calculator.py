@@ -113,11 +113,7 @@ class _Page:
         return tuple(name for name in graph.symbols if name in used)
 
     def data(self) -> dict[str, object]:
-        """Return everything as it is written.
-
-        Raises:
-            InputError: everything of the job that the page has not.
-        """
+        """Return everything as it is written."""
         job = self._job
         start, models, machines = self._start(), list(self._models()), list(self._machines())
         names, words = self._names()
@@ -228,11 +224,7 @@ class _Page:
         return _entry(name, _labelled(place), figure_unit(name), "machine", counts, zero)
 
     def checked(self) -> dict[str, str]:
-        """Return the rates and options where the page starts.
-
-        Raises:
-            InputError: everything of the job that the page has not.
-        """
+        """Return the rates and options where the page starts."""
         job, problems = self._job, []
         strange = [name for name in job.strategy.degrees if name not in {"tp", "sp", "pp", "dp"}]
         if strange:
@@ -274,11 +266,7 @@ class _Page:
         }
 
     def _start(self) -> dict[str, str]:
-        """Return where the page starts.
-
-        Raises:
-            InputError: every size without a number.
-        """
+        """Return where the page starts."""
         values = self.checked() | self._sizes()
         lacking = [
             f"no number for {name} ({GLOSSARY[name].meaning}): bind it, as in --set {name}=8"

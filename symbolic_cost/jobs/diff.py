@@ -187,11 +187,7 @@ def _job(options: dict[str, object]) -> Job:
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:
-    """Tell whether both are conventions of FLOP per token.
-
-    Raises:
-        InputError: names of none, and one of each kind.
-    """
+    """Tell whether both are conventions of FLOP per token."""
     tokens = [name.endswith(".toml") or name in TOKEN_PRESETS for name in pair]
     if all(tokens) and of is None:
         return True

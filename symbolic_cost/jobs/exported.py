@@ -139,11 +139,7 @@ class _Legal:
     known: Mapping[str, Number]
 
     def drawn(self, count: int, chance: Random) -> list[Example]:
-        """Return so many, with exact results that are rounded once.
-
-        Raises:
-            InputError: so many are not met by chance.
-        """
+        """Return so many, with exact results that are rounded once."""
         examples: list[Example] = []
         for _ in range(_TRIES * count):
             inputs = self.program.inputs

@@ -313,11 +313,7 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
 
 
 def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Region, ...]:
-    """Return where each part of a job is the costliest, as inequalities.
-
-    Raises:
-        InputError: unknown parts, fewer than two, or different units.
-    """
+    """Return where each part of a job is the costliest, as inequalities."""
     return dominance(_parts(run, names, cost))
 
 

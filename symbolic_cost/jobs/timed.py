@@ -122,11 +122,7 @@ class Timed:
 
     @cached_property
     def interval(self) -> Interval | None:
-        """Between what four of five steps lie [s]; none for the efficiencies of a record alone.
-
-        Raises:
-            InputError: a symbol has no number.
-        """
+        """Between what four of five steps lie [s]; none for the efficiencies of a record alone."""
         rates = self.setting.timing.rates
         if rates is None:
             return None

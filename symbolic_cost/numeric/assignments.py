@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.symbols import GLOSSARY
 
@@ -46,8 +46,7 @@ def parse_assignments(
         check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:
         problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return values
 
 

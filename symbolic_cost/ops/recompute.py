@@ -235,11 +235,7 @@ def recompute_policy(name: str) -> Recompute:
 
 
 def _joined(name: str, words: list[str]) -> Recompute:
-    """Return the policy of some modules.
-
-    Raises:
-        InputError: a module stands twice.
-    """
+    """Return the policy of some modules."""
     twice = sorted({word for word in words if words.count(word) > 1})
     if twice:
         raise InputError(f"recompute policy {shown(name)}: {', '.join(twice)} stands twice")

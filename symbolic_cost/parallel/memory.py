@@ -131,9 +131,6 @@ def memory_table(
         Rows of weights, their gradients, master weights, optimizer states, saved activations
         times the microbatches in flight, and the workspace of the backward pass; rows say whether
         the device or the host holds them.
-
-    Raises:
-        InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
     divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)

@@ -169,11 +169,7 @@ class Divided:
         return {}
 
     def share(self, stage: Stage) -> Model:
-        """Return the parts of one stage.
-
-        Raises:
-            PlacementError: no such stage.
-        """
+        """Return the parts of one stage."""
         if stage not in self._shares:
             self.structure.checked(stage)
             parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))

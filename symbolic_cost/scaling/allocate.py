@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import field, fields
 from functools import lru_cache
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.records import dataclass
@@ -68,8 +68,7 @@ class Budget:
             and None in (self.days, self.gpus)
         ):
             problems = ["days and GPUs are given together, or one of them with dollars or energy"]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         hours = rates.hours_of(self.usd, self.kwh)
         spent = "dollars" if hours == rates.hours_of(self.usd) else "energy"
         if self.days is not None and self.gpus is not None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.scaling.law import Constants, Law
 from symbolic_cost.typed import Formula
@@ -93,8 +93,7 @@ def laws_of(data: Mapping[str, Any], place: str) -> dict[str, Law]:
             except InputError as error:
                 told = list(error.problems)
         problems += [f"{place}: {name}: {problem}" for problem in told]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return declared
 
 

@@ -272,11 +272,7 @@ class Choice:
     def _at_rate(
         self, sized: Sized, engines: int, at: Callable[[float], Steady], most: int
     ) -> Plan:
-        """Return the fewest engines that take requests as they come.
-
-        Raises:
-            MissedError: the engines cannot take so many, or miss a target.
-        """
+        """Return the fewest engines that take requests as they come."""
         rate, room = self.targets.rate or 0.0, roomy(most * int(sized.engine.stages))
         each = at(room / int(sized.engine.stages)).requests * sized.copies
         misses = []

@@ -56,13 +56,7 @@ class Algorithm:
     rules: Mapping[CollectiveKind, tuple[Expr, Expr]]
 
     def steps(self, kind: CollectiveKind, size: Expr, ranks: Expr) -> Steps:
-        """Return the steps of a collective.
-
-        Args:
-            kind: of the collective.
-            size: of the full message, of the local buffer for an all-to-all [byte].
-            ranks: that take part.
-        """
+        """Return the steps of a collective."""
         count, sent = self.rules[kind]
         of = {message: size, p: ranks}
         return Steps(replaced(count, of), replaced(sent, of))

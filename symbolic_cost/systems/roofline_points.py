@@ -36,11 +36,7 @@ class Point:
 
 
 def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
-    """Return the ops of a table that compute and touch memory, in order.
-
-    Raises:
-        InputError: symbols are left.
-    """
+    """Return the ops of a table that compute and touch memory, in order."""
     groups: dict[tuple[str, Phase], list[Row]] = {}
     for row in table:
         if row.quantity in {Quantity.FLOP, *TRAFFIC} and row.collective is None:

@@ -141,13 +141,7 @@ class Definitions:
         return named(name)
 
     def once(self, what: tuple[object, ...], of: object, make: Callable[[], ResultT]) -> ResultT:
-        """Return what is made of an object, once for all stages that have it.
-
-        Args:
-            what: is made, and what it depends on besides.
-            of: the object.
-            make: makes it.
-        """
+        """Return what is made of an object, once for all stages that have it."""
         key = (id(of), *what)
         if key not in self._once:
             self._once[key] = of, make()  # the object lives as long, and nobody else has its id

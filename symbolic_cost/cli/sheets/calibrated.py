@@ -74,11 +74,7 @@ def calibrated(
 
 
 def _on(run: RecordedRun, machine: Machine, stack: str) -> Job:
-    """Return the job of a row on the machine that is fitted.
-
-    Raises:
-        InputError: the row has no time, or ran on another machine.
-    """
+    """Return the job of a row on the machine that is fitted."""
     own = run.job.machine
     if run.seconds is None:
         raise InputError("no time is printed")

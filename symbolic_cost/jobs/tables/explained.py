@@ -52,9 +52,6 @@ def explained_sheet(timed: Timed) -> Sheet:
 
     The stage that sets the pace is told, all its microbatches; bubble, sums of gradients, optimizer
     and gathers of weights stand beside its ops, so that the shares add up to one.
-
-    Raises:
-        InputError: a symbol has no number.
     """
     stage = _slowest(timed)
     notes = (
@@ -77,11 +74,7 @@ def spent_sheet(timed: Timed, rows: Iterable[Spent]) -> Sheet:
 
 
 def spent(timed: Timed) -> list[Spent]:
-    """Return what takes the time of a step, the largest first; together they are the step.
-
-    Raises:
-        InputError: a symbol has no number.
-    """
+    """Return what takes the time of a step, the largest first; together they are the step."""
     rows = sorted((*_ops(timed), *_parts(timed)), key=attrgetter("total"), reverse=True)
     return [row for row in rows if row.total > 0]
 
