@@ -286,7 +286,7 @@ def count(*, config: str, batch: int, seq: int, conventions: str, out: Output, *
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.sheets.counts import count_sheet
+    from symbolic_cost.cli.sheets.models import count_sheet
 
     out.sheet(count_sheet(config, counts, batch, seq, conventions))
 

@@ -59,10 +59,12 @@ class Space:
             f"{name} = {shown(number)}: an integer from 1 to {MOST_RANKS} is accepted"
             for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
             for number in _listed(getattr(self, name))
-            if isinstance(number, bool) or not isinstance(number, int) or not _counted(number)
+            if type(number) is not int or not 1 <= number <= MOST_RANKS
         ]
         problems += [
-            f"{f.name}: nothing to choose from" for f in fields(self) if _empty(self, f.name)
+            f"{f.name}: nothing to choose from"
+            for f in fields(self)
+            if f.name in _OPTIONS and not getattr(self, f.name)
         ]
         problems += [unknown("context", one, CONTEXT) for one in self.context if one not in CONTEXT]
         problems += [
@@ -103,13 +105,5 @@ def _unknown_words(recompute: Iterable[str], schedule: Iterable[str]) -> Iterato
 _OPTIONS = ("sp", "zero", "recompute", "schedule", *UNSAID, "scattered", "context")
 
 
-def _counted(number: int) -> bool:
-    return 1 <= number <= MOST_RANKS
-
-
 def _listed(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _empty(space: Space, name: str) -> bool:
-    return name in _OPTIONS and not getattr(space, name)

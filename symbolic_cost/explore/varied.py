@@ -214,7 +214,7 @@ def _strategy(
     for name, symbol in degree_names().items():
         own.setdefault(symbol, name)  # cp, not ring
     for axis in numbers.values():
-        held = [n for n in names if axis.symbol in _symbols(n)]
+        held = [n for n in names if axis.symbol in {s.name for s in STRATEGIES[n].meshes.values()}]
         name = axis.name if axis.name in STRATEGIES else own.get(axis.symbol, "")
         if not held and name:
             names[name] = None
@@ -227,10 +227,6 @@ def _strategy(
         names["sp"] = None
     degrees = {name: tuple(STRATEGIES[name].meshes.values()) for name in names}
     return Strategy(degrees, job.zero, job.panels)
-
-
-def _symbols(name: str) -> set[str]:
-    return {symbol.name for symbol in STRATEGIES[name].meshes.values()}
 
 
 def _ranks(

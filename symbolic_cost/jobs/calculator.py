@@ -282,9 +282,8 @@ class _Page:
         job = self._job
         named = [one for one in CATALOG.values() if one.family == job.model.family and one.bindings]
         first = dict(named[0].bindings) if named and not job.model.bindings else {}
-        count = job.value(job.training.microbatches)
         values: dict[str, object] = {"b": 1, "M": 1, **dict.fromkeys(DEGREES, 1), **first}
-        values |= {**job.values, **({"M": int(count)} if count.is_Integer else {})}
+        values |= job.counted_values
         return {name: str(value) for name, value in values.items() if name in self._symbols}
 
     def _models(self) -> Iterator[dict[str, object]]:

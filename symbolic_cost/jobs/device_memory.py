@@ -76,11 +76,7 @@ class DeviceMemory:
 
     def __post_init__(self) -> None:
         """Refuse a job that says no device."""
-        machine = self.setup.machine
-        if machine is None:
-            raise InputError(
-                "the memory of a device needs a machine: --system h100, or system='h100' in Python"
-            )
+        machine = self.setup.on_machine("the memory of a device")
         if kind_of(machine) != "gpu":
             raise InputError(f"{machine.name} is no GPU: its allocator is not on record")
         if not self.fit.peaks:

@@ -68,7 +68,7 @@ class Section:
             text = plain(factored(self.total))
             return f"{self.cost}: {second} has {text} more than {first}, in {len(parts)} terms"
         word = "more" if more >= 0 else "less"
-        share = f" ({_percent(abs(more / base))})" if base != 0 else ""
+        share = f" ({100 * float(abs(more / base)):.3g} %)" if base != 0 else ""
         largest = max(parts, key=lambda name: abs(parts[name]))
         return (
             f"{self.cost}: {second} has {_shown(abs(more), self.unit)}{share} {word} than {first}, "
@@ -333,7 +333,3 @@ def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
 
 def _shown(expr: Expr, unit: Unit) -> str:
     return human(value(expr), unit) if expr.is_Rational else str(expr)
-
-
-def _percent(share: Expr) -> str:
-    return f"{100 * float(share):.3g} %"

@@ -91,9 +91,7 @@ class Steps:
             InputError: no machine, symbols without a number, or numbers that do not fit.
         """
         derived = self._derived(setup)
-        values: dict[str, Any] = dict(setup.values)
-        count = setup.value(setup.training.microbatches)
-        values |= {"M": int(count)} if count.is_Integer else {}
+        values: dict[str, Any] = dict(setup.counted_values)
         missing = [name for name in derived.run.inputs if name not in values]
         missing = [name for name in missing if not name.startswith(SLOWNESS)]
         if missing:

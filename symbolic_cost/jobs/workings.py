@@ -229,11 +229,9 @@ class Workings:
             most,
         )
 
-    @cached_property
-    def _values(self) -> dict[str, Number]:
-        job = self.job
-        count = job.value(job.training.microbatches)
-        return {**job.values, **({"M": int(count)} if count.is_Integer else {})}
+    @property
+    def _values(self) -> Mapping[str, Number]:
+        return self.job.counted_values
 
     @cached_property
     def _classes(self) -> dict[str, tuple[int, int | None]]:

@@ -93,7 +93,11 @@ class PartCosts:
     def _runs(self, row: Row) -> Expr:
         """Return how often a row occurs; work is shared where a part runs on several stages."""
         times, share = self.times(row.count), self.part.share
-        return mul(times, share) if share != 1 and _is_work(row) else times
+        return (
+            mul(times, share)
+            if share != 1 and row.quantity in _WORK and not row.per_step
+            else times
+        )
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
@@ -111,10 +115,6 @@ class PartCosts:
 
 
 _WORK = {Quantity.FLOP, Quantity.READ, Quantity.WRITE, Quantity.COMMUNICATION}
-
-
-def _is_work(row: Row) -> bool:
-    return row.quantity in _WORK and not row.per_step
 
 
 Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]

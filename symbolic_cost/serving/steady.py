@@ -110,11 +110,6 @@ class Batching:
         return self.sequences * self.stages / (self.load.steps * self.cycle)
 
     @property
-    def tokens(self) -> float:
-        """Output tokens per second."""
-        return self.requests * self.load.output
-
-    @property
     def first_token(self) -> float:
         """Time to the first token (TTFT) where requests arrive by chance [s]."""
         own = self.prompt / self.stages
@@ -205,11 +200,6 @@ class Chunked:
     def requests(self) -> float:
         """Requests per second."""
         return self.stages * self.begun / self.step
-
-    @property
-    def tokens(self) -> float:
-        """Output tokens per second."""
-        return self.requests * self.load.output
 
     @property
     def first_token(self) -> float:

@@ -93,7 +93,8 @@ def _ops(timed: Timed) -> Iterator[Spent]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
     flop = _flop(timed, stage)
-    peak = timed.number(timed.setup.machine.peak(_units(timed))) if timed.setup.machine else None
+    machine, precision = timed.setup.machine, timed.setup.training.precision
+    peak = timed.number(machine.peak(precision.partition("-")[0])) if machine else None
     spent = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count
@@ -120,10 +121,6 @@ def _flop(timed: Timed, stage: StageTimes) -> Mapping[tuple[str, Phase], Expr]:
             place = (row.path, row.phase)
             sums[place] = sums.get(place, Integer(0)) + timed.number(timed.setup.value(row.expr))
     return sums
-
-
-def _units(timed: Timed) -> str:
-    return timed.setup.training.precision.partition("-")[0]
 
 
 def _bound(timed: Timed, op: OpTime) -> str:
