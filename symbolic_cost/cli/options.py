@@ -13,6 +13,7 @@ from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import drawn, is_picture
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.grouping import grouped
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -255,9 +256,7 @@ def command(
 ) -> Callable[[Callable[..., object]], Any]:
     """Make a function a command, which takes what options.toml lists for its name."""
     listed = [*parameters(name)]
-    groups: dict[str, list[str]] = {}
-    for group, one in listed:
-        groups.setdefault(group, []).append(str(one.name))
+    groups = grouped((group, str(one.name)) for group, one in listed)
 
     def declared(function: Callable[..., object]) -> click.Command:
         @wraps(function)

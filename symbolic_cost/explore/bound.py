@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolic_cost.grouping import grouped
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.intervals import Directions, Intervals, directions
 from symbolic_cost.program.tape import Tape
@@ -357,10 +358,8 @@ class _Asked:
         that one end is best for certain.
         """
         ways = directions(self._intervals)
-        groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-        for place, wish in enumerate(self._piece.wishes):
-            groups.setdefault(self._ends(wish, ways), []).append(place)
-        return groups
+        wishes = enumerate(self._piece.wishes)
+        return grouped((self._ends(wish, ways), place) for place, wish in wishes)
 
     def _ends(self, wish: Wish, ways: Directions) -> tuple[tuple[int, ...], tuple[int, ...]]:
         tape = self._piece.tape

@@ -21,6 +21,7 @@ from symbolic_cost.explore.priced import Costs, about_setup, bound_numbers, stru
 from symbolic_cost.explore.ranges import Value
 from symbolic_cost.explore.together import together
 from symbolic_cost.explore.varied import Varied, numbers_missing
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ops.graph import ALL
@@ -126,10 +127,11 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     for case in cases:
         kind = (case.chunks, case.layout)
         codes[kind] = codes.get(kind) or _codes(own, *kind)
-    wanted: dict[int, list[int]] = {}
-    for place, case in enumerate(cases):
-        for code in codes[case.chunks, case.layout]:
-            wanted.setdefault(code, []).append(place)
+    wanted = grouped(
+        (code, place)
+        for place, case in enumerate(cases)
+        for code in codes[case.chunks, case.layout]
+    )
     programs: dict[tuple[int, int], Tape | str] = {}
     done, every = 0, sum(map(len, wanted.values()))
     for code, places in wanted.items():

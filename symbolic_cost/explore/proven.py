@@ -25,6 +25,7 @@ from symbolic_cost.explore.structured import all_priced, columns_of, structured_
 from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Together
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.records import dataclass
 
@@ -155,9 +156,7 @@ def _piece(
     room: float | None,
 ) -> Piece:
     """Return the candidates of a shape as a piece of the search."""
-    outputs: dict[str, list[str]] = {}
-    for label in one.tape.outputs:
-        outputs.setdefault(label.partition("|")[0], []).append(label)
+    outputs = grouped((label.partition("|")[0], label) for label in one.tape.outputs)
     refused = {one.structures.index(structure) for structure in one.refused}
     wishes = tuple(
         Wish(

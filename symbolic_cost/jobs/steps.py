@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from symbolic_cost import symbols
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import check_values
@@ -126,9 +127,7 @@ def all_seconds(steps: Sequence[Numbered], *clusters: Cluster) -> Floats:
     """
     every = clusters or ({},)
     seconds = np.zeros((len(every), len(steps)))
-    groups: dict[int, list[int]] = {}
-    for place, step in enumerate(steps):
-        groups.setdefault(id(step.derived), []).append(place)
+    groups = grouped((id(step.derived), place) for place, step in enumerate(steps))
     slow = [_slowness(cluster) for cluster in every]
     for places in groups.values():
         run, own = steps[places[0]].derived.run, [steps[place].values for place in places]

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from sympy import Expr, Integer, Symbol
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
@@ -115,12 +116,11 @@ _REST = "neighbours, weights of blocks or the host"
 
 def _flop(timed: Timed, stage: StageTimes) -> Mapping[tuple[str, Phase], Expr]:
     """Return the FLOP of the matrix units of every op and phase, once."""
-    sums: dict[tuple[str, Phase], Expr] = {}
-    for row in timed.step.table[stage.stage]:
-        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX:
-            place = (row.path, row.phase)
-            sums[place] = sums.get(place, Integer(0)) + timed.number(timed.setup.value(row.expr))
-    return sums
+    return sums(
+        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
+        for row in timed.step.table[stage.stage]
+        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
+    )
 
 
 def _bound(timed: Timed, op: OpTime) -> str:
