@@ -143,13 +143,6 @@ def columns_of(
 ) -> Columns:
     """Return columns by name.
 
-    Args:
-        plan: of the sweep.
-        case: its place.
-        names: as typed.
-        known: numbers by symbol.
-        outputs: outputs by name as typed.
-
     Raises:
         InputError: a name that nothing has.
     """

@@ -81,7 +81,6 @@ class Slab:
     """Points of one structure.
 
     Args:
-        case: its place.
         program: of the structure.
         known: numbers by symbol.
         base: first candidate of every outer point.
@@ -100,12 +99,7 @@ class Slab:
 
 
 class Evaluation:
-    """A plan with what is asked of it, ready to run; calls may come from several threads.
-
-    Args:
-        plan: of the sweep.
-        asked: what is kept.
-    """
+    """A plan with what is asked of it, ready to run; calls may come from several threads."""
 
     def __init__(self, plan: Plan, asked: Asked) -> None:
         self._plan, self._asked = plan, asked

@@ -301,12 +301,7 @@ def _overlaps(text: str, strategy: Strategy | None, *, hosted: bool) -> dict[str
 
 
 def _with_batch(job: Setup, batch: int | None, times: int | None) -> Setup:
-    """Return a setup with the microbatches that a global batch makes.
-
-    Raises:
-        InputError: the microbatches of all ranks do not divide the global batch, or it
-            contradicts their number.
-    """
+    """Return a setup with the microbatches that a global batch makes."""
     problems = Problems()
     for name, number in (("global batch", batch), ("microbatches", times)):
         if number is not None:

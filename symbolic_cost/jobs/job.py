@@ -174,7 +174,8 @@ def job(
     Raises:
         InputError: every problem of every option.
     """
-    return _as_job(setup(model, strategy, numbers, **options))
+    own = setup(model, strategy, numbers, **options)
+    return Job(**{name: getattr(own, name) for name in Setup.__dataclass_fields__})
 
 
 def cost(
@@ -213,7 +214,3 @@ def cost(
         stage=stage,
     )
     return whole.rows_under(whole.strategy)
-
-
-def _as_job(own: Setup) -> Job:
-    return Job(**{name: getattr(own, name) for name in Setup.__dataclass_fields__})

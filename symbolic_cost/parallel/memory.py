@@ -9,18 +9,13 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import (
-    CostTable,
-    Phase,
-    Place,
-    Quantity,
-    Row,
-)
+from symbolic_cost.grouping import grouped
+from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
@@ -133,20 +128,10 @@ def memory_table(
 ) -> CostTable:
     """Derive what one rank of a pipeline stage holds [byte].
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions; the precision says the element sizes.
-        training: precision, optimizer, recomputation and schedule.
-        stage: of the pipeline.
-
     Returns:
         Rows of weights, their gradients, master weights, optimizer states, saved activations
         times the microbatches in flight, and the workspace of the backward pass; rows say whether
         the device or the host holds them.
-
-    Raises:
-        InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
     divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
@@ -159,7 +144,6 @@ class Memory:
 
     Args:
         divided: the model, under conventions with the bytes of the precision.
-        training: precision, optimizer, recomputation and schedule.
     """
 
     divided: Divided
@@ -287,12 +271,13 @@ _GROUPS = ("resident", "states", "saved", "waiting")
 
 def moments(table: CostTable) -> dict[str, Expr]:
     """Return what the device holds at each moment of the step [byte], by the moment's name."""
-    held: dict[tuple[Quantity, Phase | None], list[Expr]] = {}
-    for row in table:
-        if row.place is Place.DEVICE:
-            phase = row.phase if row.quantity is Quantity.WORKSPACE else None
-            held.setdefault((row.quantity, phase), []).append(row.total)
-    return at_moments(held)
+    return at_moments(
+        grouped(
+            ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
+            for row in table
+            if row.place is Place.DEVICE
+        )
+    )
 
 
 def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict[str, Expr]:
@@ -308,14 +293,12 @@ def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict
 def shares(table: CostTable, moment: str) -> dict[str, Expr]:
     """Return what the device holds at a moment of the step [byte], by quantity."""
     quantities, phase = MOMENTS[moment]
-    sums: dict[str, list[Expr]] = {}
-    for row in table:
-        there = row.quantity in quantities or (
-            row.quantity is Quantity.WORKSPACE and phase is row.phase
-        )
-        if there and row.place is Place.DEVICE:
-            sums.setdefault(row.quantity.value, []).append(row.total)
-    return {name: add(*terms) for name, terms in sums.items()}
+    there = (row for row in table if row.place is Place.DEVICE)
+    return sums(
+        (row.quantity.value, row.total)
+        for row in there
+        if row.quantity in quantities or (row.quantity is Quantity.WORKSPACE and phase is row.phase)
+    )
 
 
 def peak(table: CostTable) -> Expr:

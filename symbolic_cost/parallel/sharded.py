@@ -60,8 +60,6 @@ class States:
     """States of the weights of one rank.
 
     Args:
-        model: the parts that the rank holds.
-        placement: which axes are split, and what is kept in shards.
         optimizer: its moments and what it computes.
         mesh: ranks by mesh axis, the stages of a pipeline among them, innermost first.
     """
@@ -101,11 +99,7 @@ class States:
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
 
     def step_rows(self, *, clipping: bool = True) -> Iterator[Row]:
-        """Yield what clipping and the optimizer cost at the end of a step, weight by weight.
-
-        Args:
-            clipping: whether gradients are clipped to a norm.
-        """
+        """Yield what clipping and the optimizer cost at the end of a step, weight by weight."""
         split: set[str] = set()
         for part, weights in self.parts():
             update = self.update(part.path, weights)
@@ -126,12 +120,7 @@ class States:
             yield part, tuple(weights)
 
     def update(self, path: str, weights: Weights) -> PartUpdate:
-        """Return what the end of a step costs a part once.
-
-        Args:
-            path: of the part.
-            weights: that it keeps, each with its op.
-        """
+        """Return what the end of a step costs a part once."""
         rows: list[Row] = []
         split: set[str] = set()
         for op, weight in weights:

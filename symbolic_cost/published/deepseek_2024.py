@@ -30,11 +30,7 @@ def _scale(inputs: Values) -> Values:
     numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     blocks = flop_per_token("block")
     products = blocks.xreplace({l: Integer(0)})  # without the pairs of attention
-    flop = {
-        "M": blocks,
-        "n_1": products / 6,
-        "n_2": (products + flop_per_token("head")) / 6,
-    }
+    flop = {"M": blocks, "n_1": products / 6, "n_2": (products + flop_per_token("head")) / 6}
     return {name: int(expr.xreplace(numbers)) for name, expr in flop.items()}
 
 

@@ -48,11 +48,7 @@ def _layer(inputs: Values) -> Values:
 
     written = total(Quantity.WRITE)
     flop = total(Quantity.FLOP) if inputs["each"] == 0 else 0
-    return {
-        "flop": flop,
-        "bytes": total(Quantity.READ) + written,
-        "elements": written // _BYTES,
-    }
+    return {"flop": flop, "bytes": total(Quantity.READ) + written, "elements": written // _BYTES}
 
 
 work = Work(

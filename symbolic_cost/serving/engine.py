@@ -33,10 +33,8 @@ class Engine:
     """A model on the ranks of one copy of it.
 
     Args:
-        name: of the model.
         declare: makes the model for a shape.
         strategy: degrees as numbers; tp, pp, and dp with ep where attention is data-parallel.
-        machine: its rates, memory and links.
         weights: precision of weights, one of `WEIGHTS`.
         cache: precision of keys and values, one of `CACHES`; states have 16 bits.
         latent: makes the model as it decodes, where that differs.

@@ -83,7 +83,6 @@ class Work:
     """An op of one shape, or of several that run as one.
 
     Args:
-        path: of the op.
         rows: of its kernel and its collectives.
         kind: "core", "product" or "pass".
         share: of the shape, or of the first.
@@ -101,7 +100,6 @@ class Priced:
     """Prices a stage.
 
     Args:
-        engine: that runs it.
         shares: of the shapes that run together.
         to: takes the definitions.
     """
@@ -189,13 +187,7 @@ class Priced:
         return own + (cache - own).xreplace({symbols.b: Integer(1)})
 
     def _passed(self, works: list[Work], rows: list[Row], names: Mapping[str, str]) -> Expr:
-        """Return the time of passes that run as one kernel.
-
-        Args:
-            works: that run together.
-            rows: of all the part's ops.
-            names: of tensors that are views of others.
-        """
+        """Return the time of passes that run as one kernel."""
         inside = {work.path for work in works}
         own = [row for work in works for row in work.rows]
 
@@ -307,13 +299,7 @@ def _joined(one: Work, other: Work) -> Work:
 def _together(
     one: Sequence[Row], other: Sequence[Row], weights: frozenset[str] = frozenset()
 ) -> Iterator[Row]:
-    """Yield the rows of two shapes as those of one: all adds up but weights, which are read once.
-
-    Args:
-        one: rows of a shape.
-        other: rows of the same ops on another shape.
-        weights: tensors that are read once.
-    """
+    """Yield the rows of two shapes as those of one: all adds up but weights, read once."""
     left = list(other)
     for row in one:
         match = next((r for r in left if _key(r) == _key(row)), None)

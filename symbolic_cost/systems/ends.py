@@ -5,7 +5,7 @@ from functools import partial
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.update import Work
@@ -117,18 +117,14 @@ Group = tuple[tuple[str, ...], CollectiveKind]
 def _sums(
     rows: Iterable[Row], phase: Phase, times: Callable[[Expr], Expr] = lambda count: count
 ) -> dict[Group, Expr]:
-    """Return the messages of a step's collectives [byte] by group.
-
-    Args:
-        rows: of costs.
-        phase: of the step.
-        times: how often a row occurs, of its count.
-    """
-    messages: dict[Group, list[Expr]] = {}
-    for row in rows:
-        move = row.collective
-        is_sent = row.quantity is Quantity.COMMUNICATION and row.per_step and row.phase is phase
-        if move is not None and is_sent:
-            size = mul(times(row.count), move.calls, move.message)
-            messages.setdefault((move.meshes, move.kind), []).append(size)
-    return {group: add(*sizes) for group, sizes in messages.items()}
+    """Return the messages of a step's collectives [byte] by group."""
+    sent = (
+        (times(row.count), row.collective)
+        for row in rows
+        if row.quantity is Quantity.COMMUNICATION and row.per_step and row.phase is phase
+    )
+    return sums(
+        ((move.meshes, move.kind), mul(count, move.calls, move.message))
+        for count, move in sent
+        if move is not None
+    )

@@ -239,12 +239,7 @@ def _conventions(work: Setup) -> Iterator[Phrase]:
     chosen = work.counting
     yield (f"{chosen.name}: {chosen.meaning}",)
     parts: list[Expr | str] = ["FLOP of a sum of "]
-    parts += [
-        n,
-        " products: ",
-        chosen.contraction.expr,
-        "; bytes of one element: ",
-    ]
+    parts += [n, " products: ", chosen.contraction.expr, "; bytes of one element: "]
     for place, role in enumerate(_SIZED):
         parts += [", " * bool(place) + role.value.replace("_", " ") + " ", chosen.sizes.of(role)]
     yield (*parts, f"; collectives: {chosen.charge.name}")
