@@ -6,7 +6,16 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 from __future__ import annotations
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
+from symbolic_cost.layers.conv import (
+    Activation,
+    Chain,
+    Conv,
+    Layer,
+    Maps,
+    Residual,
+    Trail,
+    under,
+)
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -154,6 +163,8 @@ class Repeated:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer once."""
         start, first = trail.at, len(trail.ops)
+        # The first tensor that a repeated part takes is what the one before hands on.
+        trail.at = under(f"{name}.start", start, start.axes, trail)
         self.layer.declare(name, trail)
         if trail.at.axes != start.axes:
             result = Maps(f"{name}.next", start.axes)
