@@ -111,9 +111,10 @@ def frozen(layer: Layer) -> Layer:
     return layer
 
 
-def predictor(width: int, channels: int, layers: int) -> Chain:
-    """Return products of channels with activations between them."""
+def predictor(width: int, channels: int, layers: int, shared: str = "") -> Chain:
+    """Return products of channels with activations between them, perhaps of shared weights."""
+    names = [f"{shared}.{i}" if shared else "" for i in range(layers)]
     made: dict[str, Layer] = {}
-    for i in range(layers - 1):
-        made |= {f"fc{i}": Mix(width), f"act{i}": Activation()}
-    return Chain(made | {f"fc{layers - 1}": Mix(channels)})
+    for i, name in enumerate(names[:-1]):
+        made |= {f"fc{i}": Mix(width, shared=name), f"act{i}": Activation()}
+    return Chain(made | {f"fc{layers - 1}": Mix(channels, shared=names[-1])})

@@ -33,19 +33,22 @@ class Mix:
     Args:
         bias: whether one is added.
         role: of the channels that it makes.
+        shared: name of its weights, where other layers have the same.
     """
 
     channels: int
     bias: bool = True
     role: Role = Role.WHOLE
+    shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
-        bias = f" + *bias[{new}]" if self.bias else ""
-        trail.add(einsum(name, f"{trail.at}, *w[{old} {new}]{bias} -> {result}"), result)
+        own = f"@{self.shared}." if self.shared else ""
+        bias = f" + *{own}bias[{new}]" if self.bias else ""
+        trail.add(einsum(name, f"{trail.at}, *{own}w[{old} {new}]{bias} -> {result}"), result)
 
 
 @dataclass(frozen=True)
