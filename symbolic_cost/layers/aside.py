@@ -5,11 +5,12 @@ Axes: as the trail makes them; positions of a sequence are called y.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.maps import Mix, plus
 from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.unread import kept, unread
 from symbolic_cost.records import dataclass
 
 
@@ -68,11 +69,47 @@ class Learned:
 
 @dataclass(frozen=True)
 class Constant:
-    """What is computed of positions alone, or zeros, in the shape of the tensor at hand."""
+    """What is computed of positions alone, or zeros, in the shape of the tensor at hand.
+
+    Args:
+        channels: how many, if others than that tensor has.
+    """
+
+    channels: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Take it."""
-        trail.at = Maps(name, trail.at.axes, constant=True)
+        batch, channel, *sides = trail.at.axes
+        own = trail.new_axis("c", self.channels) if self.channels else channel
+        trail.at = Maps(name, (batch, own, *sides), constant=True)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A layer whose weights are kept and that does not run."""
+
+    layer: Layer
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the weights."""
+        start, first = trail.at, len(trail.ops)
+        self.layer.declare(name, trail)
+        trail.ops[first:] = kept(trail.ops[first:])
+        trail.at = start
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A layer that runs, and whose result nothing takes."""
+
+    layer: Layer
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start, first = trail.at, len(trail.ops)
+        self.layer.declare(name, trail)
+        trail.ops[first:] = unread(trail.ops[first:])
+        trail.at = start
 
 
 @dataclass(frozen=True)
@@ -99,16 +136,20 @@ class FrozenNorm:
             trail.add(pointwise(f"{name}.{part}", f"{taken} -> {result}", function), result)
 
 
+def rebuilt(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:
+    """Return a layer with everything in its chains and branches changed."""
+    if isinstance(layer, Chain):
+        return Chain({name: rebuilt(one, change) for name, one in layer.layers.items()})
+    if isinstance(layer, Residual):
+        both = (rebuilt(one, change) if one else None for one in (layer.branch, layer.shortcut))
+        branch, short = (one if isinstance(one, Chain) else None for one in both)
+        return Residual(branch or layer.branch, short, layer.function)
+    return change(layer)
+
+
 def frozen(layer: Layer) -> Layer:
     """Return a layer with frozen norms in place of those over the batch."""
-    if isinstance(layer, BatchNorm):
-        return FrozenNorm()
-    if isinstance(layer, Chain):
-        return Chain({name: frozen(one) for name, one in layer.layers.items()})
-    if isinstance(layer, Residual):
-        branch, short = (frozen(one) if one else None for one in (layer.branch, layer.shortcut))
-        return Residual(branch, short, layer.function)  # type: ignore[arg-type]
-    return layer
+    return rebuilt(layer, lambda one: FrozenNorm() if isinstance(one, BatchNorm) else one)
 
 
 def predictor(width: int, channels: int, layers: int, shared: str = "") -> Chain:

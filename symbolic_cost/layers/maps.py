@@ -58,17 +58,20 @@ class Normed:
     Args:
         function: of elementwise.toml.
         rows: what it normalises over: channels, positions, or both.
+        shared: name of its weights, where other norms have the same.
     """
 
     function: str = "layer_norm"
     rows: str = "channels"
+    shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
-        weights = f"*scale[{channel}], *shift[{channel}]"
+        own = f"@{self.shared}." if self.shared else ""
+        weights = f"*{own}scale[{channel}], *{own}shift[{channel}]"
         trail.add(norm(name, f"{at}, {weights} -> {result}", self.function, " ".join(row)), result)
 
 
@@ -234,6 +237,7 @@ class Windowed:
 
     Args:
         side: of a window, where the map is larger.
+        least: side of a window at least, to which smaller maps are padded.
         bias: whether query, key and value have one.
         computed: width of the perceptron that makes the biases of distances and goes with
             scores of cosines and keys without a bias; a table holds them if zero.
@@ -243,13 +247,14 @@ class Windowed:
     side: int
     bias: bool = True
     computed: int = 0
+    least: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer; maps that windows do not divide are padded."""
         start = trail.at
         batch, channel, *sides = start.axes
         lengths = [trail.length(axis) for axis in sides]
-        side = min(self.side, *lengths)
+        side = max(min(self.side, *lengths), self.least)
         number = 1
         for length in lengths:
             number *= -(-length // side)

@@ -62,7 +62,10 @@ class Conditional:
             there = under(f"{name}.there", place, (*place.axes[:2], *seen.axes[2:]), trail)
             k = joined("keyed", k, product("key_place", there), d)
         else:
-            far, wide = product("key_place", aside[self.place_seen]), trail.new_axis("d", 2 * trail.length(d))
+            far, wide = (
+                product("key_place", aside[self.place_seen]),
+                trail.new_axis("d", 2 * trail.length(d)),
+            )
             k = joined("keyed", k, far, d) if self.place else k
             q = joined("queries", q, product("query_sine", aside[self.sine]), wide)
             k = joined("keys", k, far, wide)

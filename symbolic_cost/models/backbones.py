@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from symbolic_cost.errors import shown
-from symbolic_cost.layers.aside import Put, frozen
+from symbolic_cost.layers.aside import Fork, Put, Unread, frozen, rebuilt
 from symbolic_cost.layers.conv import Chain, Layer
+from symbolic_cost.layers.maps import Normed, Windowed
 from symbolic_cost.models.cnn_config import read
 from symbolic_cost.models.cnn_residual import trunk
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.maps_families import convnext, swin
 from symbolic_cost.models.stored.timm import spelt
 
 
@@ -83,3 +85,82 @@ def tapped(layers: Mapping[str, Layer], named: Mapping[str, str]) -> Chain:
         if name in named:
             made[f"{name}.put"] = Put(named[name])
     return Chain(made)
+
+
+def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
+    """Return the network of a section, all of whose stages are taken, and their channels.
+
+    The maps are normalised apart where the network is a Swin or a ConvNeXt.
+    """
+    values = fields.source.values.get("backbone_config")
+    stated = values if isinstance(values, Mapping) else {}
+    kind = stated.get("model_type")
+    fields.ignore("backbone_config", "use_pretrained_backbone", "use_timm_backbone")
+    fields.ignore("backbone_kwargs")
+    known = kind in _HIERARCHIES and fields.source.values.get("backbone") is None
+    problem = f"an object of model_type {', '.join(_HIERARCHIES)} is accepted"
+    fields.require(holds=known, problem=problem, name="backbone_config")
+    if not known:
+        return Chain({}), (1,) * 4
+    source = replace(fields.source, values=stated)
+    inner = Fields(source, str(kind), FAMILIES[str(kind)], problems=fields.problems)
+    layers, depths, widths = _HIERARCHIES[str(kind)](inner)
+    every = tuple(f"stage{i}" for i in range(1, len(depths) + 1))
+    named, numbered = inner.items("out_features"), inner.items("out_indices")
+    taken = named or tuple(f"stage{i}" for i in numbered)
+    fine = taken == every and numbered in ((), tuple(range(1, len(depths) + 1)))
+    inner.require(holds=fine, problem=f"{list(every)} is accepted", name="out_features")
+    channels = inner.size("num_channels", 3)
+    inner.require(holds=channels == 3, problem="3 channels are accepted", name="num_channels")  # noqa: PLR2004 - colours
+    fields.problems += inner.not_understood().values()
+    return Chain(layers), widths
+
+
+Read = tuple[dict[str, Layer], tuple[int, ...], tuple[int, ...]]
+"""Layers, and blocks and channels of every stage."""
+
+
+def _swin(fields: Fields) -> Read:
+    layers, depths = swin(fields), fields.items("depths")
+    width = fields.size("embed_dim")
+    placed = fields.flag("use_absolute_embeddings", default=False)
+    fields.require(holds=not placed, problem="only false is declared", name="use_absolute_embeddings")
+    fields.ignore("image_size")
+    padded = {
+        name: rebuilt(layer, lambda one: replace(one, least=one.side) if isinstance(one, Windowed) else one)
+        for name, layer in layers.items()
+    }
+    return _normed(padded, depths, ".mlp"), depths, tuple(width << i for i in range(len(depths)))
+
+
+def _convnext(fields: Fields) -> Read:
+    layers, depths = convnext(fields), fields.items("depths")
+    layers.pop("last")
+    fields.ignore("image_size")
+    return _normed(layers, depths, ""), depths, fields.items("hidden_sizes")
+
+
+def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict[str, Layer]:
+    """Return layers with the map of every stage normalised and set aside."""
+    layers.pop("mean")
+    ends = {f"stage{i}.{depth - 1}{end}": i for i, depth in enumerate(depths)}
+    made: dict[str, Layer] = {}
+    for name, layer in layers.items():
+        made[name] = Unread(layer) if name == "last" else layer
+        if name in ends:
+            own = {"norm": Normed(), "put": Put(f"map{ends[name]}")}
+            made[f"{name}.taken"] = Fork({"own": Chain(own)})
+    return made
+
+
+def _resnet(fields: Fields) -> Read:
+    blocks, widths, branch, first = read(fields)
+    named = {f"layer{i + 1}": f"map{i}" for i in range(len(blocks))}
+    return dict(tapped(trunk(blocks, widths, branch, first), named).layers), blocks, widths
+
+
+_HIERARCHIES: Mapping[str, Callable[[Fields], Read]] = {
+    "swin": _swin,
+    "convnext": _convnext,
+    "resnet": _resnet,
+}

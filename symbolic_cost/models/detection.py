@@ -125,7 +125,9 @@ def conditional(fields: Fields) -> dict[str, Layer]:
 
     scaled = predictor(width, width, 2, "query_scale")
     later = {
-        "sine": Fork({"of": Chain({"scale": scaled, "by": Times("first_sine"), "put": Put("sine")})}),
+        "sine": Fork(
+            {"of": Chain({"scale": scaled, "by": Times("first_sine"), "put": Put("sine")})}
+        ),
         "block": decoder(""),
     }
     points: dict[str, Layer] = {"point": predictor(width, 2, 2), "act": Activation("sigmoid")}
