@@ -97,3 +97,22 @@ class Opened:
         result = Maps(name, axes)
         pattern = f"{', '.join(map(str, (trail.at, *taken)))} -> {result}"
         trail.add(pointwise(name, pattern, "mul", sums=channel), result)
+
+
+@dataclass(frozen=True)
+class Carved:
+    """Some positions of the sequence at hand as a map again.
+
+    Args:
+        like: map aside that they were.
+    """
+
+    like: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the map."""
+        batch, channel, *old = trail.at.axes
+        sides = map(trail.copy, trail.aside[self.like].axes[2:])
+        result = Maps(name, (batch, channel, *sides))
+        pattern = f"{trail.at} -> {result}"
+        trail.add(pointwise(name, pattern, "copy", laid=" ".join(old)), result)

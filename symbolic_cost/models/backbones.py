@@ -108,6 +108,8 @@ def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
     every = tuple(f"stage{i}" for i in range(1, len(depths) + 1))
     named, numbered = inner.items("out_features"), inner.items("out_indices")
     taken = named or tuple(f"stage{i}" for i in numbered)
+    if fields.family == "maskformer" and kind == "swin":  # takes all, whatever its section says
+        taken, numbered = every, ()
     fine = taken == every and numbered in ((), tuple(range(1, len(depths) + 1)))
     inner.require(holds=fine, problem=f"{list(every)} is accepted", name="out_features")
     channels = inner.size("num_channels", 3)
