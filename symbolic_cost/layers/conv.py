@@ -131,6 +131,13 @@ class Trail:
         self.at = result
 
 
+def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+    """Declare a tensor under other axes."""
+    result = Maps(name, axes)
+    trail.ops.append(view(name, f"{tensor} -> {result}"))
+    return result
+
+
 _POSITIONS = ("y", "x")
 
 
