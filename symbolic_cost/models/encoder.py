@@ -25,6 +25,7 @@ from symbolic_cost.layers import (
     heads,
     mlp,
     neighbours,
+    page,
     relative,
     rotary,
     words,
@@ -46,6 +47,7 @@ from symbolic_cost.layers.heads import (
 )
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.page import OnPage
 from symbolic_cost.layers.patch import Patches
 from symbolic_cost.layers.pooling import AttentionPool, MeanPool
 from symbolic_cost.layers.relative import Distances, distances
@@ -72,6 +74,7 @@ AXES = glossary(
     relative.AXES,
     disentangled.AXES,
     neighbours.AXES,
+    page.AXES,
     words.AXES,
     heads.AXES,
 )
@@ -240,6 +243,8 @@ class Encoder:
             turning += scope("window", inside(turning))
         once = self.distances is Distances.ONCE
         table: tuple[Op, ...] = (distances(Positions()),) if once else ()
+        if isinstance(self.attention, OnPage):
+            table = self.attention.biases()
         if isinstance(self.attention, Disentangled):
             table = self.attention.embedded(normed=Habit.NORM_DISTANCES in self.habits)
         trunk = (
