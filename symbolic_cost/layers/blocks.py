@@ -1,7 +1,7 @@
 """Attention of every block of positions to itself and its neighbours, perhaps to sums of blocks.
 
-Axes as in attention, and: n_k blocks, x_k queries of one, y_l keys of it, the one before and the one
-behind, g_k sums of positions that all see, y_k keys that a block sees, those sums included.
+Axes as in attention, and: n_k blocks, x_k queries of one, y_l keys of it, the one before and
+the one behind, g_k sums of positions that all see, y_k keys that a block sees, sums included.
 
 For example blocks of 16 divide 100 tokens into 7, padded to 112, whose queries see 48 keys each; of
 sums over 16 tokens there are 6.

@@ -54,6 +54,7 @@ from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
+from symbolic_cost.layers.thinned import Thinned
 from symbolic_cost.layers.words import Words
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.windows import inside, within
@@ -190,7 +191,7 @@ class Encoder:
         windowed: blocks, the first of them, whose positions attend within windows.
     """
 
-    words: Words | Patches | Sound = field(default_factory=Words)
+    words: Words | Patches | Sound | Thinned = field(default_factory=Words)
     attention: Attention = ATTENTION
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     branch: Branch = POST

@@ -125,7 +125,7 @@ def t5(fields: Fields, shape: Shape) -> Model:
     _check_function(fields, projection)
     fields.ignore("relative_attention_max_distance")
     if isinstance(family.near, Blocks):
-        return _blocked(fields, shape, family, numbers)
+        return _blocked(fields, shape, family, family.near, numbers)
     sparse = (0, 0)
     if family.experts:
         sparse = _sparse(fields, (layers, numbers["n_dec"]), _switched)
@@ -139,7 +139,9 @@ def t5(fields: Fields, shape: Shape) -> Model:
     return declared(fields, shape, family, numbers, {}, sparse=sparse)
 
 
-def _blocked(fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers) -> Model:
+def _blocked(
+    fields: Fields, shape: Shape, family: Seq2Seq, near: Blocks, numbers: Numbers
+) -> Model:
     """Declare an encoder-decoder whose source attends in blocks, as LongT5."""
     kinds = ("local", "transient-global")
     summed = fields.text("encoder_attention_type", kinds[0], kinds) == kinds[1]
@@ -158,7 +160,7 @@ def _blocked(fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers) ->
     sums = floor(tokens / width) if summed else Integer(0)
     sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
     sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
-    near = replace(family.near, core=family.attention.core, sums="g_k" if summed else "")
+    near = replace(near, core=family.attention.core, sums="g_k" if summed else "")
     source = Source(tokens, sizes, blocks.AXES)
     return declared(fields, shape, replace(family, near=near), numbers, {}, source=source)
 
