@@ -18,6 +18,7 @@ from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import parse
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
@@ -113,9 +114,10 @@ class Sound:
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         ops = [*self._waves()]
-        tensor = ops[-1].outputs[0]
+        tensor = ops[-1].outputs[0] if ops else parse("!wave[b a0 y0] -> x[b]").inputs[0]
         end = len(self.waves)
-        stream = f"{tensor.tensor}[b {' '.join(tensor.axes[1:])}]"
+        raw = "" if ops else "!"
+        stream = f"{raw}{tensor.tensor}[b {' '.join(tensor.axes[1:])}]"
         if Step.PROJECT in self.steps:
             row = tensor.axes[1]
             ops += [

@@ -25,6 +25,7 @@ from symbolic_cost.layers import (
     heads,
     mlp,
     neighbours,
+    page,
     relative,
     rotary,
     words,
@@ -46,12 +47,14 @@ from symbolic_cost.layers.heads import (
 )
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.page import OnPage
 from symbolic_cost.layers.patch import Patches
 from symbolic_cost.layers.pooling import AttentionPool, MeanPool
 from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
+from symbolic_cost.layers.thinned import Thinned
 from symbolic_cost.layers.words import Words
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.windows import inside, within
@@ -72,6 +75,7 @@ AXES = glossary(
     relative.AXES,
     disentangled.AXES,
     neighbours.AXES,
+    page.AXES,
     words.AXES,
     heads.AXES,
 )
@@ -187,7 +191,7 @@ class Encoder:
         windowed: blocks, the first of them, whose positions attend within windows.
     """
 
-    words: Words | Patches | Sound = field(default_factory=Words)
+    words: Words | Patches | Sound | Thinned = field(default_factory=Words)
     attention: Attention = ATTENTION
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     branch: Branch = POST
@@ -240,6 +244,8 @@ class Encoder:
             turning += scope("window", inside(turning))
         once = self.distances is Distances.ONCE
         table: tuple[Op, ...] = (distances(Positions()),) if once else ()
+        if isinstance(self.attention, OnPage):
+            table = self.attention.biases()
         if isinstance(self.attention, Disentangled):
             table = self.attention.embedded(normed=Habit.NORM_DISTANCES in self.habits)
         trunk = (
