@@ -289,7 +289,7 @@ def together(
 def _seldom(make: Callable[[], MadeT]) -> MadeT:
     """Make a program without looking for garbage: what is derived or read lives on."""
     before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
+    gc.set_threshold(max(200_000, before[0]), *before[1:])
     try:
         return make()
     finally:

@@ -39,7 +39,7 @@ def lettered(setup: Setup) -> Lettered:
     """
     numbers, names = check_values(setup.values), _names(setup)
     if any(count.xreplace(numbers).is_negative for count in names.values()):
-        check(setup.divided.conditions(), numbers)
+        check(setup.divided.conditions, numbers)
     own = {one.name: getattr(setup, one.name) for one in fields(Setup)}
     count = setup.training.microbatches
     if count.is_Integer:

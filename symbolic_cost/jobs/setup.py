@@ -34,7 +34,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.parallel.structure import Structure, structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact
@@ -144,7 +144,7 @@ class Setup(Shown):
     @cached_property
     def structure(self) -> Structure:
         """What of the strategy decides which rows there are: the class of each degree."""
-        return Structure(self.strategy)
+        return structure(self.strategy)
 
     @cached_property
     def placed(self) -> Strategy:

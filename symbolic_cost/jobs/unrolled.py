@@ -240,7 +240,7 @@ class Step:
         states = states_of(self.timed.setting, kind)
         whole = Op("optimizer")
         split: set[str] = set()
-        for part, weights in states.parts():
+        for part, weights in states.model.learned:
             update = states.update(part.path, weights)
             split |= update.split
             for row in update.rows:

@@ -15,6 +15,7 @@ from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.grouping import grouped
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
@@ -114,8 +115,14 @@ class Training:
         return conventions if self.saved is None else replace(conventions, saved=self.saved)
 
     def counted(self, conventions: Conventions) -> Conventions:
-        """Return the same with the bytes of the precision."""
-        return precision(self.precision).applied(self.kept(conventions))
+        """Return the same with the bytes of the precision; of the same answers one object."""
+        key = (id(conventions), self.saved, self.precision)
+        make = precision(self.precision).applied
+        return _COUNTED.of(key, lambda: (conventions, make(self.kept(conventions))))[1]
+
+
+_COUNTED: Recent[tuple[Conventions, Conventions]] = Recent(64)
+"""By the id of what they are made of, which lives as long."""
 
 
 def memory_table(
@@ -195,7 +202,7 @@ class Memory:
         policy, update = precision(chosen.precision), optimizer(chosen.optimizer)
         share = divided.share(stage)
         states = States(share, divided.placement, divided.conventions, policy, update)
-        weights = {part.path: held for part, held in states.parts()}
+        weights = {part.path: held for part, held in states.model.learned}
         parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
         for costs, executed in zip(*both, strict=True):

@@ -11,7 +11,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.extrema import Min
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, Weights
 from symbolic_cost.ops.matrices import is_hidden_matrix
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
@@ -26,10 +26,6 @@ NORM, OPTIMIZER = "gradient_norm", "optimizer"
 
 _SQUARES = Integer(4)
 """A sum of squares in single precision [byte]."""
-
-
-Weights = tuple[tuple[Op, Operand], ...]
-"""Weights, each with its op."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class States:
 
     def rows(self) -> Iterator[Row]:
         """Yield master weights and moments of every weight [byte]."""
-        for part, weights in self.parts():
+        for part, weights in self.model.learned:
             for row in self.kept(part.path, weights):
                 yield replace(row, count=part.repeat)
 
@@ -101,7 +97,7 @@ class States:
     def step_rows(self, *, clipping: bool = True) -> Iterator[Row]:
         """Yield what clipping and the optimizer cost at the end of a step, weight by weight."""
         split: set[str] = set()
-        for part, weights in self.parts():
+        for part, weights in self.model.learned:
             update = self.update(part.path, weights)
             split |= update.split
             for row in update.rows:
@@ -110,14 +106,6 @@ class States:
         norm = self.norm(split)
         if clipping and norm is not None:
             yield norm
-
-    def parts(self) -> Iterator[tuple[Part, Weights]]:
-        """Yield the parts that hold weights, each with those that it keeps."""
-        held: dict[str, tuple[Part, list[tuple[Op, Operand]]]] = {}
-        for part, op, weight in self._weights():
-            held.setdefault(part.path, (part, []))[1].append((op, weight))
-        for part, weights in held.values():
-            yield part, tuple(weights)
 
     def update(self, path: str, weights: Weights) -> PartUpdate:
         """Return what the end of a step costs a part once."""
@@ -203,18 +191,6 @@ class States:
     def _counter(self) -> Counter:
         model = self.model
         return Counter(model.sizes, self.placement, self.conventions, model.padded, model.means)
-
-    def _weights(self) -> Iterator[tuple[Part, Op, Operand]]:
-        """Yield every weight that is trained once."""
-        tied: set[str] = set()
-        for part in self.model.parts:
-            for op in part.ops:
-                for weight in op.weights:
-                    if weight.tensor in tied or not weight.needs_gradient:
-                        continue
-                    if weight.tensor.startswith("@"):
-                        tied.add(weight.tensor)
-                    yield part, op, weight
 
     def _moment_bytes(self, op: Op, weight: Operand) -> Expr:
         """Return the moments of a weight on all ranks that keep shards of them together [byte]."""

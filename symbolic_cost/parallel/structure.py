@@ -14,6 +14,7 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import PlacementError
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Least
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.orders import Stage
@@ -100,6 +101,14 @@ class Structure:
             if degree.free_symbols
         )
 
+
+def structure(strategy: Strategy) -> Structure:
+    """Return the structure of a strategy, the same of the same one."""
+    return _STRUCTURES.of(id(strategy), lambda: Structure(strategy))
+
+
+_STRUCTURES: Recent[Structure] = Recent(64)
+"""By the id of the strategy, which lives as long."""
 
 _BECAUSE = {
     False: "the rows are those of a degree without a number, which is taken for 2 or more: "
