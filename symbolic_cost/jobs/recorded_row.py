@@ -264,7 +264,7 @@ class RowRead:
         if sizes:
             missing = ", ".join(name for name in SIZES if name not in sizes)
             raise InputError(f"sizes {', '.join(sizes)} are given without {missing}")
-        return model(named(self.cells.get("model", "")))
+        return model(named(self.cells.get("model", "")), self._size("predicted", 0))
 
     def _config(self, ranks: int) -> dict[str, Any]:
         """Return the sizes as a configuration of the family."""

@@ -86,9 +86,7 @@ def _head(declare: Declare, shape: Shape) -> Model:
     whole = declare(shape)
     parts = [p for p in whole.parts if p.path == "rotation" or p.path.startswith(_PREDICTING)]
     own = whole.cut(parts)
-    placed = (
-        replace(p, place=Place.BLOCK) if p.path == f"{_PREDICTING}block" else p for p in own.parts
-    )
+    placed = (replace(p, place=Place.BLOCK) if p.path.endswith("block") else p for p in own.parts)
     return replace(own, parts=tuple(placed))
 
 
