@@ -137,7 +137,7 @@ class Work:
         return {name: self._case(name, entry, data) for name, entry in data.items()}
 
     def _case(self, name: str, own: Mapping[str, Any], data: Mapping[str, Any]) -> Case:
-        entry = {**data.get(own.get("like"), {}), **own}
+        entry = {**data.get(own.get("like", ""), {}), **own}
         results = tuple(result_of(each, entry.get("printed", {})) for each in entry["results"])
         return Case(
             name,
