@@ -105,13 +105,7 @@ class _Col:
 
 @dataclass(frozen=True)
 class _Table:
-    """Columns with their widths; none where they have their natural one.
-
-    Args:
-        rows: numbers of those that it shows.
-        headings: numbers of rows that head others.
-        room: width of the table [pt].
-    """
+    """Columns with their widths; none where they have their natural one."""
 
     columns: tuple[_Col, ...]
     widths: tuple[float | None, ...]

@@ -141,7 +141,6 @@ class _Asked:
     """The memory of one structure's candidates as a function of one symbol.
 
     Args:
-        columns: numbers of the candidates by symbol.
         most: the largest size that is looked for.
     """
 

@@ -67,7 +67,6 @@ class Plan:
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.
         ranks: how degrees follow.
-        names: of numbers as typed, by symbol.
         cases: by place on the axes of words.
         programs: by case and code of the structure; a text says why there is none.
         about: what the job is, as text by name.

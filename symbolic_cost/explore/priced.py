@@ -96,11 +96,7 @@ def _digest(text: str | None) -> str | None:
 
 
 class Costs(ModelTerms):
-    """The space in which structures are derived; what is alike in them is derived once.
-
-    Args:
-        numbers: of symbols that stay none.
-    """
+    """The space in which structures are derived; what is alike in them is derived once."""
 
     def __init__(self, numbers: Mapping[str, int | Fraction]) -> None:
         symbols = {name: entry.integer for name, entry in GLOSSARY.items()}

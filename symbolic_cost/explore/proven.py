@@ -40,7 +40,6 @@ class Proof:
         bound: no combination is better, in exact numbers; of the objective, in its unit.
         combinations: that the proof covers.
         boxes: parts of the space that were bounded.
-        points: combinations that were priced.
         doubtful: combinations that floats rule out, though exact numbers perhaps would not.
         open: boxes that are left open.
         left_out: numbers that make no candidate, by reason.

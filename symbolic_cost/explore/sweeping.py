@@ -35,11 +35,9 @@ class Summary:
     """What became of a sweep.
 
     Args:
-        candidates: number of combinations.
         legal: of those, such that every condition is met.
         counted: of those, such that the question is answered by yes.
         ruled: candidates by the first condition that rules them out.
-        units: of the columns, by name.
     """
 
     candidates: int

@@ -27,7 +27,6 @@ class Candidate:
     Args:
         structure: which strategies split anything, and options.
         numbers: degrees, microbatch, chunks.
-        outputs: of the step and the memory, by name.
         score: of the objective, smaller is better.
     """
 
@@ -102,8 +101,6 @@ class _Kept(NamedTuple):
 
     Args:
         order: says which of two is better: the score, then less memory, then a fixed order.
-        part: that it is in.
-        structure: its own.
     """
 
     order: tuple[float, float, str]

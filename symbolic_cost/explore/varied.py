@@ -44,7 +44,6 @@ class Varied:
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.
         ranks: how degrees follow.
-        names: of numbers as typed, by symbol.
     """
 
     job: Job

@@ -19,7 +19,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.peaks import Fit
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.ledger import Place, Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.counting import Counter
@@ -76,7 +76,7 @@ class DeviceMemory:
 
     def __post_init__(self) -> None:
         """Refuse a job that says no device."""
-        machine = self.setup.on_machine("the memory of a device")
+        machine = needed_machine(self.setup, "the memory of a device")
         if kind_of(machine) != "gpu":
             raise InputError(f"{machine.name} is no GPU: its allocator is not on record")
         if not self.fit.peaks:

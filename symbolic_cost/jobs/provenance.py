@@ -16,7 +16,7 @@ from sympy import Expr, Integer, Symbol
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.numeric.binding import value
@@ -102,7 +102,7 @@ def step_sheet(run: Job) -> Sheet:
     Raises:
         InputError: the job has no machine, or symbols have no number.
     """
-    machine = run.on_machine("a step")
+    machine = needed_machine(run, "a step")
     timed = Timed(replace(run, precise=True))
     chain = timed.step.chain.definitions
     parts = [name for name in STEP_PARTS if name in chain]

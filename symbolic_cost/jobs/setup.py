@@ -104,16 +104,6 @@ class Setup(Shown):
         """Every known number by symbol name: of the model, of the strategy, and as given."""
         return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
 
-    def on_machine(self, what: str) -> Machine:
-        """Return the machine, which something needs.
-
-        Raises:
-            InputError: the job names none.
-        """
-        if self.machine is None:
-            raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
-        return self.machine
-
     @cached_property
     def counted_values(self) -> Mapping[str, int | Fraction]:
         """Every known number, the microbatches of a step among them."""
@@ -262,3 +252,14 @@ class Setup(Shown):
 def _with(row: Row, known: Mapping[Expr, Expr]) -> Row:
     """Return a row with known brackets in place; most have none."""
     return replace(row, expr=row.expr.xreplace(known)) if row.expr.has(Active) else row
+
+
+def needed_machine(setup: Setup, what: str) -> Machine:
+    """Return the machine of a job, which something needs.
+
+    Raises:
+        InputError: the job names none.
+    """
+    if setup.machine is None:
+        raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
+    return setup.machine

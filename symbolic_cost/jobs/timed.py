@@ -11,7 +11,7 @@ from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.peaks import Fit
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.memory import Memory
@@ -42,12 +42,12 @@ class Timed:
 
     def __post_init__(self) -> None:
         """Refuse a job without a machine."""
-        self.setup.on_machine("a time")
+        needed_machine(self.setup, "a time")
 
     @property
     def title(self) -> str:
         """What is timed, on what."""
-        return f"One step of {self.setup.model.name} on {self.setup.on_machine('a time').name}"
+        return f"One step of {self.setup.model.name} on {needed_machine(self.setup, 'a time').name}"
 
     @cached_property
     def step(self) -> StepTime:
@@ -73,7 +73,7 @@ class Timed:
     @cached_property
     def setting(self) -> Setting:
         """What the step rests on."""
-        setup, machine = self.setup, self.setup.on_machine("a time")
+        setup, machine = self.setup, needed_machine(self.setup, "a time")
         methods = replace(
             setup.methods,
             conventions=setup.running.executed(setup.trained.kept(STANDARD)),

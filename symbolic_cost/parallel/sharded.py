@@ -94,18 +94,6 @@ class States:
                 source = self.optimizer.source
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
 
-    def step_rows(self, *, clipping: bool = True) -> Iterator[Row]:
-        """Yield what clipping and the optimizer cost at the end of a step, weight by weight."""
-        split: set[str] = set()
-        for part, weights in self.model.learned:
-            update = self.update(part.path, weights)
-            split |= update.split
-            for row in update.rows:
-                if clipping or row.kind == OPTIMIZER:
-                    yield replace(row, count=part.repeat)
-        norm = self.norm(split)
-        if clipping and norm is not None:
-            yield norm
 
     def update(self, path: str, weights: Weights) -> PartUpdate:
         """Return what the end of a step costs a part once."""

@@ -128,16 +128,16 @@ class Work:
     """A publication of cases, which its module has under the name `work`."""
 
     name: str
-    data: str
     derived: Mapping[str, Derived] = field(default_factory=dict)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
         """Every case by name."""
-        return {name: self._case(name, entry) for name, entry in printed_data(self.data).items()}
+        data = printed_data(f"{self.name.replace('-', '_')}.toml")
+        return {name: self._case(name, entry, data) for name, entry in data.items()}
 
-    def _case(self, name: str, own: Mapping[str, Any]) -> Case:
-        entry = {**printed_data(self.data).get(own.get("like"), {}), **own}
+    def _case(self, name: str, own: Mapping[str, Any], data: Mapping[str, Any]) -> Case:
+        entry = {**data.get(own.get("like", ""), {}), **own}
         results = tuple(result_of(each, entry.get("printed", {})) for each in entry["results"])
         return Case(
             name,

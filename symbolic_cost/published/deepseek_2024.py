@@ -39,6 +39,4 @@ def _best(inputs: Values) -> Values:
     return {**best, "D_opt": best["tokens"]}
 
 
-work = Work(
-    "deepseek-2024", "deepseek_2024.toml", {"deepseek-llm-table3": _scale, "formula-4": _best}
-)
+work = Work("deepseek-2024", {"deepseek-llm-table3": _scale, "formula-4": _best})

@@ -52,7 +52,5 @@ def _layer(inputs: Values) -> Values:
 
 
 work = Work(
-    "llm-viewer-2024",
-    "llm_viewer_2024.toml",
-    {"llm-viewer-table1-prefill": _layer, "llm-viewer-table1-decode": _layer},
+    "llm-viewer-2024", {"llm-viewer-table1-prefill": _layer, "llm-viewer-table1-decode": _layer}
 )
