@@ -91,6 +91,8 @@ class Step(Flag):
     """The result is dropped out."""
     ASK = auto()
     """A gradient of the recording is asked for, as wav2vec 2.0 of Transformers does in training."""
+    HAND = auto()
+    """The normalised channels are handed on besides, features[b r a_q]."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ class Sound:
                 ),
                 view("stream", f"frames[b y{end} e] -> stream[b r e]"),
             ]
+            if Step.HAND in self.steps:
+                fine = f"fine[{' '.join(tensor.axes)}]"
+                ops.append(
+                    pointwise("hand", f"{fine} -> features[b r a_q]", "copy", laid=f"y{end} {row}")
+                )
         else:
             ops.append(
                 pointwise(

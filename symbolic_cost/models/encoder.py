@@ -37,10 +37,12 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import (
     Averaged,
     Boxes,
+    Cells,
     Classes,
     Hidden,
     Predicted,
     Projected,
+    Quantized,
     Take,
     Taught,
     hidden_layer,
@@ -89,7 +91,7 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes | Projected | Averaged | Taught
+Head = Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Taught
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
@@ -256,7 +258,10 @@ class Encoder:
             *((Part("norm", norm),) if norm else ()),
         )
         takes = {"x": trunk[-1].path}
-        return (*trunk, *(replace(part, takes=takes) for part in self._tail(head)))
+        return (
+            *trunk,
+            *(replace(part, takes={**part.takes, **takes}) for part in self._tail(head)),
+        )
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:
         """Declare one block from x[b r e] to y[b r e]; `bare` without the norm of attention."""
@@ -326,7 +331,9 @@ class Encoder:
                 ops += heads.classifier("next", "pooled[b one w]", target="follows")
             yield Part("pooler", ops if read else unread(ops))
         if head != TRUNK:
-            yield Part("head", self.heads[MASKED if both else head].ops())
+            own = self.heads[MASKED if both else head]
+            before = {"features": "embedding"} if isinstance(own, Quantized) else {}
+            yield Part("head", own.ops(), takes={"x": "", **before})
 
     def _reads_pooler(self, head: str) -> bool:
         """Whether a head starts with the hidden layer that is the pooler."""

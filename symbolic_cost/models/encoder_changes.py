@@ -6,7 +6,7 @@ from dataclasses import replace
 from sympy import Expr
 
 from symbolic_cost.layers.attention import Rotated
-from symbolic_cost.layers.heads import Classes, Take
+from symbolic_cost.layers.heads import Cells, Classes, Take
 from symbolic_cost.layers.landmarks import PRODUCTS
 from symbolic_cost.layers.words import PLACES, TYPES, Words
 from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, SPAN, TANH, TOKENS, Encoder, Habit
@@ -109,6 +109,8 @@ def _tapas(fields: Fields, family: Encoder) -> Encoder:
     fine = bool(sizes) and all(map(is_size, sizes))
     fields.require(holds=fine, problem="sizes are accepted", name="type_vocab_sizes")
     tables = {f"kind{i}": f"kinds{i}" for i in range(len(sizes))}
+    classes = "z" if fields.optional_size("num_aggregation_labels") else ""
+    family = replace(family, heads={**family.heads, SPAN: Cells(classes)})
     return family.worded(tables={"position": PLACES, **tables})
 
 

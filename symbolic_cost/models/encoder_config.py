@@ -10,7 +10,7 @@ from symbolic_cost.layers import page
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Projected, Take
+from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projected, Take
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
@@ -197,6 +197,8 @@ def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
     own = family.heads.get(head)
     if isinstance(own, Classes):
         return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+    if isinstance(own, Cells) and own.classes:
+        return {"n_classes": fields.size("num_aggregation_labels")}
     if isinstance(own, Projected):
         return {"e_p": fields.size("projection_dim", 512)}
     return {"n_classes": 2} if head == PAIRED else {}

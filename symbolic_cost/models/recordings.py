@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from sympy import Expr
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import sound
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.conformer import Gated, KeyedDistances, Places, attention
-from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Quantized, Take
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
@@ -21,7 +23,7 @@ from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_si
 from symbolic_cost.layers.thinned import Thinned
 from symbolic_cost.models import encoder
 from symbolic_cost.models.conformer import Conformer
-from symbolic_cost.models.encoder import ATTENTION, SEQUENCE, Encoder, Traits
+from symbolic_cost.models.encoder import ATTENTION, PAIRED, SEQUENCE, Encoder, Traits
 from symbolic_cost.models.encoder_changes import Tables
 from symbolic_cost.models.encoder_config import Numbers, head_of, head_sizes, running
 from symbolic_cost.models.fields import Fields, is_size
@@ -30,11 +32,15 @@ from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.seq2seq import Source
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 _SAMPLES = 160
 """Samples of a recording by token of the sequence length."""
 
 CTC = "ForCTC"
+FRAMES = "ForAudioFrameClassification"
+LABELLED = (SEQUENCE, FRAMES)
 
 WAV2VEC = Encoder(
     Sound(()),
@@ -45,7 +51,8 @@ WAV2VEC = Encoder(
     heads={
         CTC: Predicted(output=Output.BIAS),
         SEQUENCE: Averaged(),
-        "ForAudioFrameClassification": Classes(Take.EACH),
+        FRAMES: Classes(Take.EACH),
+        PAIRED: Quantized(),
     },
     traits=Traits(dropouts=("attention_dropout", "hidden_dropout")),
     source="baevski-2020",
@@ -67,6 +74,18 @@ CONFORMER = Conformer(
     source="gulati-2020",
 )
 PARAKEET = replace(CONFORMER, kept={}, traits=Traits(dropouts=("attention_dropout", "dropout")))
+
+
+@dataclass(frozen=True)
+class Adapted(Encoder):
+    """An encoder whose blocks end with a narrow perceptron, normed before."""
+
+    def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:
+        """Declare one block from x[b r e] to y[b r e]."""
+        ops = super().block(bare=bare, windowed=windowed)
+        whole = (op.mapped(lambda o: o.renamed("w") if o.tensor == "y" else o) for op in ops)
+        narrow = MLP("relu", width="f_a").ops()
+        return (*whole, *Branch().around("adapter", narrow, "w", "y"))
 
 
 def wav2vec(fields: Fields, shape: Shape) -> Model:
@@ -94,6 +113,11 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
         branch=replace(family.branch, placing=Placing.PRE if stable else Placing.POST),
         last=Norm.LAYER if stable else None,
     )
+    if not opened and fields.family != "data2vec-audio":
+        # Those of MMS are in blocks that are normed before alone.
+        adapter = fields.size("adapter_attn_dim") if fields.given("adapter_attn_dim") else 0
+        if stable and adapter:
+            family, sizes["f_a"] = Adapted(**vars(family)), adapter
     if opened:
         numbers["n_rel"] = fields.size("num_buckets", 320)
         fields.ignore("max_bucket_distance")
@@ -220,12 +244,15 @@ def _recorded(
         kept = {name: axes for name, axes in family.kept.items() if name != "masked"}
         family = replace(family, kept=kept)
     head = head_of(fields, family)
-    if head != CTC and head in family.heads:
+    if head in LABELLED and head in family.heads:
         numbers |= {"n_classes": classes_of(fields)}
         summed = fields.flag("use_weighted_layer_sum", default=False)
         problem = "only false is declared: the last layer is judged"
         fields.require(holds=not summed, problem=problem, name="use_weighted_layer_sum")
-    if head == SEQUENCE:
+    if isinstance(family.heads.get(head), Quantized) and isinstance(family.words, Sound):
+        family = replace(family, words=replace(family.words, steps=family.words.steps | Step.HAND))
+        source = _having(source, _codes(fields, numbers))
+    elif head == SEQUENCE:
         numbers["e_p"] = fields.size("classifier_proj_size", 256)
     fields.refuse()
     every = encoder.Sizes(tables=source.sizes, known={**_KNOWN, **source.known})
@@ -233,11 +260,28 @@ def _recorded(
     return replace(model, bindings=numbers)
 
 
+def _codes(fields: Fields, numbers: Numbers) -> Tables:
+    """Read the codes of features, and how wide what is compared is."""
+    groups, wide = fields.size("num_codevector_groups", 2), fields.size("codevector_dim", 256)
+    fields.require(
+        holds=wide % groups == 0, problem=f"{groups} groups do not divide it", name="codevector_dim"
+    )
+    numbers["e_p"] = fields.size("proj_codevector_dim", 256)
+    codes = fields.size("num_codevectors_per_group", 320)
+    features = fields.items("conv_dim")[-1:]
+    return {
+        "g_q": groups,
+        "n_q": codes,
+        "w_q": max(wide // groups, 1),
+        "a_q": features[0] if features and is_size(features[0]) else 1,
+    }
+
+
 def _having(source: Source, sizes: Tables) -> Source:
     return replace(source, sizes={**source.sizes, **sizes})
 
 
-_KNOWN = {**sound.AXES, **convolved.AXES}
+_KNOWN = {**sound.AXES, **convolved.AXES, **axes("f_a inner")}
 
 
 def _tokens(shape: Shape) -> Expr:

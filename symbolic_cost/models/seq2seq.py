@@ -21,7 +21,7 @@ from symbolic_cost.layers.attention import Attention, Kept
 from symbolic_cost.layers.blocks import Blocks
 from symbolic_cost.layers.core import SLIDING, Positions, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.neighbours import Neighbours
@@ -69,13 +69,16 @@ _UNPADDED = {"r": "r_u", "l": "l_u", "t": "t_u"}
 GENERATED = "ForConditionalGeneration"
 ENCODER_ONLY = "EncoderModel"
 TOKENS_OF_SOURCE = "ForTokenClassification"
+RECORDED = "ForAudioClassification"
 
 
-HEADS: Mapping[str, Predicted | Classes] = {
+Head = Predicted | Classes | Averaged
+HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),
     SPAN: Classes(Take.EACH),
     TOKENS_OF_SOURCE: Classes(Take.EACH),
+    RECORDED: Averaged(),
 }
 
 BART_TABLES: Mapping[str, str] = {"position": PLACES}
@@ -128,7 +131,7 @@ class Seq2Seq:
     last_dropped: bool = False
     distances: Distances = Distances.NONE
     tables: tuple[str, str] = ("@token", "@token")
-    heads: Mapping[str, Predicted | Classes] = field(default_factory=lambda: HEADS)
+    heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)
     reads: Reads = field(default_factory=Reads)
     source: str = "lewis-2019"
 
@@ -140,7 +143,7 @@ class Seq2Seq:
 
     def declare(self, name: str, sizes: Sizes, head: str = GENERATED) -> Model:
         """Declare the model; a source that is encoded already has keys in the cache."""
-        alone = head in (ENCODER_ONLY, TOKENS_OF_SOURCE)
+        alone = head in (ENCODER_ONLY, TOKENS_OF_SOURCE, RECORDED)
         parts = [] if sizes.cached is not None else [*self._encoder(sizes)]
         if not alone:
             parts += self._decoder(sizes)

@@ -12,7 +12,7 @@ from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.blocks import Blocks
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Classes
+from symbolic_cost.layers.heads import Averaged, Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import Change
@@ -213,7 +213,7 @@ def declared(
     """
     head, words = head_of(fields, family), _source_words(fields)
     family = _headed(fields, family, head)
-    if isinstance(family.heads.get(head), Classes):
+    if isinstance(family.heads.get(head), Averaged | Classes):
         numbers = numbers | {"n_classes": 2 if head == SPAN else classes_of(fields)}
     fields.refuse()
     k = symbols.k if "k" in numbers else symbols.h

@@ -17,7 +17,7 @@ from symbolic_cost.models import seq2seq
 from symbolic_cost.models.encoder import ATTENTION
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.recordings import dropped
-from symbolic_cost.models.seq2seq import Reads, Seq2Seq, Source
+from symbolic_cost.models.seq2seq import RECORDED, Reads, Seq2Seq, Source
 from symbolic_cost.models.seq2seq_config import bart_numbers, declared
 from symbolic_cost.models.seq2seq_config import running as seq2seq_running
 from symbolic_cost.models.shape import Shape
@@ -48,6 +48,13 @@ def whisper(fields: Fields, shape: Shape) -> Model:
     mels = fields.size("num_mel_bins", 80)
     front = Sound(waves, dropped(family.branch), places="r")
     sizes, known, _ = wave_sizes(waves, mels, Integer(2 * frames))
+    if fields.head.endswith(RECORDED):
+        sizes["w_t"] = fields.size("classifier_proj_size", 256)
+        fields.require(
+            holds=not fields.flag("use_weighted_layer_sum", default=False),
+            problem="only false is declared: the last layer is judged",
+            name="use_weighted_layer_sum",
+        )
     family = replace(family, entry=front, tables=("", "@token"))
     return declared(
         fields,
