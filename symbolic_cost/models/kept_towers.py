@@ -164,7 +164,7 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
         elif isinstance(entry, Mapping):
             whole, by = sizes[entry["of"]], sizes.get(entry.get("by", ""), 1)
             for factor in (entry.get("times", 1), entry.get("again", 1)):
-                whole *= sizes.get(factor, factor)
+                whole *= sizes[factor] if isinstance(factor, str) else factor
             sizes[axis] = -(-whole // by) if entry.get("up") else max(whole // by, 1)
         else:
             name, _, place = entry[0].partition(".")
