@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from sympy import Expr, Integer
 
@@ -174,14 +175,10 @@ class Memory:
         )
         return replace(self._costs(stage).table, rows=tuple(placed))
 
-    def moments(self, stage: Stage) -> dict[str, Expr]:
-        """Return what the device holds at each moment of the step [byte], by the moment's name."""
-        return at_moments(self.held(stage))
-
-    def held(self, stage: Stage) -> dict[tuple[Quantity, Phase | None], list[Expr]]:
+    def held(self, stage: Stage) -> Held:
         """Return what the device holds [byte], by quantity and phase of a workspace."""
         parts = self._parts(stage)
-        sums: dict[tuple[Quantity, Phase | None], list[Expr]] = {}
+        sums: Held = {}
         for costs, held in parts:
             for (group, quantity, count), size in held.sums.items():
                 times, _ = self._times(group, costs.part, stage)
@@ -276,36 +273,42 @@ _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
 
 
+Held: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
+"""What the device holds [byte], by quantity and phase of a workspace."""
+
+
 def moments(table: CostTable) -> dict[str, Expr]:
     """Return what the device holds at each moment of the step [byte], by the moment's name."""
-    return at_moments(
-        grouped(
-            ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
-            for row in table
-            if row.place is Place.DEVICE
-        )
-    )
+    return at_moments(_held(table))
 
 
-def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict[str, Expr]:
+def at_moments(held: Held) -> dict[str, Expr]:
     """Return sums by moment, of what is there by quantity and phase of a workspace."""
-    totals = {}
-    for name, (quantities, phase) in MOMENTS.items():
-        present = [(quantity, None) for quantity in quantities]
-        workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
-        totals[name] = add(*(term for key in present + workspace for term in held.get(key, ())))
-    return totals
+    return {
+        name: add(*(term for key in _present(name) for term in held.get(key, ())))
+        for name in MOMENTS
+    }
 
 
-def shares(table: CostTable, moment: str) -> dict[str, Expr]:
+def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
     """Return what the device holds at a moment of the step [byte], by quantity."""
-    quantities, phase = MOMENTS[moment]
-    there = (row for row in table if row.place is Place.DEVICE)
-    return sums(
-        (row.quantity.value, row.total)
-        for row in there
-        if row.quantity in quantities or (row.quantity is Quantity.WORKSPACE and phase is row.phase)
+    sums = _held(held) if isinstance(held, CostTable) else held
+    present = _present(moment)
+    return {key[0].value: add(*terms) for key, terms in sums.items() if key in present}
+
+
+def _held(table: CostTable) -> Held:
+    return grouped(
+        ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
+        for row in table
+        if row.place is Place.DEVICE
     )
+
+
+def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:
+    quantities, phase = MOMENTS[moment]
+    workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
+    return [*((quantity, None) for quantity in quantities), *workspace]
 
 
 def peak(table: CostTable) -> Expr:
