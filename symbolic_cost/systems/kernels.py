@@ -95,12 +95,17 @@ class Kernels:
         """
         if precision in self.products or self.calls is None:
             return self.products.get(precision, self.products["bf16"])
-        near = "fp8" if precision in _NARROW and "fp8" in self.products else "bf16"
+        near = self.measured(precision)
         own = self.products[near]
         if precision not in _NARROW or near not in self.machine.matrix:
             return own
         faster = self.machine.peak(precision) / self.machine.peak(near)
         return replace(own, area=mul(own.area, faster), length=mul(own.length, faster))
+
+    def measured(self, precision: str) -> str:
+        """Return the precision whose products were measured that is nearest."""
+        narrow = precision in _NARROW and "fp8" in self.products
+        return "fp8" if narrow else "bf16"
 
     @property
     def note(self) -> str:
