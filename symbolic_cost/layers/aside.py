@@ -113,6 +113,15 @@ class Unread:
 
 
 @dataclass(frozen=True)
+class Detached:
+    """The tensor at hand, to which nothing flows back from here."""
+
+    def declare(self, name: str, trail: Trail) -> None:  # noqa: ARG002 - it declares nothing
+        """Mark it."""
+        trail.at = Maps(trail.at.tensor, trail.at.axes, constant=True)
+
+
+@dataclass(frozen=True)
 class Plus:
     """The tensor at hand and one aside, added; their axes may have other names."""
 

@@ -86,7 +86,7 @@ class Trail:
 
     def copy(self, axis: str) -> str:
         """Return a new axis as long as another."""
-        return self.new_axis(axis[0], self.length(axis))
+        return self.new_axis(axis[0], self.sizes[axis])
 
     @property
     def glossary(self) -> Glossary:

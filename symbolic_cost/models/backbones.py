@@ -113,10 +113,13 @@ def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
     fine = taken == every and numbered in ((), tuple(range(1, len(depths) + 1)))
     inner.require(holds=fine, problem=f"{list(every)} is accepted", name="out_features")
     channels = inner.size("num_channels", 3)
-    inner.require(holds=channels == 3, problem="3 channels are accepted", name="num_channels")  # noqa: PLR2004 - colours
+    problem = "3 channels are accepted"
+    inner.require(holds=channels == _COLOURS, problem=problem, name="num_channels")
     fields.problems += inner.not_understood().values()
     return Chain(layers), widths
 
+
+_COLOURS = 3
 
 Read = tuple[dict[str, Layer], tuple[int, ...], tuple[int, ...]]
 """Layers, and blocks and channels of every stage."""
@@ -126,12 +129,14 @@ def _swin(fields: Fields) -> Read:
     layers, depths = swin(fields), fields.items("depths")
     width = fields.size("embed_dim")
     placed = fields.flag("use_absolute_embeddings", default=False)
-    fields.require(holds=not placed, problem="only false is declared", name="use_absolute_embeddings")
+    problem = "only false is declared"
+    fields.require(holds=not placed, problem=problem, name="use_absolute_embeddings")
     fields.ignore("image_size")
-    padded = {
-        name: rebuilt(layer, lambda one: replace(one, least=one.side) if isinstance(one, Windowed) else one)
-        for name, layer in layers.items()
-    }
+
+    def wide(one: Layer) -> Layer:
+        return replace(one, least=one.side) if isinstance(one, Windowed) else one
+
+    padded = {name: rebuilt(layer, wide) for name, layer in layers.items()}
     return _normed(padded, depths, ".mlp"), depths, tuple(width << i for i in range(len(depths)))
 
 
@@ -150,7 +155,7 @@ def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict
     for name, layer in layers.items():
         made[name] = Unread(layer) if name == "last" else layer
         if name in ends:
-            own = {"norm": Normed(), "put": Put(f"map{ends[name]}")}
+            own: dict[str, Layer] = {"norm": Normed(), "put": Put(f"map{ends[name]}")}
             made[f"{name}.taken"] = Fork({"own": Chain(own)})
     return made
 

@@ -18,6 +18,9 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 
+Named = dict[str, Layer]
+"""Layers by name, in order."""
+
 SIDES = (800, 1066)
 """A photograph whose shorter side has 800 pixels, as these models take it."""
 
@@ -36,7 +39,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     return pictured(fields, shape, whole, sides, "carion-2020", channels=channels, fixed=fixed)
 
 
-def branch(layer: Layer, *, before: bool = False) -> dict[str, Layer]:
+def branch(layer: Layer, *, before: bool = False) -> Named:
     """Return a layer on a residual branch, its norm before it or behind the sum."""
     if before:
         return {"sum": Residual(Chain({"norm": Normed(), "own": layer}))}
@@ -87,14 +90,18 @@ def ends(fields: Fields, queries: int, wide: int) -> Ends:
 _PLACES = Fork({"places": Chain({"pixels": Constant(), "put": Put("places")})})
 
 
-def detr(fields: Fields) -> dict[str, Layer]:
+def detr(fields: Fields) -> Named:
     """Return the transformer of DETR, or of Table Transformer, whose norms stand before."""
     before = fields.family == "table-transformer"
     sizes = ends(fields, 100, 2048)
     own, asked = sizes.heads
     encoder = block({"own": Reduced(own, place="places"), "mlp": sizes.mlp(0)}, before=before)
     seeing = Reduced(asked, seen="memory", place="queries", place_seen="places")
-    layers = {"own": Reduced(asked, place="queries"), "seen": seeing, "mlp": sizes.mlp(1)}
+    layers: Named = {
+        "own": Reduced(asked, place="queries"),
+        "seen": seeing,
+        "mlp": sizes.mlp(1),
+    }
     decoder = block(layers, before=before)
     return {
         "project": Conv(sizes.width, 1),
@@ -112,7 +119,7 @@ def detr(fields: Fields) -> dict[str, Layer]:
     }
 
 
-def conditional(fields: Fields) -> dict[str, Layer]:
+def conditional(fields: Fields) -> Named:
     """Return the transformer of Conditional DETR: queries ask for contents and places apart."""
     sizes = ends(fields, 300, 2048)
     (own, asked), width = sizes.heads, sizes.width
@@ -120,17 +127,21 @@ def conditional(fields: Fields) -> dict[str, Layer]:
 
     def decoder(place: str) -> Chain:
         seeing = Conditional(asked, "memory", place, "sine", "places")
-        layers = {"own": Conditional(asked, place="queries"), "seen": seeing, "mlp": sizes.mlp(1)}
+        layers: Named = {
+            "own": Conditional(asked, place="queries"),
+            "seen": seeing,
+            "mlp": sizes.mlp(1),
+        }
         return block(layers)
 
     scaled = predictor(width, width, 2, "query_scale")
-    later = {
+    later: Named = {
         "sine": Fork(
             {"of": Chain({"scale": scaled, "by": Times("first_sine"), "put": Put("sine")})}
         ),
         "block": decoder(""),
     }
-    points: dict[str, Layer] = {"point": predictor(width, 2, 2), "act": Activation("sigmoid")}
+    points: Named = {"point": predictor(width, 2, 2), "act": Activation("sigmoid")}
     points |= {"sine": Sine(width), "put": Put("sine"), "first": Put("first_sine")}
     return {
         "project": Conv(width, 1),
@@ -148,7 +159,7 @@ def conditional(fields: Fields) -> dict[str, Layer]:
     }
 
 
-def deformable(fields: Fields) -> dict[str, Layer]:
+def deformable(fields: Fields) -> Named:
     """Return the transformer of Deformable DETR, which samples maps of several sides."""
     sizes, levels = ends(fields, 300, 1024), fields.size("num_feature_levels", 4)
     points = [fields.size(f"{part}_n_points", 4) for part in ("encoder", "decoder")]
@@ -160,7 +171,7 @@ def deformable(fields: Fields) -> dict[str, Layer]:
     )
     taken = ("map4",) if levels == 1 else ("map2", "map3", "map4")
     titles = tuple(f"level{i}" for i in range(levels))
-    maps: dict[str, Layer] = {}
+    maps: Named = {}
     for i, title in enumerate(titles):
         step = Conv(width, 1) if i < len(taken) else Conv(width, 3, 2, 1)
         first = {"take": Take(taken[min(i, len(taken) - 1)])} if i <= len(taken) else {}
@@ -169,13 +180,13 @@ def deformable(fields: Fields) -> dict[str, Layer]:
     encoder = block({"own": sampled, "mlp": sizes.mlp(0)})
     seeing = Sampled(asked, levels * points[1], "memory", "queries")
     heads = heads_of(classes_of(fields), width, "of_all")
-    decoder = {
+    decoder: Named = {
         "block": block(
             {"own": Reduced(asked, place="queries"), "seen": seeing, "mlp": sizes.mlp(1)}
         ),
         "heads": heads,
     }
-    places: dict[str, Layer] = {"places": Chain({"of": Levels(levels), "put": Put("places")})}
+    places: Named = {"places": Chain({"of": Levels(levels), "put": Put("places")})}
     return {
         **maps,
         "sequence": Sequence(titles),
@@ -190,7 +201,7 @@ def deformable(fields: Fields) -> dict[str, Layer]:
     }
 
 
-def repeated(name: str, layer: Layer, times: int) -> dict[str, Layer]:
+def repeated(name: str, layer: Layer, times: int) -> Named:
     """Return a layer that runs several times; nothing if it never does."""
     return {name: Repeated(layer, times)} if times else {}
 
@@ -215,7 +226,7 @@ def divided(fields: Fields, name: str, default: int, width: int) -> int:
     return heads if width % heads == 0 else 1
 
 
-_NETWORKS: Mapping[str, Callable[[Fields], dict[str, Layer]]] = {
+_NETWORKS: Mapping[str, Callable[[Fields], Named]] = {
     "detr": detr,
     "table-transformer": detr,
     "conditional_detr": conditional,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from symbolic_cost.layers.aside import Constant, Fork, Learned, Plus, Put, Take, predictor
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
+from symbolic_cost.layers.conv import Activation, Chain, Conv
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.masks import Masks, Shifted
 from symbolic_cost.layers.queries import Levels, Sampled, Sequence
 from symbolic_cost.layers.regrown import Carved
 from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
 from symbolic_cost.models.backbones import hierarchy
-from symbolic_cost.models.detection import block, divided, function_of, repeated
+from symbolic_cost.models.detection import Named, block, divided, function_of, repeated
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.pictured import pictured, sides_of
@@ -31,9 +31,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     wide, mask = fields.size("fpn_feature_size", 256), fields.size("mask_feature_size", 256)
     _grouped(fields, "fpn_feature_size", wide)
     last = len(widths) - 1
-    maps: dict[str, Layer] = {"stem": _fused(wide)}
+    maps: Named = {"stem": _fused(wide)}
     for i in range(last - 1, -1, -1):
-        side: dict[str, Layer] = {"put": Put("above"), "take": Take(f"map{i}")}
+        side: Named = {"put": Put("above"), "take": Take(f"map{i}")}
         side |= {"project": Conv(wide, 1, bias=False), "norm": GROUPS, "side": Put("side")}
         side |= {"above": Take("above"), "fit": Enlarged("side"), "sum": Plus("side")}
         maps[f"level{i}"] = Chain({**side, "fuse": _fused(wide)})
@@ -45,15 +45,19 @@ def build(fields: Fields, shape: Shape) -> Model:
     depth, number = decoder.size("decoder_layers", 6), decoder.size("num_queries", 100)
     sees = Reduced(heads, seen="memory", place="queries", place_seen="places")
     layer = block({"own": Reduced(heads, place="queries"), "seen": sees, "mlp": mlp})
-    seen: dict[str, Layer] = {"map": Take(f"map{last}")}
+    seen: Named = {"map": Take(f"map{last}")}
     seen |= {"project": Conv(width, 1)} if widths[-1] != width else {}
     seen |= {"memory": Put("memory"), "constant": Constant(), "places": Put("places")}
     # Zeros that learn, as the code has it while it trains: gradients flow into them.
-    queries = {"queries": Learned(number, width), "put": Put("queries"), "zeros": Activation("copy")}
+    queries: Named = {
+        "queries": Learned(number, width),
+        "put": Put("queries"),
+        "zeros": Activation("copy"),
+    }
     queries |= {**repeated("layers", layer, depth), "norm": Normed()}
     problems = decoder.not_understood().values()
     fields.problems += problems
-    layers: dict[str, Layer] = {
+    layers: Named = {
         "backbone": backbone,
         "pixels": Chain({"map": Take(f"map{last}"), **maps}),
         "seen": Chain(seen),
@@ -101,7 +105,7 @@ def second(fields: Fields, shape: Shape) -> Model:
     layers |= {"pixels": Chain({"project": Conv(mask, 1), "put": Put("pixels")})}
     projected = fields.flag("enforce_input_projection", default=False) or wide != width
     for i in range(_LEVELS):
-        own: dict[str, Layer] = {"take": Take(f"level{i}")}
+        own: Named = {"take": Take(f"level{i}")}
         own |= {"project": Conv(width, 1)} if projected else {}
         own |= {"level": Shifted(), "put": Put(f"seen{i}")}
         layers[f"seen{i}"] = Chain({**own, "constant": Constant(), "places": Put(f"places{i}")})
@@ -119,33 +123,45 @@ def second(fields: Fields, shape: Shape) -> Model:
     return pictured(fields, shape, Chain(layers), sides, "cheng-2022")
 
 
-def _sampled(fields: Fields, wide: int, heads: int) -> dict[str, Layer]:
+def _sampled(fields: Fields, wide: int, heads: int) -> Named:
     """Return the encoder of the last three maps, and the first one fused with the largest."""
     titles = tuple(f"sampled{i}" for i in range(_LEVELS))
-    layers: dict[str, Layer] = {}
+    layers: Named = {}
     for i, title in enumerate(titles):
-        own = {"take": Take(f"map{_LEVELS - i}"), "conv": Conv(wide, 1), "norm": GROUPS}
+        own: Named = {
+            "take": Take(f"map{_LEVELS - i}"),
+            "conv": Conv(wide, 1),
+            "norm": GROUPS,
+        }
         layers[title] = Chain({**own, "put": Put(title)})
     mlp = perceptron(fields.size("encoder_feedforward_dim", 1024), wide, "relu")
     sampled = Sampled(heads, _LEVELS * _POINTS, place="levels")
-    places: dict[str, Layer] = {"places": Chain({"of": Levels(_LEVELS), "put": Put("levels")})}
+    places: Named = {"places": Chain({"of": Levels(_LEVELS), "put": Put("levels")})}
     encoder = Repeated(block({"own": sampled, "mlp": mlp}), fields.size("encoder_layers", 6))
     layers |= {"sequence": Sequence(titles), "levels": Fork(places), "encoder": encoder}
-    carved: dict[str, Layer] = {
+    carved: Named = {
         f"level{i}": Chain({"carve": Carved(title), "put": Put(f"level{i}")})
         for i, title in enumerate(titles)
     }
-    side = {"take": Take("map0"), "conv": Conv(wide, 1, bias=False), "norm": GROUPS}
-    fused = {"above": Take(f"level{_LEVELS - 1}"), "fit": Enlarged("side"), "sum": Plus("side")}
-    own = {**side, "put": Put("side"), **fused, "fuse": _fused(wide)}
-    return {**layers, "levels_again": Fork(carved), "first": Chain(own)}
+    side: Named = {
+        "take": Take("map0"),
+        "conv": Conv(wide, 1, bias=False),
+        "norm": GROUPS,
+    }
+    fused: Named = {
+        "above": Take(f"level{_LEVELS - 1}"),
+        "fit": Enlarged("side"),
+        "sum": Plus("side"),
+    }
+    first: Named = {**side, "put": Put("side"), **fused, "fuse": _fused(wide)}
+    return {**layers, "levels_again": Fork(carved), "first": Chain(first)}
 
 
 def _ends(width: int, mask: int, classes: int) -> Fork:
     """Return the masks and classes of queries, with weights that all layers share."""
     vectors = predictor(width, mask, 3, "vectors")
-    masks = {"vectors": vectors, "put": Put("vectors"), "map": Take("pixels")}
-    own: dict[str, Layer] = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
+    masks: Named = {"vectors": vectors, "put": Put("vectors"), "map": Take("pixels")}
+    own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
     own |= {"classes": Mix(classes, shared="classes")}
     normed = Chain({"norm": Normed(shared="norm"), "both": Fork(own)})
     return Fork({"own": normed})

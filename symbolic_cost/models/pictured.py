@@ -30,7 +30,7 @@ def sides_of(fields: Fields, default: tuple[int, int], *, said: bool = True) -> 
     return height, width
 
 
-def pictured(  # noqa: PLR0913 - what a model of images is
+def pictured(
     fields: Fields,
     shape: Shape,
     layer: Layer,
@@ -69,4 +69,4 @@ def pictured(  # noqa: PLR0913 - what a model of images is
         for weight in op.weights
         if not weight.tensor.startswith(fixed)
     )
-    return training_only(model, frozenset(learning)) if fixed is not None else model
+    return training_only(model, frozenset(learning))

@@ -47,7 +47,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     ):
         part.require(holds=own == channels, problem=f"{channels} channels are accepted", name=name)
     layers = {
-        **_vision(vision, channels, step, grid),
+        **_vision(vision, channels, step),
         "image": Put("image"),
         "coordinates": Fork({"own": Chain({"of": Coordinates(channels), "put": Put("places")})}),
         "unprompted": _unprompted(prompt, channels),
@@ -74,7 +74,7 @@ def part_of(fields: Fields, name: str) -> Fields:
     return Fields(source, fields.family, fields.record, problems=fields.problems)
 
 
-def _vision(fields: Fields, channels: int, step: int, grid: int) -> dict[str, Layer]:
+def _vision(fields: Fields, channels: int, step: int) -> dict[str, Layer]:
     """Return the transformer of the image and the neck behind it."""
     width, depth = fields.size("hidden_size", 768), fields.size("num_hidden_layers", 12)
     heads = fields.size("num_attention_heads", 12)
@@ -129,7 +129,10 @@ def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
     masks = fields.size("num_multimask_outputs", 3) + 1
     asks, last = (
         Reduced(heads, seen="image", place="tokens", place_seen="places", width=width)
-        for width in (channels // 2, channels // rate)  # blocks halve the channels, whatever the rate is
+        for width in (
+            channels // 2,
+            channels // rate,
+        )  # blocks halve the channels, whatever the rate is
     )
     told = replace(asks, seen="own", place="places", place_seen="tokens")
     layers: dict[str, Layer] = {
@@ -141,7 +144,9 @@ def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
         own = branch(Reduced(heads, place="tokens")) if i else {"own": Reduced(heads), **_NORM}
         sees: dict[str, Layer] = {"take": Take("image"), **branch(told), "put": Put("image")}
         block = {"own": Chain(own), "asks": Chain(branch(asks)), "mlp": Chain(branch(mlp))}
-        layers[f"decoder.{i}"] = Chain({**block, "put": Put("own"), "told": Fork({"map": Chain(sees)})})
+        layers[f"decoder.{i}"] = Chain(
+            {**block, "put": Put("own"), "told": Fork({"map": Chain(sees)})}
+        )
     depth, hidden = fields.size("iou_head_depth", 3), fields.size("iou_head_hidden_dim", 256)
     quality = predictor(hidden, masks, max(depth, 2))
     vectors: dict[str, Layer] = {

@@ -44,7 +44,7 @@ def _conv(channels: int, kernel: int) -> Chain:
 
 
 def _decoder(number: int, wide: int, scales: tuple[int, ...], classes: int) -> dict[str, Layer]:
-    """Return the pyramid of means of the last map, and the maps fused from the last to the first."""
+    """Return the pyramid of means of the last map, and maps fused from the last to the first."""
     last, titles = number - 1, tuple(f"mean{i}" for i in range(len(scales)))
     layers: dict[str, Layer] = {}
     for title, scale in zip(titles, scales, strict=True):
