@@ -10,7 +10,7 @@ from typing import TypeAlias
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.algebra import add, mul, sums
+from symbolic_cost.algebra import add, mul
 from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown

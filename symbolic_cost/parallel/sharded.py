@@ -94,7 +94,6 @@ class States:
                 source = self.optimizer.source
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
 
-
     def update(self, path: str, weights: Weights) -> PartUpdate:
         """Return what the end of a step costs a part once."""
         rows: list[Row] = []
