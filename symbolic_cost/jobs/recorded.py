@@ -84,7 +84,6 @@ class RecordedRuns:
     """The rows of one or several tables.
 
     Args:
-        expressed: runs that are jobs.
         refused: the others by name, with the reason.
     """
 

@@ -323,9 +323,6 @@ def named(text: str) -> str:
 
     >>> named("Llama3-70B"), named("llama3.1-405b"), named("GPT3_175B")
     ('llama-3-70b', 'llama-3-405b', 'gpt3-175b')
-
-    Raises:
-        UnknownNameError: there is none.
     """
     known = {_FOLDED.sub("", name): name for name in (*CATALOG, *configured())}
     folded = _FOLDED.sub("", text.lower())

@@ -94,11 +94,7 @@ _PREDICTING = "prediction."
 
 
 def _refuse_open_sizes(model: Model) -> None:
-    """Refuse a family whose sizes are symbols.
-
-    Raises:
-        InputError: the sizes without numbers.
-    """
+    """Refuse a family whose sizes are symbols."""
     used = set().union(*(model.sizes[axis].free_symbols for axis in model.axis_names))
     names = {symbol.name for symbol in used} - model.bindings.keys() - {"b", "l", "c"}
     if names:

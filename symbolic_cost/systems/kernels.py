@@ -30,12 +30,7 @@ from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Unit
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import COLLECTIVES
-from symbolic_cost.systems.kernel_formulas import (
-    NORMAL_WIDTH,
-    AttentionKernels,
-    Calls,
-    Products,
-)
+from symbolic_cost.systems.kernel_formulas import NORMAL_WIDTH, AttentionKernels, Calls, Products
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.routing import EACH, Routing
@@ -53,11 +48,7 @@ PASSES: Mapping[str, str] = {
 }
 """What kind of pass over memory an op kind is; an activation where none is named."""
 
-_SHRINKING = (
-    CollectiveKind.ALL_REDUCE,
-    CollectiveKind.REDUCE_SCATTER,
-    CollectiveKind.ALL_GATHER,
-)
+_SHRINKING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_GATHER)
 
 
 @dataclass(frozen=True)

@@ -80,13 +80,7 @@ def doubts(rates: Rates) -> tuple[Doubt, ...]:
 
 
 def interval(chain: Chain, values: Mapping[str, object], rates: Rates) -> Interval:
-    """Return the interval of a step.
-
-    Args:
-        chain: of the step.
-        values: number of every symbol.
-        rates: that it was derived with.
-    """
+    """Return the interval of a step."""
     run, fitted = opened(chain)
     fixed = {name: float(values[name]) for name in run.inputs if name not in fitted}  # type: ignore[arg-type]  # exact numbers
     return within(run, fixed, fitted, doubts(rates))
@@ -102,19 +96,9 @@ def opened(chain: Chain) -> tuple[Program, Mapping[str, float]]:
 
 
 def within(
-    run: Program,
-    fixed: Mapping[str, float],
-    fitted: Mapping[str, float],
-    known: tuple[Doubt, ...],
+    run: Program, fixed: Mapping[str, float], fitted: Mapping[str, float], known: tuple[Doubt, ...]
 ) -> Interval:
-    """Return the interval of a step that is opened.
-
-    Args:
-        run: gives the step.
-        fixed: number of every symbol.
-        fitted: slownesses that are expected.
-        known: spread of every kind of work, and of the step.
-    """
+    """Return the interval of a step that is opened."""
     values = {name: float(number) for name, number in {**fixed, **fitted}.items()}
     step = run.floats(values)["step"]
     below: list[float] = []
