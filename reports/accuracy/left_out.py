@@ -97,9 +97,9 @@ def sections(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tables of kernels, machines and served batches as Markdown."""
     if "kernels" in found:
         note = (
-            "Every third kernel, fitted to the others; in the last line what was wanted. Products of "
-            "one library alone leave 6 to 8 % (11 of the oldest and on gb200-nvl72): of one shape two "
-            "libraries differ by 3 to 12 %. Devices of l40s are joined by PCIe."
+            "Every third kernel, fitted to the others; in the last line what was wanted. Products "
+            "of one library alone leave 6 to 8 % (11 of the oldest and on gb200-nvl72): of one "
+            "shape two libraries differ by 3 to 12 %. Devices of l40s are joined by PCIe."
         )
         yield f"### Kernels left out\n\n{note}\n\n{_by_kind(found['kernels'], WANTED)}"
         note = "All kernels of a machine, by its peaks and the shares of the nearest other."
