@@ -14,13 +14,14 @@ from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import sound
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.conformer import Gated, KeyedDistances, Places, attention
-from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Quantized, Take
+from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_sizes
 from symbolic_cost.layers.thinned import Thinned
+from symbolic_cost.layers.voices import Quantized, Voices
 from symbolic_cost.models import encoder
 from symbolic_cost.models.conformer import Conformer
 from symbolic_cost.models.encoder import ATTENTION, PAIRED, SEQUENCE, Encoder, Traits
@@ -40,7 +41,8 @@ _SAMPLES = 160
 
 CTC = "ForCTC"
 FRAMES = "ForAudioFrameClassification"
-LABELLED = (SEQUENCE, FRAMES)
+VOICES = "ForXVector"
+LABELLED = (SEQUENCE, FRAMES, VOICES)
 
 WAV2VEC = Encoder(
     Sound(()),
@@ -53,6 +55,7 @@ WAV2VEC = Encoder(
         SEQUENCE: Averaged(),
         FRAMES: Classes(Take.EACH),
         PAIRED: Quantized(),
+        VOICES: Voices(),
     },
     traits=Traits(dropouts=("attention_dropout", "hidden_dropout")),
     source="baevski-2020",
@@ -252,6 +255,10 @@ def _recorded(
     if isinstance(family.heads.get(head), Quantized) and isinstance(family.words, Sound):
         family = replace(family, words=replace(family.words, steps=family.words.steps | Step.HAND))
         source = _having(source, _codes(fields, numbers))
+    elif head == VOICES:
+        voices, sizes = _voices(fields, source.frames)
+        family = replace(family, heads={**family.heads, VOICES: voices})
+        source = _having(source, sizes)
     elif head == SEQUENCE:
         numbers["e_p"] = fields.size("classifier_proj_size", 256)
     fields.refuse()
@@ -275,6 +282,30 @@ def _codes(fields: Fields, numbers: Numbers) -> Tables:
         "w_q": max(wide // groups, 1),
         "a_q": features[0] if features and is_size(features[0]) else 1,
     }
+
+
+def _voices(fields: Fields, frames: Expr) -> tuple[Voices, Tables]:
+    """Read the convolutions that tell voices apart.
+
+    Of 100 frames, a kernel of 5 leaves 96, one of 3 at every second frame 92.
+    """
+    usual = ((512, 512, 512, 512, 1500), (5, 3, 3, 1, 1), (1, 2, 3, 1, 1))
+    names = ("tdnn_dim", "tdnn_kernel", "tdnn_dilation")
+    lists = [fields.items(name, one) for name, one in zip(names, usual, strict=True)]
+    for name, items in zip(names, lists, strict=True):
+        fine = len(items) == len(lists[0]) > 0 and all(map(is_size, items))
+        fields.require(holds=fine, problem="as many sizes as tdnn_dim has are accepted", name=name)
+    width = fields.size("xvector_output_dim", 512)
+    sizes: Tables = {"x_v": width, "y_v": width}
+    if not fields.problems:
+        sizes["v_0"] = lists[0][0]
+        for i, (channels, kernel, apart) in enumerate(zip(*lists, strict=True), 1):
+            frames -= apart * (kernel - 1)
+            sizes |= {f"v_{i}": channels, f"k_{i}": kernel, f"p_{i}": frames}
+    fields.require(
+        holds=not frames.is_Integer or frames > 0, problem="no frame is left", name="tdnn_kernel"
+    )
+    return Voices(len(lists[0])), sizes
 
 
 def _having(source: Source, sizes: Tables) -> Source:
