@@ -135,7 +135,7 @@ def moonshine(fields: Fields, shape: Shape) -> Model:
     }
     width = numbers["e"] // numbers["h"]
     multiple = fields.size("pad_head_dim_to_multiple_of", 1)
-    turned = int(width * fields.share("partial_rotary_factor", 0.9)) // 2 * 2
+    turned = int(width * fields.share("partial_rotary_factor", 9 / 10)) // 2 * 2
     fields.require(
         holds=0 < turned < width, problem="a part of a head is rotated", name="rope_parameters"
     )
