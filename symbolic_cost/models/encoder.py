@@ -42,7 +42,6 @@ from symbolic_cost.layers.heads import (
     Hidden,
     Predicted,
     Projected,
-    Quantized,
     Take,
     Taught,
     hidden_layer,
@@ -57,6 +56,7 @@ from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
 from symbolic_cost.layers.thinned import Thinned
+from symbolic_cost.layers.voices import Quantized, Voices
 from symbolic_cost.layers.words import Words
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.windows import inside, within
@@ -91,7 +91,7 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Taught
+Head = Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Voices | Taught
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"

@@ -110,6 +110,7 @@ class Seq2Seq:
     Args:
         words: embedding of the source and of the target.
         entry: embedding of the source where it is no text.
+        target: perceptron of the target where it is another.
         experts: that some layers have in place of the perceptron, or None.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
         near: attention of the source where it is another; its positions are padded for Neighbours.
@@ -124,6 +125,7 @@ class Seq2Seq:
     attention: Attention = ATTENTION
     near: Attention | None = None
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
+    target: GatedMLP | None = None
     experts: MixtureOfExperts | None = None
     capacity: Expr | int = 1
     branch: Branch = field(default_factory=lambda: Branch(outcome=Outcome.DROP))
@@ -172,7 +174,7 @@ class Seq2Seq:
         yield Part("encoder.embedding", retitled(entry.ops(), own_words))
         yield from self._once("encoder", {})
         takes = {"x": "encoder.embedding", **self._shared("encoder")}
-        for path, layer, count in self._layers(symbols.n_layers, sizes.sparse[0]):
+        for path, layer, count in self._layers(self.perceptron, symbols.n_layers, sizes.sparse[0]):
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
@@ -200,7 +202,9 @@ class Seq2Seq:
             if count == 0:
                 continue
             first = self._decoder_attention(names, cached=cached, sliding=sliding)
-            for path, layer, number in self._layers(count, 0 if sliding else sizes.sparse[1]):
+            for path, layer, number in self._layers(
+                self.target or self.perceptron, count, 0 if sliding else sizes.sparse[1]
+            ):
                 mlp = self.branch.around("mlp", layer, "middle", "y")
                 named = f"decoder.sliding.{path}" if sliding else f"decoder.{path}"
                 ops = (*first, *retitled(mlp, names))
@@ -218,10 +222,12 @@ class Seq2Seq:
         own = "encoder.tokens" if self._padded else "encoder.block"
         return "encoder.norm" if self.last else own
 
-    def _layers(self, layers: Expr, sparse: int) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
+    def _layers(
+        self, perceptron: MLP | GatedMLP, layers: Expr, sparse: int
+    ) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
         """Yield path, perceptron and number of the blocks of each kind."""
         if layers - sparse != 0:
-            yield "block", self.perceptron.ops(), layers - sparse
+            yield "block", perceptron.ops(), layers - sparse
         if self.experts is not None and sparse:
             routed = retitled(self.experts.ops(), letters_of(moe.AXES))
             yield "experts.block", routed, exact(sparse)

@@ -9,14 +9,21 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from symbolic_cost.layers import padded as core_padded
 from symbolic_cost.layers import sound
-from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.padded import PaddedCore
+from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.sound import Sound, Trait, Wave, wave_sizes
-from symbolic_cost.layers.words import COMPUTED
+from symbolic_cost.layers.words import COMPUTED, Change, Words
 from symbolic_cost.models import seq2seq
 from symbolic_cost.models.encoder import ATTENTION
 from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.recordings import dropped
+from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.recordings import SAMPLES, dropped, tokens_of
 from symbolic_cost.models.seq2seq import RECORDED, Reads, Seq2Seq, Source
 from symbolic_cost.models.seq2seq_config import bart_numbers, declared
 from symbolic_cost.models.seq2seq_config import running as seq2seq_running
@@ -31,6 +38,16 @@ WHISPER = Seq2Seq(
 SPEECH_TO_TEXT = Seq2Seq(
     words=replace(seq2seq.WORDS, norm=None, tables={"position": COMPUTED}),
     reads=Reads(function="relu"),
+)
+MOONSHINE = Seq2Seq(
+    words=Words(tables={}, norm=None, changes=Change.NONE),
+    attention=replace(ATTENTION, bias=Bias.NONE, rotated=Rotated.PART),
+    target=GatedMLP(bias=Bias.BOTH),
+    branch=Branch(Norm.LAYER_SCALE),
+    last=Norm.LAYER_SCALE,
+    tables=("", "@token"),
+    reads=Reads(dropouts=("attention_dropout", "attention_dropout")),
+    source="jeffries-2024",
 )
 
 
@@ -92,3 +109,70 @@ def speech_to_text(fields: Fields, shape: Shape) -> Model:
     return declared(
         fields, shape, family, numbers, own, source=Source(frames, sizes, {**sound.AXES, **known})
     )
+
+
+def moonshine(fields: Fields, shape: Shape) -> Model:
+    """Declare a Moonshine, which hears samples, and whose two sides differ in their perceptron.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    acts = (fields.text(f"{side}_hidden_act", usual, tuple(FUNCTIONS)) for side, usual in _ACTS)
+    first, second = (FUNCTIONS[name] for name in acts)
+    core = seq2seq_running(fields, MOONSHINE).attention.core
+    bias = Bias.INNER if fields.flag("attention_bias", default=False) else Bias.NONE
+    family = replace(
+        MOONSHINE,
+        perceptron=MLP(first),
+        target=replace(GatedMLP(bias=Bias.BOTH), function=second),
+        attention=replace(MOONSHINE.attention, bias=bias, core=core),
+    )
+    numbers = {"e": fields.size("hidden_size"), "f": fields.size("intermediate_size")}
+    numbers |= {"V": fields.size("vocab_size"), "h": _alike(fields)}
+    numbers |= {
+        symbol: fields.size(f"{side}_num_hidden_layers", 6)
+        for symbol, side in (("n_layers", "encoder"), ("n_dec", "decoder"))
+    }
+    width = numbers["e"] // numbers["h"]
+    multiple = fields.size("pad_head_dim_to_multiple_of", 1)
+    turned = int(width * fields.share("partial_rotary_factor", 9 / 10)) // 2 * 2
+    fields.require(
+        holds=0 < turned < width, problem="a part of a head is rotated", name="rope_parameters"
+    )
+    padded = -(-width // multiple) * multiple
+    if padded != width:
+        core = PaddedCore(**vars(core))
+        family = replace(family, attention=replace(family.attention, core=core))
+    e = numbers["e"]
+    waves = (
+        Wave(e, 127, 64, norm="group_norm", function="tanh", traits=Trait.NONE),
+        Wave(2 * e, 7, 3),
+        Wave(e, 3, 2),
+    )
+    sizes, known, frames = wave_sizes(waves, 1, tokens_of(shape) * SAMPLES)
+    sizes |= {"d_x": padded, "d_r": max(turned, 1), "d_n": max(width - turned, 1)}
+    source = Source(frames, sizes, {**sound.AXES, **core_padded.AXES, **known})
+    family = replace(family, entry=Sound(waves))
+    numbers["q"] = width
+    return declared(fields, shape, family, numbers, {}, source=source)
+
+
+_ACTS = (("encoder", "gelu"), ("decoder", "silu"))
+
+
+def _alike(fields: Fields) -> int:
+    """Read the heads, of which both sides have the same number, each with keys of its own."""
+    heads = fields.size("encoder_num_attention_heads", 8)
+    for name in ("encoder_num_key_value", "decoder_num_attention", "decoder_num_key_value"):
+        usual = heads if name != "decoder_num_attention" else 8
+        fields.require(
+            holds=fields.size(f"{name}_heads", usual) == heads,
+            problem=f"only the {heads} of encoder_num_attention_heads is declared",
+            name=f"{name}_heads",
+        )
+    fields.require(
+        holds=fields.size("hidden_size") % heads == 0,
+        problem=f"{heads} heads do not divide it",
+        name="hidden_size",
+    )
+    return heads
