@@ -148,7 +148,8 @@ def wan(fields: Fields, shape: Shape) -> Model:
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
     own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
-    own |= {"f": fields.size("ffn_dim", 13824), "e_s": numbers["e"]}
+    null = fields.source.values.get("ffn_dim", "") is None
+    own |= {"f": fields.size("ffn_dim", 4 * numbers["e"] if null else 13824), "e_s": numbers["e"]}
     out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
     own["pixels"] = out * depth * side**2
     normed = fields.flag("cross_attn_norm", default=True)
