@@ -51,7 +51,7 @@ def test_speech_is_not_taken_for_the_thinker():
     named = {**whole, "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"]}
     answer = count(named, 1, 8)
     assert answer["params"] in TRUTH["qwen2_5_omni_thinker/text"]["params"]
-    assert answer["ignored"]["talker_config"] == "no part of " + named["architectures"][0]
+    assert f"talker_config: no part of {named['architectures'][0]}" in answer["ignored"]
 
 
 @pytest.mark.slow
