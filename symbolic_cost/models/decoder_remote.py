@@ -47,6 +47,7 @@ def chatglm(fields: Fields, shape: Shape) -> Model:
     if first:
         values = dict(fields.source.values)
         values["intermediate_size"] = values.pop("inner_hidden_size")
+        values.setdefault("tie_word_embeddings", True)
         fields.source = replace(fields.source, values=values)
         fields.family = "chatglm1"
     return declared(fields, shape, decoder_of(fields))

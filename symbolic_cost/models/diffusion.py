@@ -183,7 +183,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
         Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), POOLED))),
         Part("rotation", (ANGLES,)),
         Part("prompt", (PROMPT,)),
-        Part("embedding", (_EMBEDDED,)),
+        Part("embedding", (EMBEDDED,)),
         Part(
             "block",
             double_block(attention),
@@ -215,7 +215,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
     numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
-    out = fields.size("out_channels", channels if _null(fields) else 16)
+    out = fields.size("out_channels", channels if is_null(fields) else 16)
     own = {"e_x": fields.size("joint_attention_dim", 3584)}
     own["pixels"] = out * fields.size("patch_size", 2) ** 2
     _rotated(fields, numbers)
@@ -237,7 +237,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
         Part("time", conditioned((TIME,))),
         Part("rotation", (ANGLES,)),
         Part("prompt", prompt),
-        Part("embedding", (_EMBEDDED,)),
+        Part("embedding", (EMBEDDED,)),
         *blocks,
         Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"}),
     )
@@ -264,7 +264,7 @@ def _rotated(fields: Fields, numbers: Numbers) -> None:
 
 
 ANGLES = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")
-_EMBEDDED = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
+EMBEDDED = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:
@@ -284,7 +284,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     )
     own = {"e_x": fields.size("joint_attention_dim", 4096)}
     own |= {"e_pool": fields.size("pooled_projection_dim", 2048)}
-    own["pixels"] = fields.size("out_channels", channels if _null(fields) else 16) * patch**2
+    own["pixels"] = fields.size("out_channels", channels if is_null(fields) else 16) * patch**2
     width = fields.size("caption_projection_dim", 1152)
     problem = f"{width} is not the width {numbers['e']} of the heads together"
     fields.require(holds=width == numbers["e"], problem=problem, name="caption_projection_dim")
@@ -310,7 +310,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     return declared(fields, (*parts, head), sizes_of(image, shape, **own), numbers)
 
 
-def _null(fields: Fields) -> bool:
+def is_null(fields: Fields) -> bool:
     """Return whether the configuration says that as many channels leave as come in."""
     return fields.source.values.get("out_channels", "") is None
 

@@ -17,13 +17,16 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.relative import CrossAttention
 from symbolic_cost.models.diffusion import (
+    EMBEDDED,
     EMBEDDING,
     PLAIN,
     TIME,
+    Sample,
     bias_of,
     declared,
     heads_of,
     is_affine,
+    is_null,
     layers_of,
     sample,
     sizes_of,
@@ -94,8 +97,42 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
+def _video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
+    """Read the latents of a video, `sample_frames` times `sample_size`."""
+    if not fields.given("sample_size"):
+        values = {**fields.source.values, "sample_size": list(usual.sides)}
+        fields.source = replace(fields.source, values=values)
+        fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
+    count, depth = usual.frames
+    if not fields.given("sample_frames"):
+        fields.assume("sample_frames", f"{count}, frames of latents")
+    frames = fields.size("sample_frames", count)
+    problem = f"patches of {depth} do not fit {frames} frames"
+    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
+    image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
+    return replace(image, frames=(frames, depth))
+
+
+def _parts(embedding: tuple[Op, ...], ops: tuple[Op, ...]) -> tuple[Part, ...]:
+    """Declare a network of videos around the ops of a block."""
+    angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
+    takes = {"x": "embedding", "shared": "modulation", "prompt": "prompt"}
+    return (
+        Part("time", conditioned((TIME,))),
+        Part("rotation", (angles,)),
+        Part("modulation", _SHARED, takes={"cond": "time"}),
+        Part("prompt", _CAPTION),
+        Part("embedding", embedding),
+        Part("block", ops, symbols.n_layers, takes, Place.BLOCK),
+        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
+    )
+
+
+_ACROSS = "rms_norm_across_heads"
+
+
 def wan(fields: Fields, shape: Shape) -> Model:
-    """Declare a Wan, of videos: their latents are `sample_frames` times `sample_size`.
+    """Declare a Wan, of videos.
 
     Raises:
         InputError: every problem of the fields.
@@ -106,45 +143,48 @@ def wan(fields: Fields, shape: Shape) -> Model:
         holds=fine, problem="frames, and the same side twice, are accepted", name="patch_size"
     )
     depth, side = (patch[0], patch[1]) if fine else (1, 2)
-    if not fields.given("sample_size"):
-        values = {**fields.source.values, "sample_size": [60, 104]}
-        fields.source = replace(fields.source, values=values)
-        fields.assume("sample_size", "[60, 104], latents of 480 x 832 pixels")
-    if not fields.given("sample_frames"):
-        fields.assume("sample_frames", "21, latents of 81 frames")
-    channels = fields.size("in_channels", 16)
-    image = sample(fields, shape, 60, side, channels)
-    frames = fields.size("sample_frames", 21)
-    problem = f"patches of {depth} do not fit {frames} frames"
-    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
-    image = replace(image, frames=(frames, depth))
+    usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
+    image = _video(fields, shape, usual)
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
-    fields.text("qk_norm", "rms_norm_across_heads", ("rms_norm_across_heads",))
+    fields.text("qk_norm", _ACROSS, (_ACROSS,))
     own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
-    own |= {"f": fields.size("ffn_dim", 13824), "e_s": numbers["e"]}
-    own["pixels"] = fields.size("out_channels", 16) * depth * side**2
+    null = fields.source.values.get("ffn_dim", "") is None
+    own |= {"f": fields.size("ffn_dim", 4 * numbers["e"] if null else 13824), "e_s": numbers["e"]}
+    out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
+    own["pixels"] = out * depth * side**2
     normed = fields.flag("cross_attn_norm", default=True)
     fields.refuse()
     attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
     bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
     beside = _prompted(Bias.BOTH, Norm.RMS, normed=normed)
-    takes = {"x": "embedding", "shared": "modulation", "prompt": "prompt"}
-    angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
-    parts = (
-        Part("time", conditioned((TIME,))),
-        Part("rotation", (angles,)),
-        Part("modulation", _SHARED, takes={"cond": "time"}),
-        Part("prompt", _CAPTION),
-        Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
-        Part(
-            "block",
-            block(attention, MLP("gelu_tanh"), _tabled(), bare, beside),
-            symbols.n_layers,
-            takes,
-            Place.BLOCK,
-        ),
-        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
-    )
+    ops = block(attention, MLP("gelu_tanh"), _tabled(), bare, beside)
+    parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops)
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def ltx(fields: Fields, shape: Shape) -> Model:
+    """Declare an LTX-Video: every element of the latents is a token.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
+    image = _video(fields, shape, usual)
+    numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}
+    e = numbers["e"]
+    fields.text("qk_norm", _ACROSS, (_ACROSS,))
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    wide = fields.size("cross_attention_dim", 2048)
+    fields.require(holds=wide == e, problem=problem, name="cross_attention_dim")
+    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own["pixels"] = fields.size("out_channels", usual.channels if is_null(fields) else 128)
+    attention, perceptron = layers_of(fields)
+    norm = Norm.RMS if is_affine(fields) else Norm.RMS_BARE
+    bias = bias_of(fields)
+    fields.refuse()
+    attention = replace(attention, norm=Norm.RMS, rotated=Rotated.WHOLE, row="h d")
+    ops = block(attention, perceptron, _tabled(), (norm, norm), _prompted(bias, Norm.RMS))
+    parts = _parts((EMBEDDED,), ops)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 

@@ -44,6 +44,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         )
     section = family.get("section", "text_config")
     _complete(fields, section, family.get("text_defaults", {}))
+    for key, (name, origin, field) in family.get("copies", {}).items():
+        _copy(fields, (key, name), (origin, field))
     _tie(fields, section, family)
     nested = Nested("", family["text"], Connector(), ("", section), tied=family.get("tied", False))
     text = text_of(fields, nested, shape)
@@ -78,6 +80,16 @@ def _complete(fields: Fields, section: str, usual: Mapping[str, Any]) -> None:
     if isinstance(text, Mapping):
         values = {**fields.source.values, section: {**usual, **text}}
         fields.source = replace(fields.source, values=values)
+
+
+def _copy(fields: Fields, target: tuple[str, str], origin: tuple[str, str]) -> None:
+    """Take a field of a section from another section, or leave it out where that does."""
+    values = fields.source.values
+    inner, other = values.get(target[0]), values.get(origin[0])
+    if isinstance(inner, Mapping) and isinstance(other, Mapping):
+        rest = {key: value for key, value in inner.items() if key != target[1]}
+        own = {target[1]: other[origin[1]]} if origin[1] in other else {}
+        fields.source = replace(fields.source, values={**values, target[0]: rest | own})
 
 
 def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:

@@ -1,0 +1,69 @@
+"""Decoders whose layers have sizes of their own, and what of new families is refused."""
+
+import json
+
+import pytest
+
+import symbolic_cost as sc
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.count import count
+from tests.models.test_families_truth import TRUTH
+
+PHASES = ("forward", "backward_input", "backward_weight")
+
+
+def refused(name, **changes):
+    with pytest.raises(InputError) as raised:
+        count({**TRUTH[name]["config"], **changes}, 1, 8)
+    return str(raised.value)
+
+
+def test_every_list_is_as_long_as_the_model_is_deep():
+    told = refused("openelm/a", num_kv_heads=[3], ffn_multipliers=[0.5, "wide", 2, 4])
+    assert "'num_kv_heads': 4 positive integers" in told
+    assert "'ffn_multipliers': 4 positive numbers" in told
+
+
+def test_heads_are_divided_by_their_groups():
+    assert "4 do not divide 6 heads" in refused("deci/a", num_key_value_heads_per_layer=[4] * 4)
+
+
+def test_a_layer_of_a_search_may_lack_what_is_declared_alone():
+    blocks = [dict(block) for block in TRUTH["nemotron-nas/a"]["config"]["block_configs"]]
+    blocks[1] = {**blocks[1], "attention": {**blocks[1]["attention"], "replace_with_linear": True}}
+    told = refused("nemotron-nas/a", block_configs=blocks)
+    assert "replace_with_linear is not declared" in told
+
+
+def test_a_kind_of_block_has_its_own_function():
+    assert "unknown value 'silu'" in refused("hf_olmo/a", activation_type="silu")
+
+
+def test_sides_are_halved_whole():
+    assert "4 divides" in refused("UNet2DModel/0", sample_size=18)
+
+
+def test_speech_is_not_taken_for_the_thinker():
+    config = {"thinker_config": TRUTH["qwen2_5_omni_thinker/text"]["config"]}
+    whole = {"model_type": "qwen2_5_omni", **config, "talker_config": {"hidden_size": 8}}
+    with pytest.raises(InputError, match="did you mean Qwen2_5OmniThinker"):
+        count({**whole, "architectures": ["Qwen2_5OmniModel"]}, 1, 8)
+    named = {**whole, "architectures": ["Qwen2_5OmniThinkerForConditionalGeneration"]}
+    answer = count(named, 1, 8)
+    assert answer["params"] in TRUTH["qwen2_5_omni_thinker/text"]["params"]
+    assert f"talker_config: no part of {named['architectures'][0]}" in answer["ignored"]
+
+
+@pytest.mark.slow
+def test_ranks_share_the_work(tmp_path):
+    def flop(strategy, sequences):
+        table = sc.job(str(path), strategy).bind(b=sequences, l=32).table()
+        return sum(table.total("flop", phase=phase) for phase in PHASES)
+
+    config = {**TRUTH["openelm/a"]["config"], "vocab_size": 212, "num_query_heads": [4, 4, 8, 12]}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**config, "num_kv_heads": [2, 4, 2, 4]}), encoding="utf-8")
+    alone = flop("", 2)
+    assert 1 <= 2 * flop("dp=2,zero=3", 1) / alone <= 1.0001
+    assert 1 <= 2 * flop("tp=2,sp", 2) / alone <= 1.01
+    assert flop("cp=2", 2) * 2 == alone
