@@ -12,7 +12,7 @@ from symbolic_cost.layers.maps import Normed, Windowed
 from symbolic_cost.models.cnn_config import read
 from symbolic_cost.models.cnn_residual import trunk
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.maps_families import convnext, swin
 from symbolic_cost.models.stored.timm import spelt
 
@@ -56,6 +56,8 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
     fields.problems += resnet.not_understood().values()
     dilated = fields.flag("dilation", default=False)
     fields.require(holds=not (own and dilated), problem="only false is declared", name="dilation")
+    if fields.problems:  # the lists of stages may not go together
+        return Chain({}), ()
     layers = trunk(blocks, widths, branch, first, last=1 if dilated else 2)
     named = {f"layer{stage}": f"map{stage}" for stage in range(1, len(blocks) + 1)}
     made = {name: frozen(layer) for name, layer in layers.items()}
@@ -105,6 +107,8 @@ def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
     source = replace(fields.source, values=stated)
     inner = Fields(source, str(kind), FAMILIES[str(kind)], problems=fields.problems)
     layers, depths, widths = _HIERARCHIES[str(kind)](inner)
+    if fields.problems:
+        return Chain({}), (1,) * 4
     every = tuple(f"stage{i}" for i in range(1, len(depths) + 1))
     named, numbered = inner.items("out_features"), inner.items("out_indices")
     taken = named or tuple(f"stage{i}" for i in numbered)
@@ -150,6 +154,8 @@ def _convnext(fields: Fields) -> Read:
 def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict[str, Layer]:
     """Return layers with the map of every stage normalised and set aside."""
     layers.pop("mean")
+    if not all(map(is_size, depths)):  # noted already
+        return {}
     ends = {f"stage{i}.{depth - 1}{end}": i for i, depth in enumerate(depths)}
     made: dict[str, Layer] = {}
     for name, layer in layers.items():
@@ -162,6 +168,8 @@ def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict
 
 def _resnet(fields: Fields) -> Read:
     blocks, widths, branch, first = read(fields)
+    if fields.problems:
+        return {}, (), ()
     named = {f"layer{i + 1}": f"map{i}" for i in range(len(blocks))}
     return dict(tapped(trunk(blocks, widths, branch, first), named).layers), blocks, widths
 

@@ -21,6 +21,8 @@ from symbolic_cost.records import dataclass
 Named = dict[str, Layer]
 """Layers by name, in order."""
 
+_SOURCES = {"conditional_detr": "meng-2021", "deformable_detr": "zhu-2020"}
+
 SIDES = (800, 1066)
 """A photograph whose shorter side has 800 pixels, as these models take it."""
 
@@ -36,7 +38,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     sides = sides_of(fields, SIDES, said=False)
     whole = Chain({"backbone": backbone, **layers})
     channels = fields.size("num_channels", 3)
-    return pictured(fields, shape, whole, sides, "carion-2020", channels=channels, fixed=fixed)
+    source = _SOURCES.get(fields.family, "carion-2020")
+    return pictured(fields, shape, whole, sides, source, channels=channels, fixed=fixed)
 
 
 def branch(layer: Layer, *, before: bool = False) -> Named:
