@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from symbolic_cost.errors import shown
 from symbolic_cost.layers.aside import Fork, Put, Unread, frozen, rebuilt
@@ -23,36 +24,30 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
     It is one of timm, by `backbone` or by its section, all of which Transformers trains; or one of
     Hugging Face, by its section, of which it trains nothing: names of stages to train match none.
     """
-    inner, own = fields.source.values.get("backbone_config"), True
-    fields.ignore("backbone", "backbone_config", "use_pretrained_backbone", "num_channels")
+    inner = fields.source.values.get("backbone_config")
+    fields.ignore("backbone", "backbone_config", "use_pretrained_backbone")
     values = inner if isinstance(inner, Mapping) else {}
     fields.require(
-        holds=inner is None or bool(values),
-        problem="an object is accepted",
-        name="backbone_config",
+        holds=inner is None or bool(values), problem="an object is accepted", name="backbone_config"
     )
     timm = fields.flag("use_timm_backbone", default=True)
     own = values.get("model_type") != "timm_backbone" if values else not timm
-    _checked_arguments(fields)
+    several = fields.family == "deformable_detr"
+    _checked_arguments(fields, several=several)
+    fields.require(
+        holds=not (own and several), problem="one of timm is accepted", name="backbone_config"
+    )
+    stated = values
     if not own:
-        name = (values or fields.source.values).get("backbone") or "resnet50"
-        spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
-        fields.require(
-            holds=spelled is not None,
-            problem=f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted",
-            name="backbone",
-        )
-        known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
-        strange = [k for k in values if k not in (*known, "use_pretrained_backbone")]
-        fields.require(
-            holds=not strange,
-            problem=f"{', '.join(strange)} not understood",
-            name="backbone_config",
-        )
-        values = spelled or {}
+        values = _of_timm(fields, values)
     source = replace(fields.source, values=values)
     resnet = Fields(source, "resnet", FAMILIES["resnet"], problems=fields.problems)
     blocks, widths, branch, first = read(resnet)
+    _checked_ends(fields, stated, len(blocks), own=own, several=several)
+    for part in (resnet,) if own else (resnet, fields):
+        colours = part.size("num_channels", _COLOURS) == _COLOURS
+        part.require(holds=colours, problem="3 channels are accepted", name="num_channels")
+    fields.ignore("num_channels")
     fields.problems += resnet.not_understood().values()
     dilated = fields.flag("dilation", default=False)
     fields.require(holds=not (own and dilated), problem="only false is declared", name="dilation")
@@ -64,19 +59,48 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
     return tapped(made, named), ("backbone.",) if own else ()
 
 
-def _checked_arguments(fields: Fields) -> None:
+def _of_timm(fields: Fields, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a network of timm, by its name."""
+    name = (values or fields.source.values).get("backbone") or "resnet50"
+    spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
+    fields.require(
+        holds=spelled is not None,
+        problem=f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted",
+        name="backbone",
+    )
+    known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
+    strange = [key for key in values if key not in (*known, "use_pretrained_backbone")]
+    problem = f"{', '.join(strange)} not understood"
+    fields.require(holds=not strange, problem=problem, name="backbone_config")
+    return {**(spelled or {}), "num_channels": values.get("num_channels")}
+
+
+def _checked_ends(
+    fields: Fields, stated: Mapping[str, Any], stages: int, *, own: bool, several: bool
+) -> None:
+    """Note a section that hands on other maps than the last, or than those that are sampled."""
+    ends = stated.get("out_features"), stated.get("out_indices")
+    lasts = [end[-1] for end in ends if isinstance(end, list | tuple) and end]
+    fine = all(last in (f"stage{stages}", stages) for last in lasts)
+    if several and stated:
+        one = fields.size("num_feature_levels", 4) == 1
+        fine = ends[1] == ([stages] if one else [2, 3, 4])
+    problem = "the last map is accepted" if own or not several else "out_indices of [2, 3, 4]"
+    fields.require(holds=fine, problem=problem, name="backbone_config")
+
+
+def _checked_arguments(fields: Fields, *, several: bool) -> None:
     """Note arguments for timm that would change its network."""
     arguments = fields.source.values.get("backbone_kwargs") or {}
     fields.ignore("backbone_kwargs")
+    maps = [2, 3, 4] if several else [1, 2, 3, 4]
     harmless = isinstance(arguments, Mapping) and all(
-        name in ("in_chans", "num_channels") or (name == "out_indices" and value == [1, 2, 3, 4])
+        (name in ("in_chans", "num_channels") and value == _COLOURS)
+        or (name == "out_indices" and value == maps)
         for name, value in arguments.items()
     )
-    fields.require(
-        holds=harmless,
-        problem="in_chans and out_indices = [1, 2, 3, 4] are accepted",
-        name="backbone_kwargs",
-    )
+    problem = f"in_chans = 3 and out_indices = {maps} are accepted"
+    fields.require(holds=harmless, problem=problem, name="backbone_kwargs")
 
 
 def tapped(layers: Mapping[str, Layer], named: Mapping[str, str]) -> Chain:

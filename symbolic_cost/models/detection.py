@@ -37,9 +37,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     layers = _NETWORKS[fields.family](fields)
     sides = sides_of(fields, SIDES, said=False)
     whole = Chain({"backbone": backbone, **layers})
-    channels = fields.size("num_channels", 3)
     source = _SOURCES.get(fields.family, "carion-2020")
-    return pictured(fields, shape, whole, sides, source, channels=channels, fixed=fixed)
+    return pictured(fields, shape, whole, sides, source, fixed=fixed)
 
 
 def branch(layer: Layer, *, before: bool = False) -> Named:

@@ -24,6 +24,8 @@ ROWS = {
         ("detr/timm", {"position_embedding_type": "learned"}, "only sine is declared"),
         ("detr/timm", {"num_labels": "many"}, "a positive integer"),
         ("detr/own", {"dilation": True}, "only false is declared"),
+        ("detr/timm", {"num_channels": 6}, "3 channels are accepted"),
+        ("detr/own", {"backbone_config": {"out_indices": [2]}}, "the last map is accepted"),
         ("deformable_detr/timm", {"two_stage": True}, "only false is declared"),
         ("deformable_detr/timm", {"num_feature_levels": 2}, "3 and more, are accepted"),
         ("dpt/0", {"reassemble_factors": [4, 2, 1, "x"]}, "a half and a quarter are accepted"),
