@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.aside import Constant, Fork, Learned, Put, Take, predictor
+from symbolic_cost.layers.aside import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.queries import Conditional, Levels, Sampled, Sequence, Sine, Times
@@ -155,6 +155,8 @@ def conditional(fields: Fields) -> Named:
         "points": Fork({"of": Chain(points)}),
         "zeros": Constant(),
         "decoder.0": decoder("queries"),
+        # It scales what layers behind the first one ask for.
+        **({"scale": Idle(predictor(width, width, 2))} if sizes.depths[1] == 1 else {}),
         **repeated("decoder.1", Chain(later), sizes.depths[1] - 1),
         "norm": Normed(),
         "heads": heads_of(classes_of(fields), width),
