@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from symbolic_cost.errors import shown
 from symbolic_cost.layers.aside import Fork, Put, Unread, frozen, rebuilt
@@ -12,7 +13,7 @@ from symbolic_cost.layers.maps import Normed, Windowed
 from symbolic_cost.models.cnn_config import read
 from symbolic_cost.models.cnn_residual import trunk
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.maps_families import convnext, swin
 from symbolic_cost.models.stored.timm import spelt
 
@@ -23,58 +24,83 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
     It is one of timm, by `backbone` or by its section, all of which Transformers trains; or one of
     Hugging Face, by its section, of which it trains nothing: names of stages to train match none.
     """
-    inner, own = fields.source.values.get("backbone_config"), True
-    fields.ignore("backbone", "backbone_config", "use_pretrained_backbone", "num_channels")
+    inner = fields.source.values.get("backbone_config")
+    fields.ignore("backbone", "backbone_config", "use_pretrained_backbone")
     values = inner if isinstance(inner, Mapping) else {}
     fields.require(
-        holds=inner is None or bool(values),
-        problem="an object is accepted",
-        name="backbone_config",
+        holds=inner is None or bool(values), problem="an object is accepted", name="backbone_config"
     )
     timm = fields.flag("use_timm_backbone", default=True)
     own = values.get("model_type") != "timm_backbone" if values else not timm
-    _checked_arguments(fields)
+    several = fields.family == "deformable_detr"
+    _checked_arguments(fields, several=several)
+    fields.require(
+        holds=not (own and several), problem="one of timm is accepted", name="backbone_config"
+    )
+    stated = values
     if not own:
-        name = (values or fields.source.values).get("backbone") or "resnet50"
-        spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
-        fields.require(
-            holds=spelled is not None,
-            problem=f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted",
-            name="backbone",
-        )
-        known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
-        strange = [k for k in values if k not in (*known, "use_pretrained_backbone")]
-        fields.require(
-            holds=not strange,
-            problem=f"{', '.join(strange)} not understood",
-            name="backbone_config",
-        )
-        values = spelled or {}
+        values = _of_timm(fields, values)
     source = replace(fields.source, values=values)
     resnet = Fields(source, "resnet", FAMILIES["resnet"], problems=fields.problems)
     blocks, widths, branch, first = read(resnet)
+    _checked_ends(fields, stated, len(blocks), own=own, several=several)
+    for part in (resnet,) if own else (resnet, fields):
+        colours = part.size("num_channels", _COLOURS) == _COLOURS
+        part.require(holds=colours, problem="3 channels are accepted", name="num_channels")
+    fields.ignore("num_channels")
     fields.problems += resnet.not_understood().values()
     dilated = fields.flag("dilation", default=False)
     fields.require(holds=not (own and dilated), problem="only false is declared", name="dilation")
+    if fields.problems:  # the lists of stages may not go together
+        return Chain({}), ()
     layers = trunk(blocks, widths, branch, first, last=1 if dilated else 2)
     named = {f"layer{stage}": f"map{stage}" for stage in range(1, len(blocks) + 1)}
     made = {name: frozen(layer) for name, layer in layers.items()}
     return tapped(made, named), ("backbone.",) if own else ()
 
 
-def _checked_arguments(fields: Fields) -> None:
+def _of_timm(fields: Fields, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a network of timm, by its name."""
+    name = (values or fields.source.values).get("backbone") or "resnet50"
+    spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
+    fields.require(
+        holds=spelled is not None,
+        problem=f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted",
+        name="backbone",
+    )
+    known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
+    strange = [key for key in values if key not in (*known, "use_pretrained_backbone")]
+    problem = f"{', '.join(strange)} not understood"
+    fields.require(holds=not strange, problem=problem, name="backbone_config")
+    return {**(spelled or {}), "num_channels": values.get("num_channels")}
+
+
+def _checked_ends(
+    fields: Fields, stated: Mapping[str, Any], stages: int, *, own: bool, several: bool
+) -> None:
+    """Note a section that hands on other maps than the last, or than those that are sampled."""
+    ends = stated.get("out_features"), stated.get("out_indices")
+    lasts = [end[-1] for end in ends if isinstance(end, list | tuple) and end]
+    fine = all(last in (f"stage{stages}", stages) for last in lasts)
+    if several and stated:
+        one = fields.size("num_feature_levels", 4) == 1
+        fine = ends[1] == ([stages] if one else [2, 3, 4])
+    problem = "the last map is accepted" if own or not several else "out_indices of [2, 3, 4]"
+    fields.require(holds=fine, problem=problem, name="backbone_config")
+
+
+def _checked_arguments(fields: Fields, *, several: bool) -> None:
     """Note arguments for timm that would change its network."""
     arguments = fields.source.values.get("backbone_kwargs") or {}
     fields.ignore("backbone_kwargs")
+    maps = [2, 3, 4] if several else [1, 2, 3, 4]
     harmless = isinstance(arguments, Mapping) and all(
-        name in ("in_chans", "num_channels") or (name == "out_indices" and value == [1, 2, 3, 4])
+        (name in ("in_chans", "num_channels") and value == _COLOURS)
+        or (name == "out_indices" and value == maps)
         for name, value in arguments.items()
     )
-    fields.require(
-        holds=harmless,
-        problem="in_chans and out_indices = [1, 2, 3, 4] are accepted",
-        name="backbone_kwargs",
-    )
+    problem = f"in_chans = 3 and out_indices = {maps} are accepted"
+    fields.require(holds=harmless, problem=problem, name="backbone_kwargs")
 
 
 def tapped(layers: Mapping[str, Layer], named: Mapping[str, str]) -> Chain:
@@ -105,6 +131,8 @@ def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
     source = replace(fields.source, values=stated)
     inner = Fields(source, str(kind), FAMILIES[str(kind)], problems=fields.problems)
     layers, depths, widths = _HIERARCHIES[str(kind)](inner)
+    if fields.problems:
+        return Chain({}), (1,) * 4
     every = tuple(f"stage{i}" for i in range(1, len(depths) + 1))
     named, numbered = inner.items("out_features"), inner.items("out_indices")
     taken = named or tuple(f"stage{i}" for i in numbered)
@@ -150,6 +178,8 @@ def _convnext(fields: Fields) -> Read:
 def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict[str, Layer]:
     """Return layers with the map of every stage normalised and set aside."""
     layers.pop("mean")
+    if not all(map(is_size, depths)):  # noted already
+        return {}
     ends = {f"stage{i}.{depth - 1}{end}": i for i, depth in enumerate(depths)}
     made: dict[str, Layer] = {}
     for name, layer in layers.items():
@@ -162,6 +192,8 @@ def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict
 
 def _resnet(fields: Fields) -> Read:
     blocks, widths, branch, first = read(fields)
+    if fields.problems:
+        return {}, (), ()
     named = {f"layer{i + 1}": f"map{i}" for i in range(len(blocks))}
     return dict(tapped(trunk(blocks, widths, branch, first), named).layers), blocks, widths
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from symbolic_cost.layers.aside import Fork, Idle, Plus, Put, Take
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix
@@ -101,23 +103,27 @@ def dpt(fields: Fields, shape: Shape) -> Model:
     )
 
 
-def _factors(fields: Fields) -> tuple[float, ...]:
-    """Read how much larger or smaller the map of every layer becomes."""
-    factors = fields.items("reassemble_factors", (4, 2, 1, 0.5))
-    fits = all(f in _SHRUNK or is_size(f) for f in factors)
+def _factors(fields: Fields) -> tuple[int, ...]:
+    """Read how many times larger the map of every layer becomes; negative, smaller."""
+    factors = fields.items("reassemble_factors", (4, 2, 1, Fraction(1, 2)))
+    read = [_times(factor) for factor in factors]
     problem = "positive integers, a half and a quarter are accepted"
-    fields.require(holds=fits, problem=problem, name="reassemble_factors")
-    return factors if fits else ()
+    fields.require(holds=all(read), problem=problem, name="reassemble_factors")
+    return tuple(read) if all(read) else ()
 
 
-_SHRUNK = {0.5: 2, 0.25: 4}
-"""Strides by factor."""
+def _times(factor: object) -> int:
+    """Return a factor, or how many times smaller it makes, negative; 0 for what is neither."""
+    if isinstance(factor, int):
+        return factor if is_size(factor) else 0
+    exact = Fraction(factor) if isinstance(factor, Fraction | float) else Fraction(0)
+    return next((-n for n in (1, 2, 4) if n * exact == 1), 0)
 
 
-def _resized(width: int, factor: float) -> dict[str, Layer]:
-    if factor in _SHRUNK:
-        return {"shrink": Conv(width, 3, _SHRUNK[factor], 1)}
-    return {} if factor == 1 else {"spread": Spread(width, int(factor))}
+def _resized(width: int, times: int) -> dict[str, Layer]:
+    if times < -1:
+        return {"shrink": Conv(width, 3, -times, 1)}
+    return {} if abs(times) == 1 else {"spread": Spread(width, times)}
 
 
 def _residual(wide: int, *, normed: bool, biased: bool) -> Residual:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.aside import Constant, Fork, Learned, Put, Take, predictor
+from symbolic_cost.layers.aside import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.queries import Conditional, Levels, Sampled, Sequence, Sine, Times
@@ -21,6 +21,8 @@ from symbolic_cost.records import dataclass
 Named = dict[str, Layer]
 """Layers by name, in order."""
 
+_SOURCES = {"conditional_detr": "meng-2021", "deformable_detr": "zhu-2020"}
+
 SIDES = (800, 1066)
 """A photograph whose shorter side has 800 pixels, as these models take it."""
 
@@ -35,8 +37,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     layers = _NETWORKS[fields.family](fields)
     sides = sides_of(fields, SIDES, said=False)
     whole = Chain({"backbone": backbone, **layers})
-    channels = fields.size("num_channels", 3)
-    return pictured(fields, shape, whole, sides, "carion-2020", channels=channels, fixed=fixed)
+    source = _SOURCES.get(fields.family, "carion-2020")
+    return pictured(fields, shape, whole, sides, source, fixed=fixed)
 
 
 def branch(layer: Layer, *, before: bool = False) -> Named:
@@ -153,6 +155,8 @@ def conditional(fields: Fields) -> Named:
         "points": Fork({"of": Chain(points)}),
         "zeros": Constant(),
         "decoder.0": decoder("queries"),
+        # It scales what layers behind the first one ask for.
+        **({"scale": Idle(predictor(width, width, 2))} if sizes.depths[1] == 1 else {}),
         **repeated("decoder.1", Chain(later), sizes.depths[1] - 1),
         "norm": Normed(),
         "heads": heads_of(classes_of(fields), width),
