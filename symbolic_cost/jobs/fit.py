@@ -9,18 +9,13 @@ from symbolic_cost.parallel.memory import Held, Memory, at_moments, shares
 def fit(setup: Setup, memory: Memory | None = None) -> Fit:
     """Compare the peak of every stage with the memory of the machine.
 
-    Args:
-        setup: of the job.
-        memory: of its stages; that with degrees as symbols unless given.
+    The memory of its stages is that with degrees as symbols unless given.
     """
     held = memory or setup.stages_memory
-    capacity = None
-    if setup.machine is not None:
-        usable = setup.machine.usable.value
-        capacity = None if usable.is_infinite or usable.free_symbols else int(usable)
+    room = None if setup.machine is None else setup.machine.room
     peaks = {stage: _peak(setup, held.held(stage)) for stage in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
-    return Fit(capacity, known if len(known) == len(peaks) else {})
+    return Fit(None if room is None else int(room), known if len(known) == len(peaks) else {})
 
 
 def _peak(setup: Setup, sums: Held) -> Peak | None:

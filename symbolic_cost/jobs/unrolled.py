@@ -65,9 +65,6 @@ class Op:
 class Step:
     """The nodes of a step, by rank.
 
-    Args:
-        job: with the bytes of its precision.
-
     Raises:
         InputError: what `chakra_traces` refuses.
     """
@@ -255,14 +252,7 @@ class Step:
 
 
 def _share(op: Op, block: int, times: int, whole: int) -> Op:
-    """Return what an op does in one of its blocks, in whole FLOP and bytes.
-
-    Args:
-        op: of all blocks of the stage.
-        block: of the pass, from 0.
-        times: blocks of the pass.
-        whole: blocks of the stage.
-    """
+    """Return what an op does in one of its blocks, in whole FLOP and bytes."""
 
     def part(total: Fraction) -> Fraction:
         own = total * times / whole

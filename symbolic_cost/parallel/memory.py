@@ -15,14 +15,9 @@ from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.grouping import grouped
 from symbolic_cost.lazy import Recent
-from symbolic_cost.ledger import (
-    CostTable,
-    Phase,
-    Place,
-    Quantity,
-    Row,
-)
+from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
@@ -141,20 +136,10 @@ def memory_table(
 ) -> CostTable:
     """Derive what one rank of a pipeline stage holds [byte].
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions; the precision says the element sizes.
-        training: precision, optimizer, recomputation and schedule.
-        stage: of the pipeline.
-
     Returns:
         Rows of weights, their gradients, master weights, optimizer states, saved activations
         times the microbatches in flight, and the workspace of the backward pass; rows say whether
         the device or the host holds them.
-
-    Raises:
-        InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
     divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
@@ -167,7 +152,6 @@ class Memory:
 
     Args:
         divided: the model, under conventions with the bytes of the precision.
-        training: precision, optimizer, recomputation and schedule.
     """
 
     divided: Divided
@@ -314,12 +298,11 @@ def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
 
 
 def _held(table: CostTable) -> Held:
-    held: Held = {}
-    for row in table:
-        if row.place is Place.DEVICE:
-            phase = row.phase if row.quantity is Quantity.WORKSPACE else None
-            held.setdefault((row.quantity, phase), []).append(row.total)
-    return held
+    return grouped(
+        ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
+        for row in table
+        if row.place is Place.DEVICE
+    )
 
 
 def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:

@@ -91,7 +91,12 @@ class Structure:
     def assumptions(self) -> tuple[Least, ...]:
         """What is taken for granted of degrees without a number."""
         return tuple(
-            Least(f"ranks of {mesh}", degree, Integer(_least(mesh)), _BECAUSE[mesh == "pp"])
+            Least(
+                f"ranks of {mesh}",
+                degree,
+                Integer(_ENDS + 1 if mesh == "pp" else 2),
+                _BECAUSE[mesh == "pp"],
+            )
             for mesh, degree in self.reduced.mesh.items()
             if degree.free_symbols
         )
@@ -111,10 +116,6 @@ _BECAUSE = {
     True: "a pipeline without a number has a first, middle and last stage: "
     "give the strategy its number",
 }
-
-
-def _least(mesh: str) -> int:
-    return _ENDS + 1 if mesh == "pp" else 2
 
 
 def _symbol(name: str, rank: Expr, symbol: Expr) -> Expr:

@@ -16,6 +16,7 @@ from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
 from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.matrices import with_others_in
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -49,14 +50,6 @@ def strategy_table(
 ) -> CostTable:
     """Derive every cost of one rank of a pipeline stage, for one microbatch.
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
-        recompute: what backward computes again.
-        stage: of the pipeline; the whole model where there is one stage.
-        pipeline: schedule and layout, which say how often a stage sends and what it holds.
-
     Returns:
         Rows as `cost` gives them, and those of what stages send to each other.
 
@@ -69,12 +62,7 @@ def strategy_table(
 
 
 class _Split:
-    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share.
-
-    Args:
-        model: parts and sizes.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share."""
 
     def __init__(self, model: Model, ranks: Strategy) -> None:
         self.model, self.own = model, ranks.model(model)
@@ -86,12 +74,7 @@ class _Split:
 
 
 class _Placed:
-    """A model placed on the ranks of one stage, and what was derived of it.
-
-    Args:
-        split: the model with the axes of the strategy.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model placed on the ranks of one stage, and what was derived of it."""
 
     def __init__(self, split: _Split, ranks: Strategy) -> None:
         self.split, self.own = split, split.own
@@ -144,9 +127,6 @@ class Divided:
     """A model divided over the ranks of a mesh; its stages share what is derived.
 
     Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
         pipeline: schedule and layout, which say how often a stage sends and what it holds.
         blocks: letters for the blocks of a stage, where formulas are to have them.
     """
@@ -158,7 +138,10 @@ class Divided:
     blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """One stage has no schedule: microbatches run one after the other."""
+        """Give weights their bytes; one stage has no schedule: microbatches run one by one."""
+        others = self.conventions.sizes.others
+        if others is not None:
+            object.__setattr__(self, "model", with_others_in(self.model, others))
         if self.stages == 1 and self.pipeline.name != _ALONE:
             object.__setattr__(self, "pipeline", replace(self.pipeline, name=_ALONE))
 
@@ -210,11 +193,7 @@ class Divided:
         return {}
 
     def share(self, stage: Stage) -> Model:
-        """Return the parts of one stage.
-
-        Raises:
-            PlacementError: no such stage.
-        """
+        """Return the parts of one stage."""
         if stage not in self._shares:
             self.structure.checked(stage)
             parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
@@ -264,8 +243,6 @@ class StageCosts:
     """Every cost of one rank of a stage.
 
     Args:
-        divided: the model on all ranks.
-        stage: of the pipeline.
         derivation: of the parts.
         parts: what each of the stage's parts costs.
     """

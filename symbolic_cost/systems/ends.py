@@ -5,7 +5,7 @@ from functools import partial
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.graph import Weights
@@ -151,8 +151,7 @@ def _sums(
         sent: of a phase.
         times: how often a row occurs, of its count.
     """
-    messages: dict[Group, list[Expr]] = {}
-    for row, move in sent:
-        size = mul(times(row.count), move.calls, move.message)
-        messages.setdefault((move.meshes, move.kind), []).append(size)
-    return {group: add(*sizes) for group, sizes in messages.items()}
+    return sums(
+        ((move.meshes, move.kind), mul(times(row.count), move.calls, move.message))
+        for row, move in sent
+    )

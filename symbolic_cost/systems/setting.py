@@ -32,12 +32,7 @@ from symbolic_cost.systems.times import Timing
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that a step is derived from.
-
-    Args:
-        training: precision, optimizer, recomputation, schedule and microbatches.
-        methods: roofline, algorithms of collectives, overlap.
-    """
+    """Everything that a step is derived from."""
 
     model: Model
     strategy: Strategy
