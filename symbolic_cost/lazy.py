@@ -76,12 +76,15 @@ class Recent(Generic[ResultT]):
 
     def of(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
         """Return the result of a key."""
-        if key not in self._results:
-            result = make()
-            while len(self._results) >= self._size:
-                del self._results[next(iter(self._results))]
-            self._results[key] = result
-        return self._results[key]
+        try:
+            return self._results[key]
+        except KeyError:
+            pass
+        result = make()
+        while len(self._results) >= self._size:
+            del self._results[next(iter(self._results))]
+        self._results[key] = result
+        return result
 
 
 class _Tensors(ModuleType):

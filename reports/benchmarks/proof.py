@@ -17,10 +17,10 @@ import numpy as np
 import symbolic_cost as sc
 
 RATES = {
-    "F_m": "1e14:1e15:x1.04",
-    "beta_m": "1e12:8e12:x1.04",
-    "beta": "1e10:1e11:x1.04",
-    "beta_d": "1e11:1e12:x1.04",
+    "F_m": "1e14:1e15:x1.03",
+    "beta_m": "1e12:8e12:x1.03",
+    "beta": "1e10:1e11:x1.03",
+    "beta_d": "1e11:1e12:x1.03",
 }
 QUESTIONS = {
     "step": RATES,

@@ -208,9 +208,22 @@ def _candidates(space: Space, facts: Facts) -> Candidates:
             f"no candidate on {space.gpus} ranks: "
             + ("; ".join(left_out) or "the model has fewer blocks than stages")
         )
-    run = {shape: ways(shape.names, _words(space)) for shape in numbers}
+    every = {shape: ways(shape.names, _words(space)) for shape in numbers}
+    run = {shape: _possible(own, facts) for shape, own in every.items()}
     structures = {shape: tuple(_structures(space, shape, common(run[shape]))) for shape in numbers}
+    for shape, own in every.items():
+        rows = len(structures[shape]) * len(numbers[shape])
+        left_out[facts.unhosted] += (len(own) - len(run[shape])) * rows
     return Candidates(numbers, structures, run, +left_out, facts.hidden)
+
+
+def _possible(run: tuple[Way, ...], facts: Facts) -> tuple[Way, ...]:
+    """Return the ways that a machine allows: without a link to the host, no offloading.
+
+    Where all of them offload, the model says why it refuses them.
+    """
+    resident = tuple(way for way in run if not way.offload) if facts.unhosted else run
+    return resident or run
 
 
 def _classes(facts: Facts, degrees: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

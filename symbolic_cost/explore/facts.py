@@ -48,6 +48,9 @@ def _subject(setup: Setup) -> Subject:
         blocks=_integer(setup, block_count(model)),
         heads=_integer(setup, model.sizes[heads[0]]) if shared else None,
         hidden="" if stack is None else stack.overlap,
+        unhosted=""
+        if machine.host
+        else f"machine {machine.name} has no link to the host on record",
         trains="" if trains == ALL else str(trains),
         notes=(run_note(setup), *trained(setup)),
         words=tuple(_words(setup)),

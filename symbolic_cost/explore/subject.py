@@ -34,6 +34,7 @@ class Facts:
         blocks: of the model; None where they have no number.
         heads: of keys and values, where query heads share them; else None.
         hidden: overlap where nothing is said: that of the stack.
+        unhosted: why nothing can be offloaded; empty where it can.
         trains: which weights are trained; empty for all.
         notes: what a reader must know of the numbers.
         words: of a command line that say how the job is run.
@@ -49,6 +50,7 @@ class Facts:
     blocks: int | None
     heads: int | None
     hidden: str
+    unhosted: str
     trains: str
     notes: tuple[str, ...]
     words: tuple[str, ...]

@@ -9,7 +9,9 @@ from math import prod
 import numpy as np
 
 from symbolic_cost.program.grids import Block, Top, blocks
-from symbolic_cost.program.native import LANES, Kernel, Plan
+from symbolic_cost.program.native import Kernel
+from symbolic_cost.program.native_formulas import LANES
+from symbolic_cost.program.native_text import Plan
 from symbolic_cost.program.nest import Floats, Nest
 from symbolic_cost.program.tape import Tape
 

@@ -119,6 +119,16 @@ def test_the_answer_is_a_command_that_runs():
         assert job.values["b"] * job.values["M"] * one.numbers.dp == 16
 
 
+def test_what_a_machine_cannot_offload_is_left_out_alone():
+    few = {"cp": 1, "zero": 1, "recompute": "none", "sp": (False,), "schedule": "1f1b"}
+    base = small(system="tpu-v5p")
+    found = sc.search(base, 4, 8, choose={**few, "offload": ["", "optimizer"]})
+    alone = sc.search(base, 4, 8, choose=few)
+    assert [one.outputs for one in found.best] == [one.outputs for one in alone.best] != []
+    assert not found.refused
+    assert found.left_out["machine tpu-v5p has no link to the host on record"] == alone.considered
+
+
 def test_nothing_fits_says_how_near():
     found = sc.search(
         "gpt3-175b", 2, 2, system="a100-80gb", choose={"recompute": "full", "zero": 3}
