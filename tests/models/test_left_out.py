@@ -1,5 +1,7 @@
 """Keys that files leave out count as the classes of Transformers 5.23 set them, or are refused."""
 
+import json
+
 import pytest
 
 from symbolic_cost.errors import InputError
@@ -34,11 +36,13 @@ LEFT_OUT = [
 def counts(config, path, *value):
     """What is counted with a value at a path, or without it; or that it is refused."""
     *sections, key = path.split(".")
+    config = json.loads(json.dumps(config))
+    fields = config
     for section in sections:
-        inner = {k: v for k, v in config[section].items() if k != key}
-        config = {**config, section: inner | {key: one for one in value}}
-    if not sections:
-        config = {k: v for k, v in config.items() if k != key} | {key: one for one in value}
+        fields = fields[section]
+    del fields[key]
+    if value:
+        fields[key] = value[0]
     try:
         return count(config, 1, 64)
     except InputError:
