@@ -5,6 +5,8 @@ import json
 import pytest
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.job import job
+from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import TRUTH
 
@@ -65,3 +67,15 @@ def test_registers_that_are_not_said_are_asked_for():
     config = TRUTH["dinov3_vit/a"]["config"]
     with pytest.raises(InputError, match="num_register_tokens"):
         count({k: v for k, v in config.items() if k != "num_register_tokens"}, 1, 8)
+
+
+def test_towers_with_weights_that_nothing_reads_go_round_rings():
+    config = TRUTH["llava/a"]["config"]
+    assert any(not op.outputs for part in from_config(config).parts for op in part.ops)
+    with pytest.raises(InputError, match="axis r_vision"):
+        job(from_config(config), "ring=2", {"l": 64}).table()
+
+
+def test_a_rank_of_zero_is_no_rank():
+    with pytest.raises(InputError, match="q_lora_rank"):
+        count({**TRUTH["mistral4/a"]["config"], "q_lora_rank": 0}, 1, 8)
