@@ -3,7 +3,7 @@
 import gc
 import sys
 
-_ALLOCATIONS = 100_000
+_ALLOCATIONS = 500_000
 """Between two searches for cycles: a command makes few, and SymPy hundreds of thousands of objects
 that live to its end. Python's own 700 cost a tenth of a command's time."""
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from sympy import Add, Basic, Expr, Lambda, Mul
 
+from symbolic_cost.grouping import KeyT, grouped
+
 
 class Space(Protocol):
     """Where terms live; `program.terms` has the one there is."""
@@ -51,12 +53,7 @@ class Space(Protocol):
 
 
 class Term:
-    """A cost as a node; made by its space.
-
-    Args:
-        space: where it lives.
-        node: number of the node.
-    """
+    """A cost as a node; made by its space."""
 
     __slots__ = ("node", "space")
 
@@ -145,6 +142,11 @@ def add(*terms: Expr) -> Expr:
     """Return a sum."""
     space = space_of(terms)
     return Add(*terms) if space is None else space.sum(terms)
+
+
+def sums(pairs: Iterable[tuple[KeyT, Expr]]) -> dict[KeyT, Expr]:
+    """Return the sum of what has one key, by key."""
+    return {key: add(*terms) for key, terms in grouped(pairs).items()}
 
 
 def mul(*factors: Expr) -> Expr:

@@ -38,7 +38,7 @@ from typing import (
     is_typeddict,
 )
 
-from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, refuse, shown, unknown
 
 CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
 
@@ -137,18 +137,13 @@ class _Rules:
         return {name: set() for name in self._hints[1]}
 
     def check(self, args: tuple[object, ...], named: Mapping[str, object]) -> None:
-        """Refuse arguments.
-
-        Raises:
-            InputError: every argument that is not accepted.
-        """
+        """Refuse arguments."""
         names, _, rest, options = self._hints
         problems = [self._problem(name, value) for name, value in zip(names, args, strict=False)]
         problems += [self._problem(rest, value) for value in args[len(names) :]]
         problems += [self._problem(name, value, options) for name, value in named.items()]
         told = [text for text in problems if text]
-        if told:
-            raise InputError(told)
+        refuse(told)
 
     def _problem(self, name: str, value: object, general: str = "") -> str:
         """Say why an argument is refused; nothing if it is not."""
@@ -170,11 +165,7 @@ class Names(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        """Refuse a value that is none of the names.
-
-        Raises:
-            UnknownNameError: with the closest.
-        """
+        """Refuse a value that is none of the names."""
         raise UnknownNameError(unknown(cls.__name__.lower(), value, cls))
 
 

@@ -139,12 +139,6 @@ def looked_up(
 ) -> ResultT:
     """Return what a name stands for.
 
-    Args:
-        kind: what it names.
-        name: as given.
-        table: everything by name.
-        words: as for `unknown`.
-
     Raises:
         UnknownNameError: the table has no such name; the closest are offered.
     """

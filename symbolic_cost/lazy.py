@@ -21,9 +21,6 @@ class Lazy(Mapping[str, EntryT]):
     >>> squares["two"], squares["two"]
     made
     (4, 4)
-
-    Args:
-        makers: make an entry, by name.
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], EntryT]]) -> None:
@@ -52,12 +49,7 @@ class Lazy(Mapping[str, EntryT]):
 def lazily(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads names when first used.
-
-    Args:
-        package: its name.
-        homes: public names by module of the package.
-    """
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads names at first use."""
     home = {name: module for module, names in homes.items() for name in names}
 
     def loaded(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
@@ -76,9 +68,6 @@ class Recent(Generic[ResultT]):
     (1, 1, 3)
     >>> recent.of("a", lambda: 4)
     4
-
-    Args:
-        size: how many are kept.
     """
 
     def __init__(self, size: int) -> None:

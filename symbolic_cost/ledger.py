@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.checking import Names, checked
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import Shown
@@ -298,10 +298,8 @@ class CostTable(Shown):
             raise ConventionError(
                 f"a total is of one quantity, not of {', '.join(sorted(quantities))}: name one"
             )
-        by_count: dict[Expr, list[Expr]] = {}
-        for row in chosen:
-            by_count.setdefault(row.count, []).append(row.expr)
-        return add(*(mul(count, add(*terms)) for count, terms in by_count.items()))
+        by_count = sums((row.count, row.expr) for row in chosen)
+        return add(*(mul(count, once) for count, once in by_count.items()))
 
     def _check(
         self,

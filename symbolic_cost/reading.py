@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
-from symbolic_cost.errors import InputError, brief, shown, visible
+from symbolic_cost.errors import InputError, brief, refuse, shown, visible
 
 MOST_ROWS = 10**5
 """Rows of the longest table that is read."""
@@ -88,12 +88,6 @@ def csv_rows(
 ) -> list[dict[str, str]]:
     """Read a table in CSV, each row by the names of the first line.
 
-    Args:
-        path: of the file.
-        columns: that it must have.
-        place: what errors call it.
-        most: bytes that are read.
-
     Raises:
         InputError: the file cannot be read, has no rows or too many, or lacks a column; rows with
             more or fewer cells than the first line, and rows that stand twice.
@@ -122,8 +116,7 @@ def csv_rows(
         again = first.setdefault(tuple(map(str, row.values())), number)
         if again != number:
             problems.append(f"{where}, row {number}: is row {again} once more")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return rows
 
 

@@ -80,7 +80,9 @@ class _Pending:
 def _complete(cls: _Class, *, kw_only: bool) -> None:
     """Put fields and methods in place of what stands for them."""
     names = {"__module__", "__annotations__", *get_annotations(cls)}
-    own = type(cls.__name__, (), {n: one for n, one in cls.__dict__.items() if n in names})
+    said = {n: one for n, one in cls.__dict__.items() if n in names}
+    # Without a docstring the standard library would write one, from a signature that it works out.
+    own = type(cls.__name__, (), {**said, "__doc__": cls.__name__})
     bare = dataclasses.dataclass(
         init=False, repr=False, eq=False, match_args=False, kw_only=kw_only
     )

@@ -202,7 +202,7 @@ VALID = {
     "leading_term": {"expr": b * l, "scale": "l"},
     "load_plugin": {"path": "x.py"},
     "lookup": {"name": "a", "pattern": "*w[v e], ids[b l] -> x[b l e]"},
-    "model": {"name": "gpt"},
+    "model": {"name": "nemotron-3-super", "predicted": 2},
     "named_cost": {"name": "flops", "phase": None},
     "norm": {"name": "a", "pattern": "x[b e] -> y[b e]", "function": "layer_norm", "row": "e"},
     "parse_strategy": {"text": "tp=2"},

@@ -22,6 +22,7 @@ FLOORS = (
         "references",
         "extrema",
         "grammar",
+        "grouping",
         "typed",
         "axes",
         "lazy",

@@ -27,12 +27,7 @@ NOTHING = Side(Integer(0), "none")
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A term that two counts do not share.
-
-    Args:
-        first: what is subtracted.
-        second: what it is subtracted from.
-    """
+    """A term that two counts do not share."""
 
     name: str
     first: Side

@@ -44,7 +44,6 @@ class Extremum:
 
     Args:
         at: of the symbol.
-        value: of the cost there, in human form.
         kind: of extremum.
     """
 
@@ -121,10 +120,6 @@ def last_within(cost: Evaluation, bound: object) -> int | None:
 
     The cost must not fall on the way: it is looked at where the interval is halved.
 
-    Args:
-        cost: exact, of an integer.
-        bound: that the cost may reach.
-
     Returns:
         None where one is too many already; `LARGEST` where all are within.
 
@@ -146,9 +141,6 @@ def last_within(cost: Evaluation, bound: object) -> int | None:
 
 def first_change(gap: Evaluation) -> int | None:
     """Return the first integer at which a difference has another sign than at one, by halving.
-
-    Args:
-        gap: exact difference of two costs, of an integer.
 
     Returns:
         None where no sign changes between neighbouring powers of two.

@@ -26,6 +26,7 @@ from typing import Any
 from sympy import Expr
 
 from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.grouping import grouped
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, symbol
@@ -251,10 +252,7 @@ def _name_problems(names: Mapping[str, str]) -> Iterator[str]:
 
 def _clashes(names: Mapping[str, str]) -> Iterator[str]:
     """Name the symbols that have one name."""
-    by_name: dict[str, list[str]] = {}
-    for own, name in names.items():
-        by_name.setdefault(name, []).append(own)
-    for name, owners in by_name.items():
+    for name, owners in grouped((name, own) for own, name in names.items()).items():
         if len(owners) > 1:
             yield f"{' and '.join(map(described, owners))} would both be {shown(name)}"
 

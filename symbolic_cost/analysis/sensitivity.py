@@ -25,7 +25,6 @@ class Sensitivity:
     """Totals and their elasticities at a point.
 
     Args:
-        totals: value by name.
         elasticities: by total, by symbol: per cent of the total per per cent of the symbol.
         jumping: symbols by total in which it jumps.
     """
@@ -49,7 +48,6 @@ class Slopes:
     """Totals beside all their derivatives, as one program.
 
     Args:
-        program: of the totals.
         by: names of symbols; all that they need unless given.
     """
 

@@ -34,12 +34,7 @@ ROWS = (".parquet", ".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class Line:
-    """A command line as click read it.
-
-    Args:
-        values: of every option and argument, by name.
-        typed: names of those that the user wrote.
-    """
+    """A command line as click read it."""
 
     command: str
     values: Mapping[str, Any]

@@ -153,7 +153,7 @@ def fit(
         return
     line = laws.fit(name, runs, delta=delta, method=method, resampled=bootstrap, grouped=leave_out)
     if out.is_picture:
-        from symbolic_cost.cli.sheets.bands import band_curves
+        from symbolic_cost.cli.sheets.laws import band_curves
         from symbolic_cost.emit.charts import draw_curves
 
         out.draw(draw_curves, band_curves(line))

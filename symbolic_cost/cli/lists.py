@@ -18,7 +18,7 @@ def command(name: str, meaning: str) -> click.Command:
 
 def _listed(name: str, *, out: Output) -> None:
     if name == "publications":
-        from symbolic_cost.published.lists import publications_sheet
+        from symbolic_cost.cli.sheets.reproduce import publications_sheet
 
         out.sheet(publications_sheet())
         return

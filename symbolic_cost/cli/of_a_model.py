@@ -266,15 +266,7 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
 
 
 @command("count")
-def count(
-    *,
-    config: str,
-    batch: int,
-    seq: int,
-    conventions: str,
-    out: Output,
-    **more: Any,
-) -> None:
+def count(*, config: str, batch: int, seq: int, conventions: str, out: Output, **more: Any) -> None:
     """Count parameters, FLOP, cache and saved activations of CONFIG, a config.json.
 
     For example: symbolic-cost count path/to/config.json --batch 1 --seq 4096
@@ -294,7 +286,7 @@ def count(
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.sheets.counts import count_sheet
+    from symbolic_cost.cli.sheets.models import count_sheet
 
     out.sheet(count_sheet(config, counts, batch, seq, conventions))
 

@@ -128,7 +128,7 @@ def import_(*, files: tuple[str, ...], out: Output) -> None:
     from symbolic_cost.models.traced import is_graph
 
     if len(files) == 1 and is_elsewhere(files[0]):
-        from symbolic_cost.cli.sheets.stored import stored_sheet
+        from symbolic_cost.cli.sheets.graphs import stored_sheet
 
         out.sheet(stored_sheet(files[0]))
         return

@@ -13,6 +13,7 @@ from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import drawn, is_picture
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.grouping import grouped
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -38,10 +39,6 @@ class Choices:
 
     def job(self, model: str, **options: Any) -> Job:
         """Return the job of a named model.
-
-        Args:
-            model: name, path of a config.json or of a launch script.
-            **options: of this command alone.
 
         Raises:
             InputError: every problem of every option.
@@ -70,16 +67,7 @@ class Choices:
         return [replace(self, strategy=one).job(model, **options) for one in chosen]
 
     def sheet(self, model: str, make: Callable[[Job], Sheet], **options: Any) -> Sheet:
-        """Return a table of the job's stage; for --stage all, of its stages one below another.
-
-        Args:
-            model: as `job` takes it.
-            make: the table of a job.
-            **options: as `job` takes them.
-
-        Raises:
-            InputError: every problem of every option.
-        """
+        """Return a table of the job's stage; for --stage all, of its stages one below another."""
         if self.options["stage"] != "all":
             return make(self.job(model, **options))
         from symbolic_cost.emit.sheet import stacked
@@ -109,11 +97,7 @@ class Output:
         drawn(self.file or "", lambda figure: draw(figure, *what), self.width)
 
     def sheet(self, sheet: Sheet) -> None:
-        """Print a sheet, or write it to the file.
-
-        Raises:
-            InputError: unknown format, or a file that cannot be written.
-        """
+        """Print a sheet, or write it to the file."""
         from symbolic_cost.emit.sheet import render
 
         self.text(render(sheet, self.form))
@@ -272,9 +256,7 @@ def command(
 ) -> Callable[[Callable[..., object]], Any]:
     """Make a function a command, which takes what options.toml lists for its name."""
     listed = [*parameters(name)]
-    groups: dict[str, list[str]] = {}
-    for group, one in listed:
-        groups.setdefault(group, []).append(str(one.name))
+    groups = grouped((group, str(one.name)) for group, one in listed)
 
     def declared(function: Callable[..., object]) -> click.Command:
         @wraps(function)

@@ -119,13 +119,7 @@ def _axis(text: str) -> tuple[str, tuple[int, int]]:
 
 @command("solve")
 def solve(
-    *,
-    question: str,
-    model: str,
-    by: str,
-    choices: Choices,
-    trained: dict[str, object],
-    out: Output,
+    *, question: str, model: str, by: str, choices: Choices, trained: dict[str, object], out: Output
 ) -> None:
     """Answer QUESTION of MODEL for a symbol: a formula, the exact integer, and what binds.
 

@@ -80,11 +80,7 @@ def _told(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> No
 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:
-    """Read a positive number with a unit.
-
-    Raises:
-        InputError: not a number, or a unit that is not accepted.
-    """
+    """Read a positive number with a unit."""
     from symbolic_cost.errors import InputError, shown
 
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([a-z/]{0,3})", text.strip())

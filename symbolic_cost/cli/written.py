@@ -53,12 +53,7 @@ def workbook(*, model: str, file: str, choices: Choices, trained: dict[str, Any]
 
 @command("trace")
 def trace(
-    *,
-    model: str,
-    file: str | None,
-    folder: str | None,
-    choices: Choices,
-    trained: dict[str, Any],
+    *, model: str, file: str | None, folder: str | None, choices: Choices, trained: dict[str, Any]
 ) -> None:
     """Write a step of MODEL: when every stage runs which pass, or what every rank does.
 
@@ -106,7 +101,7 @@ def lift(*, files: tuple[str, ...], out: Output) -> None:
     other; the last is held out, and predicted. For example:
     symbolic-cost lift a.pt2 b.pt2 c.pt2 d.pt2 held-out.pt2
     """
-    from symbolic_cost.cli.sheets.lifted import lifted_sheet
+    from symbolic_cost.cli.sheets.graphs import lifted_sheet
     from symbolic_cost.models.traced.lift import lifted
 
     out.sheet(lifted_sheet(lifted(files)))

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.conventions.questions import Charge, ElementSizes, Elementwise, ElementwiseFlop
 from symbolic_cost.extrema import Min
+from symbolic_cost.lazy import Lazy
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import W, l, message, n, p, t
 
@@ -57,7 +59,7 @@ def _declared(flop: Sequence[int], **reason: str) -> ElementwiseFlop:
 
 
 _RECORDS = package_data("conventions/operations.toml")
-OPERATIONS = Elementwise({name: _declared(**record) for name, record in _RECORDS.items()})
+OPERATIONS = Elementwise(Lazy({name: partial(_declared, **one) for name, one in _RECORDS.items()}))
 """One per addition, multiplication, comparison or transcendental function."""
 
 FREE = elementwise_flop(0, 0)

@@ -33,7 +33,7 @@ from symbolic_cost.conventions.token_questions import (
     Width,
     Window,
 )
-from symbolic_cost.errors import InputError, brief, looked_up, shown, unknown, visible
+from symbolic_cost.errors import InputError, brief, looked_up, refuse, shown, unknown, visible
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
 
@@ -86,8 +86,7 @@ class TokenConventions:
             InputError: every answer that is none.
         """
         problems = [*_refused(vars(self))]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         for question, answers in _QUESTIONS.items():
             answer = getattr(self, question)
             several = question in _SEVERAL

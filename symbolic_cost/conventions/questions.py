@@ -45,6 +45,7 @@ class ElementSizes:
         single: copies kept in single precision.
         cast: such copies of values that are none where values are in single precision themselves.
         weight: weights used in computation.
+        others: of these, all but hidden matrices; as weight unless given.
         gathered: weights as they move between ranks; as weight unless given.
         reduced: their gradients as they move; as weight_gradient unless given.
     """
@@ -61,6 +62,7 @@ class ElementSizes:
     buffer: Expr = Integer(0)
     gathered: Expr | None = None
     reduced: Expr | None = None
+    others: Expr | None = None
 
     def moved(self, role: Role) -> Expr:
         """Return the bytes of one element between ranks."""

@@ -38,10 +38,7 @@ class Formulas:
     """
 
     def __init__(
-        self,
-        nodes: tuple[Node, ...],
-        names: Mapping[str, str],
-        place: Callable[[str], str],
+        self, nodes: tuple[Node, ...], names: Mapping[str, str], place: Callable[[str], str]
     ) -> None:
         self._nodes, self._names, self._place = nodes, names, place
         self.cells: dict[int, str] = {}

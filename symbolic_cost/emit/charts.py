@@ -33,7 +33,6 @@ class Bars:
     """Bars, each the sum of parts.
 
     Args:
-        labels: of the bars.
         parts: one number per bar, by name of the part.
         limit: that a line shows, and what it is; zero for none.
     """
@@ -51,7 +50,6 @@ class Curve:
     """A line through points.
 
     Args:
-        label: the formula.
         band: least and greatest beside each point; empty for none.
     """
 

@@ -25,8 +25,6 @@ class Source:
     """What is written.
 
     Args:
-        name: of the function.
-        tape: its steps.
         about: lines for the head: what it is of, conventions, version.
         meanings: of the inputs, by name.
         units: of the outputs, by name.

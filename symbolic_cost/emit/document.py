@@ -36,8 +36,6 @@ class Document:
 
     Args:
         head: lines below the title.
-        sheets: tables; their titles are captions.
-        sections: below them.
         cited: keys of publications.
     """
 

@@ -31,16 +31,9 @@ class Front:
     """Points that none beats.
 
     Args:
-        x: name of the first figure.
-        y: name of the second.
-        unit_x: base unit of the first.
-        unit_y: base unit of the second.
         across: the first figure of every point, rising.
-        up: the second.
         labels: what tells the points apart.
         alike: what they have in common.
-        title: of the sweep.
-        sheet: the same as a table.
     """
 
     x: str

@@ -8,7 +8,7 @@ from html import escape
 from sympy import Basic, Expr
 
 from symbolic_cost.emit.formulas import latex, plain
-from symbolic_cost.emit.sheet import Cell, Sheet
+from symbolic_cost.emit.sheet import Sheet, is_heading
 from symbolic_cost.errors import InputError
 from symbolic_cost.reading import package_data
 
@@ -78,7 +78,7 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
         "<tbody>",
         *(
             _heading(cells[0], len(cells))
-            if _is_heading(row)
+            if is_heading(row)
             else _row("td", *_linked(cells, classes, places))
             for row, cells in zip(sheet.rows, printed, strict=True)
         ),
@@ -109,10 +109,6 @@ def _linked(
         return [cells[0], code, *cells[2:-1], ""], classes
     links = ", ".join(names.get(one, one) for one in cells[-1].split(", "))
     return [*cells[:-1], links], classes
-
-
-def _is_heading(row: Sequence[Cell]) -> bool:
-    return isinstance(row[0], tuple) and all(cell is None for cell in row[1:])
 
 
 def _heading(text: str, width: int) -> str:

@@ -18,7 +18,7 @@ from symbolic_cost.emit.formulas import latex, latex_text, macros, symbols_of
 from symbolic_cost.emit.measure import least, lines, shared, width
 from symbolic_cost.emit.naming import definition
 from symbolic_cost.emit.page import PAGES, Page
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, formulas_of
+from symbolic_cost.emit.sheet import Cell, Sheet, formulas_of, is_heading
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY
 
@@ -105,13 +105,7 @@ class _Col:
 
 @dataclass(frozen=True)
 class _Table:
-    """Columns with their widths; none where they have their natural one.
-
-    Args:
-        rows: numbers of those that it shows.
-        headings: numbers of rows that head others.
-        room: width of the table [pt].
-    """
+    """Columns with their widths; none where they have their natural one."""
 
     columns: tuple[_Col, ...]
     widths: tuple[float | None, ...]
@@ -122,11 +116,7 @@ class _Table:
 
 def _columns(sheet: Sheet) -> tuple[tuple[_Col, ...], frozenset[int]]:
     """Return the columns that hold anything, and the rows that are headings."""
-    headings = frozenset(
-        n
-        for n, row in enumerate(sheet.rows)
-        if isinstance(row[0], tuple) and all(cell is None for cell in row[1:])
-    )
+    headings = frozenset(n for n, row in enumerate(sheet.rows) if is_heading(row))
     measured = sheet.printed(_math, text_of, _number)
     written = sheet.printed(_macros, text_of, _number)
     columns = []
@@ -143,12 +133,8 @@ def _columns(sheet: Sheet) -> tuple[tuple[_Col, ...], frozenset[int]]:
             row[place] if n in headings else indent + _boxed(row[place], sheet.rows[n][place])
             for n, row in enumerate(written)
         ]
-        columns.append(_Col(_head(column), column.align[0], tuple(shown), tuple(final)))
+        columns.append(_Col(text_of(column.title), column.align[0], tuple(shown), tuple(final)))
     return tuple(columns), headings
-
-
-def _head(column: Column) -> str:
-    return text_of(column.title)
 
 
 def _boxed(text: str, cell: Cell) -> str:

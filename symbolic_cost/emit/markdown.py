@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sympy import Basic, Expr
 
 from symbolic_cost.emit.formulas import latex
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Nested, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Measured, Nested, Sheet, is_heading
 
 Given: TypeAlias = (
     str | Nested | Measured | tuple[str | Basic, ...] | int | Fraction | float | Expr | None
@@ -49,8 +49,7 @@ def markdown(headings: Sequence[str], rows: Sequence[Sequence[Given]]) -> str:
 
 def _line(row: Sequence[Cell], cells: list[str]) -> str:
     """Set what heads other rows in italics."""
-    heads = isinstance(row[0], tuple) and all(cell is None for cell in row[1:])
-    return _row([f"*{cells[0]}*", *cells[1:]] if heads else cells)
+    return _row([f"*{cells[0]}*", *cells[1:]] if is_heading(row) else cells)
 
 
 def _row(cells: list[str]) -> str:

@@ -90,11 +90,6 @@ def lines(tex: str, room: float) -> int:
 def shared(wide: Sequence[float], narrow: Sequence[float], room: float) -> list[float] | None:
     """Divide a width among columns: the widest give way first; None where there is no room.
 
-    Args:
-        wide: natural width of each column.
-        narrow: the least of each.
-        room: for all of them.
-
     >>> shared([10, 90, 90], [10, 20, 20], 110)
     [10, 50.0, 50.0]
     """

@@ -65,11 +65,7 @@ def text_of(name: str) -> str:
 
 
 def latex_of(name: str) -> str:
-    """Return how a symbol is typeset; nothing for one that neither glossary nor notation knows.
-
-    Raises:
-        InputError: as `text_of`.
-    """
+    """Return how a symbol is typeset; nothing for one that neither glossary nor notation knows."""
     now, text = _NOW.get(), text_of(name)
     if name in now.latex:
         return now.latex[name]

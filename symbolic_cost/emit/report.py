@@ -41,7 +41,6 @@ class Picture:
     """A picture.
 
     Args:
-        draw: draws on a figure of matplotlib.
         caption: what it shows, also for who cannot see it.
     """
 
@@ -54,10 +53,8 @@ class Chapter:
     """An answer to one question.
 
     Args:
-        title: the question.
         lines: paragraphs, the answer first.
         notes: a list below them.
-        sheets: tables that are shown.
         folded: tables that are opened by who wants them.
         anchored: a table whose rows are linked to.
     """
@@ -76,7 +73,6 @@ class Written:
     """A report.
 
     Args:
-        verdict: the answer in one line.
         command: that writes it; empty where there is none.
         cited: keys of publications.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -80,7 +80,6 @@ class Column:
 
     Args:
         heading: unique within the sheet.
-        align: side at which its cells stand.
         unit: of its numbers; those of a `Unit` are printed for people with a prefix.
     """
 
@@ -346,6 +345,11 @@ def _visible(cell: Cell) -> Cell:
     if isinstance(cell, tuple):
         return tuple(visible(part) if isinstance(part, str) else part for part in cell)
     return visible(cell) if isinstance(cell, str) else cell
+
+
+def is_heading(row: Sequence[Cell]) -> bool:
+    """Tell whether a row heads those below it."""
+    return isinstance(row[0], tuple) and all(cell is None for cell in row[1:])
 
 
 def formulas_of(sheet: Sheet) -> Iterator[Expr]:

@@ -185,7 +185,6 @@ class _Panel:
 
     Args:
         columns: that share a line.
-        widths: of these.
         above: whether the name of a row has a line of its own.
     """
 
@@ -296,13 +295,7 @@ def _in_words(text: str, wide: int) -> str:
 
 
 def _least(cells: list[str], *, is_name: bool, folds: bool) -> int:
-    """Return the widest of the pieces of cells that stay together.
-
-    Args:
-        cells: of a column, its heading first.
-        is_name: whether it is the first column, whose indents count.
-        folds: whether words end behind their dots.
-    """
+    """Return the widest of the pieces of cells that stay together."""
     most = 1
     for cell in cells:
         lead = len(cell) - len(cell.lstrip(" ")) if is_name else 0

@@ -81,13 +81,7 @@ def draw(figure: Figure, events: Sequence[Event], title: str) -> None:
 
 
 def _letters(events: Sequence[Event], scale: float, lines: int) -> float:
-    """Return the size of letters with which every number fits its pass [pt].
-
-    Args:
-        events: whose numbers are written.
-        scale: of the time [inch].
-        lines: passes above each other on one stage.
-    """
+    """Return the size of letters with which every number fits its pass [pt]."""
     digits = len(str(1 + max(event.task.microbatch for event in events)))
     shortest = min(float(event.end - event.start) for event in events)
     wide = 72 * shortest * scale * 0.8 / (0.66 * digits + 0.2)

@@ -5,10 +5,12 @@ from itertools import takewhile
 
 from sympy import Add, Expr, Integer, Mul
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Nested, Sheet
 from symbolic_cost.errors import ConventionError
+from symbolic_cost.grouping import grouped
 from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.records import dataclass
@@ -16,14 +18,7 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of a model.
-
-    Args:
-        path: dotted place in the model.
-        name: its end, below the parent's path.
-        count: how often it occurs in its parent.
-        total: its cost, with all counts.
-    """
+    """A part of a model."""
 
     path: str
     name: str
@@ -68,9 +63,7 @@ def _below(
 ) -> Iterator[_Node]:
     """Give the nodes below a path, each before its children; a lone child joins its parent."""
     depth = len(parent.split(".")) if parent else 0
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(".".join(row.path.split(".")[: depth + 1]), []).append(row)
+    groups = grouped((".".join(row.path.split(".")[: depth + 1]), row) for row in rows)
     for members in groups.values():
         path = _shared(row.path for row in members)
         counts = {row.count for row in members}
@@ -89,10 +82,8 @@ def _shared(paths: Iterable[str]) -> str:
 
 def _total(rows: Iterable[Row]) -> Expr:
     """Sum rows to one human form per count."""
-    by_count: dict[Expr, list[Expr]] = {}
-    for row in rows:
-        by_count.setdefault(row.count, []).append(row.expr)
-    return Add(*(factored(Mul(count, Add(*terms))) for count, terms in by_count.items()))
+    by_count = sums((row.count, row.expr) for row in rows)
+    return Add(*(factored(Mul(count, once)) for count, once in by_count.items()))
 
 
 def _label(node: _Node, count: Expr) -> Nested:

@@ -44,8 +44,6 @@ class Asked:
             are by size of the key.
         where: the configurations that count; all legal ones unless given.
         keys: what is made small: none, one, or two for a front; or what is counted by size.
-        most: rows of the best.
-        columns: of rows, as named by people.
         units: of the columns, by name.
     """
 
@@ -142,13 +140,6 @@ def columns_of(
     outputs: Mapping[str, Arrays | object],
 ) -> Columns:
     """Return columns by name.
-
-    Args:
-        plan: of the sweep.
-        case: its place.
-        names: as typed.
-        known: numbers by symbol.
-        outputs: outputs by name as typed.
 
     Raises:
         InputError: a name that nothing has.

@@ -29,19 +29,9 @@ _SWITCH = {"on": True, "off": False}
 
 
 def search_of(
-    base: Subject,
-    space: Space,
-    choose: Chosen,
-    *,
-    objective: str,
-    top: int,
-    progress: bool = True,
+    base: Subject, space: Space, choose: Chosen, *, objective: str, top: int, progress: bool = True
 ) -> Search:
-    """Price every candidate of a space; arguments as of `ask.search`.
-
-    Raises:
-        InputError: what would not be read, and an unknown objective.
-    """
+    """Price every candidate of a space; arguments as of `ask.search`."""
     with bar("deriving", "structures", shown=progress) as tick:
         return searched(base, usual(base.facts, space, choose), objective, top, tick)
 
@@ -69,12 +59,7 @@ def usual(facts: Facts, space: Space, choose: Mapping[str, object]) -> Space:
 
 
 def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> None:
-    """Refuse numbers and choices that would change nothing.
-
-    Raises:
-        InputError: numbers of the job that a search chooses itself, and choices that no candidate
-            has.
-    """
+    """Refuse numbers and choices that would change nothing."""
     known = dict(facts.numbers)
     problems = [
         f"{name}={known[name]} is not read: a search chooses it"

@@ -32,17 +32,9 @@ class Search:
     """What a search found.
 
     Args:
-        subject: the job without a strategy.
         space: what was chosen from.
-        objective: what was looked for.
         best: candidates that fit, the best first.
         smallest: of what is legal, the one that takes least memory.
-        considered: how many candidates there are.
-        legal: how many of them are legal.
-        fitting: how many of these fit into the memory.
-        left_out: how many are left out, by reason.
-        refused: structures that the model refuses, by reason.
-        structures: how many were derived.
     """
 
     subject: Subject
@@ -99,13 +91,6 @@ def search(
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Search:
     """Price every candidate of a space.
-
-    Args:
-        base: the job without a strategy.
-        space: what may be chosen.
-        objective: name of what is looked for.
-        top: how many candidates are kept.
-        progress: told the structures that are derived, and all of them.
 
     Raises:
         InputError: an objective that is unknown, or nothing that makes the ranks.

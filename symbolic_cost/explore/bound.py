@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolic_cost.grouping import grouped
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.intervals import Directions, Intervals, directions
 from symbolic_cost.program.tape import Tape
@@ -44,7 +45,6 @@ class Wish:
     """What is looked for, by outputs of the programs.
 
     Args:
-        objective: name of the output.
         sign: 1 where it is to be small, -1 where large.
         conditions: outputs that must not be zero.
         most: outputs that must not be above a number.
@@ -84,10 +84,8 @@ class Piece:
     """One program, with what it is asked for.
 
     Args:
-        tape: of it.
         wishes: of each structure that the program holds; the best of all is looked for.
         rows: numbers that go together, by input; each row is a choice.
-        count: of rows.
     """
 
     tape: Tape
@@ -106,14 +104,11 @@ class Minimum:
 
     Args:
         piece: place of its program; -1 where nothing meets the conditions.
-        wish: of the piece.
-        row: of the piece.
         places: of the values in the axes.
         value: of the objective, times its sign, in floats.
         bound: no combination is below, in exact numbers.
         combinations: that the proof covers.
         boxes: that were bounded.
-        points: combinations that were evaluated.
         doubtful: combinations whose conditions rounding decides: floats break one, exact numbers
             perhaps none.
         open: boxes that are left; the value is proven to be the least where there are none.
@@ -149,18 +144,8 @@ class _Boxes(NamedTuple):
         return np.asarray((self.low == self.high).all(axis=1))
 
 
-def minimum(
-    pieces: Sequence[Piece],
-    axes: Sequence[Axis],
-    most_boxes: int = MOST_BOXES,
-) -> Minimum:
-    """Return the least value of an objective over all rows of all pieces and all axes.
-
-    Args:
-        pieces: at least one.
-        axes: values of the symbols that every row may be combined with.
-        most_boxes: after which it gives up.
-    """
+def minimum(pieces: Sequence[Piece], axes: Sequence[Axis], most_boxes: int = MOST_BOXES) -> Minimum:
+    """Return the least value of an objective over all rows of all pieces and all axes."""
     search = _Search(axes, most_boxes)
     for place, piece in enumerate(pieces):
         search.begin(place, piece)
@@ -352,12 +337,7 @@ def _joined(parts: Sequence[_Boxes]) -> _Boxes:
 
 
 class _Asked:
-    """A piece on the axes: bounds of boxes, and values of points, by wish.
-
-    Args:
-        piece: to ask.
-        axes: of the search.
-    """
+    """A piece on the axes: bounds of boxes, and values of points, by wish."""
 
     def __init__(self, piece: Piece, axes: Sequence[Axis]) -> None:
         self._piece, self._axes = piece, axes
@@ -378,10 +358,8 @@ class _Asked:
         that one end is best for certain.
         """
         ways = directions(self._intervals)
-        groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-        for place, wish in enumerate(self._piece.wishes):
-            groups.setdefault(self._ends(wish, ways), []).append(place)
-        return groups
+        wishes = enumerate(self._piece.wishes)
+        return grouped((self._ends(wish, ways), place) for place, wish in wishes)
 
     def _ends(self, wish: Wish, ways: Directions) -> tuple[tuple[int, ...], tuple[int, ...]]:
         tape = self._piece.tape

@@ -49,14 +49,9 @@ class Numbers(NamedTuple):
     """The numbers of one candidate.
 
     Args:
-        tp: tensor-parallel ranks.
         cp: ranks that split positions, however they do.
-        pp: stages.
         ep: expert-parallel ranks, inside dp.
-        dp: data-parallel ranks.
         b: sequences of a microbatch and rank.
-        M: microbatches.
-        v: chunks of a stage.
     """
 
     tp: int
@@ -98,7 +93,6 @@ class Structured:
     """One structure of a space: a shape, and the options that it is run with.
 
     Args:
-        shape: of its numbers.
         positions: "sp" where tensor-parallel ranks split those of the residual, else empty.
         zero: level of ZeRO.
         options: recompute, schedule, layout and those of `switches` and of a way, as of a job;
@@ -137,7 +131,6 @@ class Candidates:
     """Every candidate: numbers by shape, each with all structures of the shape, run in every way.
 
     Args:
-        numbers: by shape.
         structures: by shape; what its ways do not have in common is open.
         ways: by shape.
         left_out: how many numbers are of no candidate, by reason.
@@ -173,11 +166,7 @@ class NoCandidateError(InputError):
 
 
 def candidates(space: Space, facts: Facts) -> Candidates:
-    """Return every candidate of a space for a job.
-
-    Raises:
-        InputError: degrees that no choice of the others makes the ranks.
-    """
+    """Return every candidate of a space for a job."""
     return _CANDIDATES.of((space, facts), lambda: _candidates(space, facts))
 
 

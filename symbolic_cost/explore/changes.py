@@ -69,11 +69,7 @@ def more_memory(run: Job, timed: Timed) -> Change:
 
 
 def _largest(stages: list[Quantity], name: str, room: int) -> Solved:
-    """Return the largest size with which every stage fits: that of the stage that fits least.
-
-    Raises:
-        InputError: no stage's memory depends on it.
-    """
+    """Return the largest size with which every stage fits: that of the stage that fits least."""
     asked = question(f"memory <= {room} B")
     answers = [answer(asked, stage, name) for stage in stages]
     return min(answers, key=lambda one: one.legal or 0)

@@ -103,10 +103,6 @@ class Way(NamedTuple):
 def ways(names: Collection[str], chosen: Mapping[str, Sequence[str]]) -> tuple[Way, ...]:
     """Return how structures may be run whose strategies split the same; each way once.
 
-    Args:
-        names: strategies that split something.
-        chosen: words by choice: order, overlap, offload.
-
     Raises:
         InputError: an order that leaves out a mesh axis, or panels beside other ways.
     """
@@ -127,13 +123,7 @@ def ways(names: Collection[str], chosen: Mapping[str, Sequence[str]]) -> tuple[W
 def switches(
     names: Collection[str], *, sp: bool, chosen: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, str]]:
-    """Yield what else of a structure may be chosen, as options of a job.
-
-    Args:
-        names: strategies that split something.
-        sp: whether sequence parallelism is on.
-        chosen: words by choice: regather, scattered.
-    """
+    """Yield what else of a structure may be chosen, as options of a job."""
     gathers = sp or "cp" in names
     sends = {"tp", "pp"} <= set(names) and not sp
     for gathered, scattered in product(

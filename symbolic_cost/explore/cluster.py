@@ -49,11 +49,7 @@ def results_of_cluster(
 
 
 def _client(client: Any, scheduler: str) -> Any:  # noqa: ANN401 - dask carries few types
-    """Return a client of a scheduler that has workers.
-
-    Raises:
-        InputError: nobody answers in time.
-    """
+    """Return a client of a scheduler that has workers."""
     accepted = "the address of a scheduler is accepted, as in tcp://host:8786"
     try:
         address = urlsplit(scheduler)

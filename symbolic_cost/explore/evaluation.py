@@ -43,14 +43,7 @@ class Rectangle:
 
 
 class Spread(Mapping[str, Floats]):
-    """Columns of outer points, each with all inner ones; made when they are asked for.
-
-    Args:
-        outer: columns of outer points, by symbol.
-        inner: columns of inner points, by symbol.
-        rows: outer points.
-        width: inner points.
-    """
+    """Columns of outer points, each with all inner ones; made when they are asked for."""
 
     def __init__(self, outer: Arrays, inner: Arrays, rows: int, width: int) -> None:
         self._outer, self._inner, self._rows, self._width = outer, inner, rows, width
@@ -81,8 +74,6 @@ class Slab:
     """Points of one structure.
 
     Args:
-        case: its place.
-        program: of the structure.
         known: numbers by symbol.
         base: first candidate of every outer point.
         width: candidates that follow each.
@@ -100,12 +91,7 @@ class Slab:
 
 
 class Evaluation:
-    """A plan with what is asked of it, ready to run; calls may come from several threads.
-
-    Args:
-        plan: of the sweep.
-        asked: what is kept.
-    """
+    """A plan with what is asked of it, ready to run; calls may come from several threads."""
 
     def __init__(self, plan: Plan, asked: Asked) -> None:
         self._plan, self._asked = plan, asked

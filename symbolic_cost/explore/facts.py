@@ -24,11 +24,7 @@ _SUBJECTS: Recent[tuple[Setup, Subject]] = Recent(8)
 
 
 def subject(setup: Setup) -> Subject:
-    """Return a job as a search takes it.
-
-    Raises:
-        InputError: no machine, or a strategy.
-    """
+    """Return a job as a search takes it."""
     return _SUBJECTS.of(id(setup), lambda: (setup, _subject(setup)))[1]
 
 
@@ -45,7 +41,7 @@ def _subject(setup: Setup) -> Subject:
     facts = Facts(
         model=model.name,
         machine=machine.name,
-        capacity=capacity_of(setup),
+        capacity=None if machine.room is None else float(machine.room),
         numbers=tuple((name, str(number)) for name, number in setup.numbers.items()),
         length=_length(setup),
         experts=len(model.placed(At(Role.EXPERT))),
@@ -58,14 +54,6 @@ def _subject(setup: Setup) -> Subject:
         about=about_setup(setup, bound_numbers(setup, FREE)),
     )
     return Subject(facts, lambda: setup)
-
-
-def capacity_of(setup: Setup) -> float | None:
-    """Return what a rank of the machine may hold [byte]; None where it is not bounded."""
-    if setup.machine is None:
-        return None
-    usable = setup.machine.usable.value
-    return None if usable.is_infinite or usable.free_symbols else float(usable)
 
 
 def run_note(setup: Setup) -> str:

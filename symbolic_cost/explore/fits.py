@@ -58,11 +58,7 @@ class Fits:
 
 
 def what_fits(base: Subject, space: Space, symbols: Iterable[str]) -> Fits:
-    """Answer all questions about the memory of a job.
-
-    Raises:
-        InputError: no machine with a bounded memory, or symbols that the model does not have.
-    """
+    """Answer all questions about the memory of a job."""
     names = tuple(symbols)
     smallest = searched(base, space, "memory", 1)
     return Fits(smallest, {name: largest(base, space, name) for name in names}, fewest(base, space))
@@ -73,7 +69,6 @@ class Largest:
     """The answer to one question.
 
     Args:
-        symbol: name of what was to be large.
         size: of it; zero where not even one fits.
         candidate: the strategy that allows it.
         setup: the job of that size; None where nothing fits.
@@ -146,10 +141,6 @@ class _Asked:
     """The memory of one structure's candidates as a function of one symbol.
 
     Args:
-        tape: program of the structure, its memory and conditions.
-        columns: numbers of the candidates by symbol.
-        count: how many there are.
-        symbol: what is to be large.
         most: the largest size that is looked for.
     """
 

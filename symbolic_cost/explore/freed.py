@@ -81,12 +81,7 @@ def freed(base: Setup, numbers: Numbers) -> Setup:
 
 
 def with_numbers(base: Setup, at: Mapping[str, int | Fraction]) -> Setup:
-    """Return a job with numbers for sizes and rates.
-
-    Args:
-        base: the job.
-        at: number by symbol; a rate takes the place of that of the machine.
-    """
+    """Return a job with numbers for sizes and rates."""
     symbolic = base.machine is not None and base.machine.name == SYMBOLIC.name
     sizes = {name: one for name, one in at.items() if symbolic or name not in RATES}
     rates = {name: exact(one) for name, one in at.items() if name not in sizes}

@@ -22,12 +22,10 @@ class Result:
     """What is kept of some candidates.
 
     Args:
-        candidates: number of them.
         legal: of those, such that every condition is met.
         counted: of those, such that the question is answered by yes.
         ruled: candidates by the first condition that rules them out.
         places: candidates that are kept.
-        keys: their keys, one row per key.
         rows: columns of theirs, where all are kept.
         nearest: by how much the nearest candidate misses, and which it is.
         bins: candidates by size of their key, where these are asked for; see `bounds`.

@@ -30,14 +30,8 @@ class Line:
 
     Args:
         make: the job of a strategy as text.
-        strategy: as typed.
         texts: each NAME=VALUES, or several with blanks between them.
-        gpus: devices.
-        batch: sequences of one step.
-        where: what counts.
         columns: of the rows, with commas between them.
-        engine: what runs.
-        scheduler: address of dask's.
         bound: of the candidates: "usual", or "none".
     """
 
@@ -54,11 +48,6 @@ class Line:
 
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
         """Return what varies.
-
-        Args:
-            by: figures that are made small.
-            out: file of the rows.
-            few: whether all rows are to be shown.
 
         Raises:
             InputError: every problem of the job and of what varies.
@@ -91,11 +80,7 @@ class Line:
 def sweep_line(
     line: Line, *, by: str, top: int | None, out: str | None, histogram: str = ""
 ) -> Sheet | str:
-    """Return the table of a sweep, or what became of one that a file takes.
-
-    Raises:
-        InputError: everything that is refused.
-    """
+    """Return the table of a sweep, or what became of one that a file takes."""
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
     keys = (histogram or by or ("step" if own.job.machine is not None else "memory"),)

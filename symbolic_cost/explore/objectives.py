@@ -17,14 +17,12 @@ class Objective:
     """What is looked for.
 
     Args:
-        name: of it.
         meaning: one line, with the unit.
         outputs: of the programs, of which one has the first that it has.
         sign: 1 where the output is to be small, -1 where large.
         figure: of the output, given what a second of all GPUs costs; the output itself unless
             given.
         spent: what of a second is asked for: "usd" or "kwh".
-        source: of the prices.
     """
 
     name: str

@@ -22,13 +22,7 @@ from symbolic_cost.systems.overlap import partial
 
 
 def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
-    """Return the setup of a structure with terms for the options that are open.
-
-    Args:
-        setup: degrees as symbols.
-        options: of the structure, by name.
-        space: of the terms.
-    """
+    """Return the setup of a structure with terms for the options that are open."""
     methods, training = setup.methods, setup.training
     mesh = setup.structure.reduced.mesh
     if options.get("order") == OPEN:

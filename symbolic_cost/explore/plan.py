@@ -21,6 +21,7 @@ from symbolic_cost.explore.priced import Costs, about_setup, bound_numbers, stru
 from symbolic_cost.explore.ranges import Value
 from symbolic_cost.explore.together import together
 from symbolic_cost.explore.varied import Varied, numbers_missing
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ops.graph import ALL
@@ -62,12 +63,10 @@ class Plan:
     """What is evaluated.
 
     Args:
-        title: of the job.
         words: slowest axes.
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.
         ranks: how degrees follow.
-        names: of numbers as typed, by symbol.
         cases: by place on the axes of words.
         programs: by case and code of the structure; a text says why there is none.
         about: what the job is, as text by name.
@@ -118,10 +117,6 @@ class Plan:
 def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     """Return the plan of what varies; each structure that occurs is derived once.
 
-    Args:
-        own: what varies.
-        tell: is told of progress.
-
     Raises:
         InputError: no structure can be derived, or numbers are missing.
     """
@@ -131,10 +126,11 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     for case in cases:
         kind = (case.chunks, case.layout)
         codes[kind] = codes.get(kind) or _codes(own, *kind)
-    wanted: dict[int, list[int]] = {}
-    for place, case in enumerate(cases):
-        for code in codes[case.chunks, case.layout]:
-            wanted.setdefault(code, []).append(place)
+    wanted = grouped(
+        (code, place)
+        for place, case in enumerate(cases)
+        for code in codes[case.chunks, case.layout]
+    )
     programs: dict[tuple[int, int], Tape | str] = {}
     done, every = 0, sum(map(len, wanted.values()))
     for code, places in wanted.items():
@@ -159,11 +155,7 @@ def _refuse(own: Varied, programs: Mapping[tuple[int, int], Tape | str]) -> None
 
 
 def _jobs(own: Varied) -> Iterator[tuple[dict[str, Value], Job]]:
-    """Yield every choice of words, and the job that has it.
-
-    Raises:
-        InputError: every word that is refused.
-    """
+    """Yield every choice of words, and the job that has it."""
     problems = Problems()
     jobs = []
     axes = own.words.axes
@@ -189,13 +181,12 @@ def _worded(job: Job, words: Mapping[str, Value]) -> Job:
 
 def _case(words: Mapping[str, Value], job: Job) -> Case:
     chunks = schedule(job.training.schedule).chunks
-    usable = None if job.machine is None else job.machine.usable.value
-    bounded = usable is not None and not usable.is_infinite and not usable.free_symbols
+    room = None if job.machine is None else job.machine.room
     return Case(
         words,
         "v" if chunks == v else str(chunks),
         job.training.layout,
-        float(usable) if bounded and usable is not None else None,
+        None if room is None else float(room),
     )
 
 

@@ -97,7 +97,6 @@ class Ranks:
 
     Args:
         degrees: symbols of the strategy's degrees, ep among them.
-        names: of the degrees as typed, by symbol.
         numbers: of all that does not vary, by symbol; R for the devices and B for the global batch
             where they are asked for.
         follows: whether dp follows from the devices.
@@ -111,12 +110,7 @@ class Ranks:
     shape: Program
 
     def filled(self, varied: Arrays, size: int) -> tuple[Arrays, dict[str, NDArray[np.bool_]]]:
-        """Return numbers with those that follow, and by condition where it is met.
-
-        Args:
-            varied: by symbol.
-            size: length of the arrays.
-        """
+        """Return numbers with those that follow, and by condition where it is met."""
         known = {name: np.full(size, number) for name, number in self.numbers.items()} | varied
         legal: dict[str, NDArray[np.bool_]] = {}
         others = [name for name in self.degrees if name not in ("ep", "dp")]
@@ -146,14 +140,7 @@ class Ranks:
         return product
 
     def codes(self, known: Arrays, size: int, chunks: str, *, auto: bool) -> Places:
-        """Return one integer per point; equal ones have one structure.
-
-        Args:
-            known: as of `filled`.
-            size: length of its arrays.
-            chunks: of a stage: their number, or "v".
-            auto: whether stages may be uneven.
-        """
+        """Return one integer per point; equal ones have one structure."""
         code = np.zeros(size, dtype=np.int64)
         for name in self.degrees:
             degree = known[name]

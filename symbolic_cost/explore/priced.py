@@ -10,16 +10,19 @@ dp=64 alone is another one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
+from typing import Any
+
+from sympy import Basic
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import OPENED
-from symbolic_cost.explore.described import described
 from symbolic_cost.explore.outputs import HELD, LEGAL, MEMORY, SHARE
 from symbolic_cost.extrema import Max
 from symbolic_cost.jobs.setup import Setup
@@ -93,11 +96,7 @@ def _digest(text: str | None) -> str | None:
 
 
 class Costs(ModelTerms):
-    """The space in which structures are derived; what is alike in them is derived once.
-
-    Args:
-        numbers: of symbols that stay none.
-    """
+    """The space in which structures are derived; what is alike in them is derived once."""
 
     def __init__(self, numbers: Mapping[str, int | Fraction]) -> None:
         symbols = {name: entry.integer for name, entry in GLOSSARY.items()}
@@ -106,10 +105,6 @@ class Costs(ModelTerms):
 
 def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     """Derive a structure and return the nodes of its outputs.
-
-    Args:
-        space: to add to.
-        setup: the structure, as `structure_of` gives it.
 
     Raises:
         InputError: the strategy does not go with the model.
@@ -145,11 +140,7 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
 
 
 def _legal(space: ModelTerms, conditions: Collection[Condition]) -> Iterator[tuple[str, int]]:
-    """Yield what numbers must meet, in words, and the node that is one where they do.
-
-    Raises:
-        InputError: what no number meets.
-    """
+    """Yield what numbers must meet, in words, and the node that is one where they do."""
     graph = space.graph
     for one in conditions:
         if isinstance(one, Split):
@@ -166,3 +157,48 @@ def _legal(space: ModelTerms, conditions: Collection[Condition]) -> Iterator[tup
             check([replace(one, size=exact(space.number(space.node(one.size))))], {})
         if graph.value(node) != 1:
             yield label, node
+
+
+def described(value: object) -> str | None:
+    """Return a text that tells a value from others; none where a user's own function decides.
+
+    A function of the library is known by its name, and changes with the library.
+
+    >>> described({"b": (1, None), "a": frozenset({"y", "x"})})
+    "{'a':{'x','y'},'b':('1',None)}"
+    """
+    try:
+        return _text(value)
+    except _OwnFunctionError:
+        return None
+
+
+class _OwnFunctionError(Exception):
+    """A function whose text nobody knows."""
+
+
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str | Basic | Enum | int | float):
+        return repr(None if value is None else str(value))
+    if isinstance(value, Mapping):
+        items = sorted((_text(key), _text(one)) for key, one in value.items())
+        return "{" + ",".join(f"{key}:{one}" for key, one in items) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ",".join(sorted(map(_text, value))) + "}"
+    if isinstance(value, tuple | list):
+        return "(" + ",".join(map(_text, value)) + ")"
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = (f"{f.name}={_text(getattr(value, f.name))}" for f in fields(value))
+        return f"{type(value).__name__}({','.join(inner)})"
+    return _of_function(value)
+
+
+def _of_function(value: Any) -> str:  # noqa: ANN401 - whatever is left
+    module = getattr(value, "__module__", None) or type(value).__module__
+    if not module.startswith("symbolic_cost."):
+        raise _OwnFunctionError
+    name = getattr(value, "__qualname__", None)
+    if name is not None:
+        return f"{module}.{name}"
+    held = {key: one for key, one in vars(value).items() if not key.startswith("_")}
+    return f"{module}.{type(value).__name__}{_text(held)}"

@@ -13,13 +13,7 @@ Tick = Callable[[int, int], None]
 
 @contextmanager
 def bar(text: str, unit: str, *, shown: bool) -> Iterator[Tick]:
-    """Show progress with its rate and the time left, on standard error if that is a terminal.
-
-    Args:
-        text: what is done.
-        unit: of what.
-        shown: whether it may be shown at all.
-    """
+    """Show progress with its rate and the time left, on standard error if that is a terminal."""
     if not shown or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _all: None
         return

@@ -25,6 +25,7 @@ from symbolic_cost.explore.structured import all_priced, columns_of, structured_
 from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Together
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.records import dataclass
 
@@ -34,20 +35,14 @@ class Proof:
     """The best combination of all, and what is certain of the others.
 
     Args:
-        subject: the job without a strategy.
-        space: strategies that were chosen from.
-        objective: what was looked for.
-        vary: values by symbol.
         candidate: the best strategy, with its outputs; None where nothing is legal and fits.
         at: number by symbol of what varies.
         bound: no combination is better, in exact numbers; of the objective, in its unit.
         combinations: that the proof covers.
         boxes: parts of the space that were bounded.
-        points: combinations that were priced.
         doubtful: combinations that floats rule out, though exact numbers perhaps would not.
         open: boxes that are left open.
         left_out: numbers that make no candidate, by reason.
-        refused: structures that the model refuses, by reason.
     """
 
     subject: Subject
@@ -98,13 +93,6 @@ def proof(
     most_boxes: int = MOST_BOXES,
 ) -> Proof:
     """Return the best of all combinations of a strategy and what varies.
-
-    Args:
-        base: the job without a strategy.
-        space: strategies that may be chosen.
-        vary: values by symbol, of sizes and of rates of the machine.
-        objective: name of what is looked for.
-        most_boxes: after which it gives up, with the bound that it has.
 
     Raises:
         InputError: every name and value that is refused.
@@ -167,9 +155,7 @@ def _piece(
     room: float | None,
 ) -> Piece:
     """Return the candidates of a shape as a piece of the search."""
-    outputs: dict[str, list[str]] = {}
-    for label in one.tape.outputs:
-        outputs.setdefault(label.partition("|")[0], []).append(label)
+    outputs = grouped((label.partition("|")[0], label) for label in one.tape.outputs)
     refused = {one.structures.index(structure) for structure in one.refused}
     wishes = tuple(
         Wish(

@@ -54,7 +54,6 @@ class Question:
     """A question or an expression whose names and units are right.
 
     Args:
-        text: as typed.
         tree: without "not", which stands in the comparisons.
     """
 
@@ -91,20 +90,12 @@ class Question:
 
 
 def question(text: str, known: Known) -> Question:
-    """Return a question, each of its names known and its units alike.
-
-    Raises:
-        InputError: everything that is wrong with it.
-    """
+    """Return a question, each of its names known and its units alike."""
     return Question(text, _checked(text, known, yes_or_no=True))
 
 
 def expression(text: str, known: Known) -> Question:
-    """Return an expression for a number.
-
-    Raises:
-        InputError: everything that is wrong with it.
-    """
+    """Return an expression for a number."""
     return Question(text, _checked(text, known, yes_or_no=False))
 
 

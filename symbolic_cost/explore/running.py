@@ -26,18 +26,7 @@ A task on a cluster takes at least 0.1 s, beside which sending it is nothing.
 def results(
     plan: Plan, asked: Asked, tasks: Iterable[Task], engine: str = "threads", scheduler: str = ""
 ) -> Iterator[Result]:
-    """Yield the result of every task, in order.
-
-    Args:
-        plan: of the sweep.
-        asked: what is kept.
-        tasks: what to evaluate.
-        engine: "threads" of this process, or "dask".
-        scheduler: address of dask's, such as tcp://host:8786.
-
-    Raises:
-        InputError: no such engine, or a scheduler that does not answer.
-    """
+    """Yield the result of every task, in order."""
     check_engine(engine, scheduler)
     if engine == "dask":
         from symbolic_cost.explore.cluster import results_of_cluster

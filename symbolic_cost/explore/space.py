@@ -7,11 +7,7 @@ from dataclasses import fields
 from functools import partial
 
 from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
-from symbolic_cost.explore.choices import (
-    CONTEXT,
-    UNSAID,
-    word_problems,
-)
+from symbolic_cost.explore.choices import CONTEXT, UNSAID, word_problems
 from symbolic_cost.records import dataclass
 
 MOST_RANKS = 10**9
@@ -23,20 +19,12 @@ class Space:
     """What may be chosen; degrees that are empty take every divisor of the ranks.
 
     Args:
-        gpus: ranks.
         global_batch: sequences of one step.
-        tp: tensor-parallel degrees.
-        pp: pipeline stages.
-        dp: data-parallel degrees.
-        ep: expert-parallel degrees; of models with experts.
         cp: degrees of what splits positions.
         context: how positions are split.
         b: microbatches of one rank [sequences].
         v: chunks of a stage; of the interleaved schedule.
         sp: whether sequence parallelism is on.
-        zero: levels of ZeRO.
-        recompute: policies.
-        schedule: of the pipeline.
         overlap: of communication, as in "dp=full" or "tp=full+dp=full".
         order: mesh axes, innermost first, as in "tp+dp+pp"; "all" for every order, empty for that
             of the catalogue.
@@ -71,10 +59,12 @@ class Space:
             f"{name} = {shown(number)}: an integer from 1 to {MOST_RANKS} is accepted"
             for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
             for number in _listed(getattr(self, name))
-            if isinstance(number, bool) or not isinstance(number, int) or not _counted(number)
+            if type(number) is not int or not 1 <= number <= MOST_RANKS
         ]
         problems += [
-            f"{f.name}: nothing to choose from" for f in fields(self) if _empty(self, f.name)
+            f"{f.name}: nothing to choose from"
+            for f in fields(self)
+            if f.name in _OPTIONS and not getattr(self, f.name)
         ]
         problems += [unknown("context", one, CONTEXT) for one in self.context if one not in CONTEXT]
         problems += [
@@ -115,13 +105,5 @@ def _unknown_words(recompute: Iterable[str], schedule: Iterable[str]) -> Iterato
 _OPTIONS = ("sp", "zero", "recompute", "schedule", *UNSAID, "scattered", "context")
 
 
-def _counted(number: int) -> bool:
-    return 1 <= number <= MOST_RANKS
-
-
 def _listed(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _empty(space: Space, name: str) -> bool:
-    return name in _OPTIONS and not getattr(space, name)

@@ -32,9 +32,7 @@ class Store:
     """The parts of one sweep.
 
     Args:
-        path: of the file.
         about: what the sweep is; "sweep" is its hash, "task" the candidates of one task.
-        size: all candidates.
 
     Raises:
         InputError: the file or the folder is of another sweep, or in use, or cannot be written.
@@ -144,11 +142,7 @@ class Store:
                 yield start, min(start + step, self._size)
 
     def put(self, task: tuple[int, int], result: Result) -> None:
-        """Write the part of a task, if it has rows, then that it is done.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Write the part of a task, if it has rows, then that it is done."""
         facts: dict[str, Any] = {"hash": None}
         if result.rows:
             data = encoded(result.rows, self.form, self.about)
@@ -181,10 +175,6 @@ class Store:
 
     def finish(self, result: Result, rows: Rows | None) -> None:
         """Put the file together, and remove the parts.
-
-        Args:
-            result: of all tasks.
-            rows: of the file; none if they are those of the parts.
 
         Raises:
             InputError: it cannot be written.

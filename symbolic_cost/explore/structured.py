@@ -121,16 +121,7 @@ def _numbers(shape: Shape, listed: Sequence[Numbers]) -> dict[str, Floats]:
 
 
 def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None = None) -> Setup:
-    """Return the setup of a structure, or of one candidate of it.
-
-    Args:
-        base: a setup without a strategy.
-        structure: its strategy and options.
-        numbers: of the candidate; without them degrees are those of the class.
-
-    Raises:
-        InputError: the model does not take the strategy.
-    """
+    """Return the setup of a structure, or of one candidate of it."""
     from symbolic_cost.jobs.build import setup as make_setup
 
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}

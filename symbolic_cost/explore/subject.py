@@ -28,12 +28,9 @@ class Facts:
     """What a search reads of a job.
 
     Args:
-        model: its name.
-        machine: its name.
         capacity: of a rank [byte]; None where it is not bounded.
         numbers: that the job was given beside those of its model: name and number as text.
         length: longest sequence of positions; None where it has no number or there are none.
-        experts: axes of experts.
         blocks: of the model; None where they have no number.
         heads: of keys and values, where query heads share them; else None.
         hidden: overlap where nothing is said: that of the stack.
@@ -59,12 +56,7 @@ class Facts:
 
 
 class Subject:
-    """A job without a strategy, of which candidates are runs.
-
-    Args:
-        facts: about it.
-        make: the job.
-    """
+    """A job without a strategy, of which candidates are runs."""
 
     def __init__(self, facts: Facts, make: Callable[[], Setup]) -> None:
         self.facts, self._make = facts, make
@@ -82,9 +74,6 @@ def subject_of_words(words: Mapping[str, str], make: Callable[[], Subject]) -> S
         words: everything that the job is made from. Where a file or a plugin may change what they
             mean, nothing is kept.
         make: the job.
-
-    Raises:
-        InputError: the job is refused.
     """
     elsewhere = any(map(names_a_file, words.values())) or _REGISTRY in sys.modules
     data = None if elsewhere else kept_bytes(words, ".facts")

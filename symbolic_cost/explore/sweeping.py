@@ -35,12 +35,9 @@ class Summary:
     """What became of a sweep.
 
     Args:
-        candidates: number of combinations.
         legal: of those, such that every condition is met.
         counted: of those, such that the question is answered by yes.
         ruled: candidates by the first condition that rules them out.
-        units: of the columns, by name.
-        path: of the file, if one is written.
     """
 
     candidates: int
@@ -69,13 +66,7 @@ _TOLD = 6
 
 @dataclass(frozen=True)
 class Outcome:
-    """A summary and rows.
-
-    Args:
-        summary: of the sweep.
-        rows: by column; none where a file has all of them.
-        plan: of the sweep.
-    """
+    """A summary and rows."""
 
     summary: Summary
     rows: Rows | None
@@ -94,13 +85,9 @@ class Sweeping:
     """A plan with what is asked of it, to run.
 
     Args:
-        plan: of what varies.
         mode: what is kept.
         where: the configurations that count.
         by: what is made small.
-        most: rows to keep.
-        columns: of the rows.
-        progress: whether a terminal shows it.
     """
 
     def __init__(
@@ -120,11 +107,6 @@ class Sweeping:
 
     def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
         """Run what is not done.
-
-        Args:
-            out: file for the rows.
-            engine: as of `sweep`.
-            scheduler: as of `sweep`.
 
         Raises:
             InputError: as of `sweep`.
@@ -198,11 +180,7 @@ class Sweeping:
         return Evaluation(self.plan, self.asked).rows(result.places)
 
     def _refuse_nothing(self, result: Result) -> None:
-        """Refuse a sweep in which nothing counts, and say how near the nearest is.
-
-        Raises:
-            InputError: nothing counts.
-        """
+        """Refuse a sweep in which nothing counts, and say how near the nearest is."""
         if result.counted:
             return
         summary = self._summary(result, None)
@@ -231,12 +209,7 @@ class Sweeping:
 
     def _summary(self, result: Result, path: str | None) -> Summary:
         return Summary(
-            result.candidates,
-            result.legal,
-            result.counted,
-            dict(result.ruled),
-            self._units,
-            path,
+            result.candidates, result.legal, result.counted, dict(result.ruled), self._units, path
         )
 
     def _about(self, step: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structu
 from symbolic_cost.explore.objectives import Objective
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.together import Axes, Floats, Together
+from symbolic_cost.grouping import grouped
 from symbolic_cost.program.layered import Places
 from symbolic_cost.records import dataclass
 
@@ -26,7 +27,6 @@ class Candidate:
     Args:
         structure: which strategies split anything, and options.
         numbers: degrees, microbatch, chunks.
-        outputs: of the step and the memory, by name.
         score: of the objective, smaller is better.
     """
 
@@ -101,9 +101,6 @@ class _Kept(NamedTuple):
 
     Args:
         order: says which of two is better: the score, then less memory, then a fixed order.
-        part: that it is in.
-        structure: its own.
-        row: among all candidates of the shape.
     """
 
     order: tuple[float, float, str]
@@ -114,9 +111,7 @@ class _Kept(NamedTuple):
 
 def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
     """Return candidates with every output; those of one program are evaluated together."""
-    alike: dict[int, list[_Kept]] = {}
-    for one in kept:
-        alike.setdefault(id(one.part.together), []).append(one)
+    alike = grouped((id(one.part.together), one) for one in kept)
     outputs: dict[int, dict[str, float]] = {}
     for listed in alike.values():
         points = [(one.structure, one.part.axes.point(one.row)) for one in listed]
@@ -133,8 +128,6 @@ class Tally:
     """What a search counts, and what it keeps.
 
     Args:
-        top: candidates to keep.
-        objective: what is looked for.
         capacity: of a rank [byte]; None where it is not bounded.
     """
 

@@ -127,12 +127,7 @@ class Together(Generic[StructureT]):
         return [one for place, one in enumerate(self.structures) if place not in refused]
 
     def alone(self, structure: StructureT, names: Callable[[str], bool] = bool) -> Tape:
-        """Return the program of one structure.
-
-        Args:
-            structure: that is not refused.
-            names: tells which outputs are asked for.
-        """
+        """Return the program of one structure."""
         begin = f"{self.structures.index(structure)}|"
         every = self.tape.outputs.items()
         own = {n.removeprefix(begin): one for n, one in every if n.startswith(begin)}
@@ -140,11 +135,7 @@ class Together(Generic[StructureT]):
         return replace(self.tape, outputs=outputs).only(outputs)
 
     def at(self, asked: Sequence[tuple[StructureT, Mapping[str, float]]]) -> list[dict[str, float]]:
-        """Return every output of some candidates, but for conditions.
-
-        Args:
-            asked: structures that are not refused, each with the numbers of a candidate by symbol.
-        """
+        """Return every output of some candidates, but for conditions."""
         columns = {n: np.array([point[n] for _, point in asked]) for n in self.layers.inputs}
         results = dict(self.evaluated(columns, len(asked)))
         return [
@@ -163,9 +154,6 @@ class Together(Generic[StructureT]):
             columns: numbers by symbol.
             count: how many.
             names: of the outputs, LEGAL for every condition; all unless given.
-
-        Raises:
-            InputError: a symbol without numbers.
         """
         asked = self._chosen(names, columns)
         if count <= MOST_LAYERED:
@@ -183,9 +171,6 @@ class Together(Generic[StructureT]):
             axes: numbers by symbol.
             width: degrees for which there are buffers; no less than those of the axes.
             names: as of `evaluated`.
-
-        Raises:
-            InputError: a symbol without numbers.
         """
         asked = self._chosen(names, {name for own in axes.along for name in own})
         own = axes.read(asked.layers.inputs)
@@ -241,11 +226,7 @@ MOST_LAYERED = 1024
 
 
 class _Asked:
-    """Some outputs of a program, each register once.
-
-    Args:
-        chosen: the program of these outputs alone.
-    """
+    """Some outputs of a program, each register once."""
 
     def __init__(self, chosen: Layered) -> None:
         registers, places = np.unique(chosen.outputs[2], return_inverse=True)
@@ -308,7 +289,7 @@ def together(
 def _seldom(make: Callable[[], MadeT]) -> MadeT:
     """Make a program without looking for garbage: what is derived or read lives on."""
     before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
+    gc.set_threshold(max(200_000, before[0]), *before[1:])
     try:
         return make()
     finally:

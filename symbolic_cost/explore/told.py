@@ -24,12 +24,7 @@ _NEAR = 8
 
 
 def search_sheet(outcome: Search, *, explain: bool = False) -> Sheet:
-    """Tabulate the best candidates; notes say what was considered and what was ruled out.
-
-    Args:
-        outcome: by a search.
-        explain: whether the parts of the step of every candidate stand there as well.
-    """
+    """Tabulate the best candidates; notes say what was considered and what was ruled out."""
     parts = STEP_PARTS if explain else ()
     headings = "rank>, strategy, options, b>, M>, v>, step> [s], MFU> [%], memory> [byte]"
     columns = headed(", ".join([headings, *(f"{part}> [s]" for part in parts)]))

@@ -40,12 +40,10 @@ class Varied:
     """A job and what varies of it.
 
     Args:
-        job: degrees as symbols.
         words: axes of options, slowest.
         outer: axes that decide over degrees and structure.
         inner: axes of sizes that are numbers alone.
         ranks: how degrees follow.
-        names: of numbers as typed, by symbol.
     """
 
     job: Job
@@ -64,10 +62,7 @@ class Varied:
 
 
 def varied(
-    job: Job,
-    vary: Mapping[str, Given],
-    gpus: int | None = None,
-    global_batch: int | None = None,
+    job: Job, vary: Mapping[str, Given], gpus: int | None = None, global_batch: int | None = None
 ) -> Varied:
     """Return what varies.
 
@@ -218,7 +213,7 @@ def _strategy(
     for name, symbol in degree_names().items():
         own.setdefault(symbol, name)  # cp, not ring
     for axis in numbers.values():
-        held = [n for n in names if axis.symbol in _symbols(n)]
+        held = [n for n in names if axis.symbol in {s.name for s in STRATEGIES[n].meshes.values()}]
         name = axis.name if axis.name in STRATEGIES else own.get(axis.symbol, "")
         if not held and name:
             names[name] = None
@@ -231,10 +226,6 @@ def _strategy(
         names["sp"] = None
     degrees = {name: tuple(STRATEGIES[name].meshes.values()) for name in names}
     return Strategy(degrees, job.zero, job.panels)
-
-
-def _symbols(name: str) -> set[str]:
-    return {symbol.name for symbol in STRATEGIES[name].meshes.values()}
 
 
 def _ranks(

@@ -40,7 +40,6 @@ class Answer(Shown):
     """One answer.
 
     Args:
-        sheet: the table for people.
         derived: gives the rows that it was made from, when they are asked for.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from sympy import Expr, Integer
 
@@ -157,7 +157,7 @@ def setup(
     )
     batch = options.get("global_batch")
     times = options.get("microbatches")
-    return job if batch is None and times is None else _with_batch(job, batch, times)
+    return job if batch is None and times is None else with_batch(job, batch, times)
 
 
 def _learning(model: Modelled, train: str | None) -> Model:
@@ -300,12 +300,19 @@ def _overlaps(text: str, strategy: Strategy | None, *, hosted: bool) -> dict[str
     return overlaps
 
 
-def _with_batch(job: Setup, batch: int | None, times: int | None) -> Setup:
-    """Return a setup with the microbatches that a global batch makes.
+SetupT = TypeVar("SetupT", bound=Setup)
+
+
+def with_batch(job: SetupT, batch: int | None, times: int | None) -> SetupT:
+    """Return a setup with the microbatches that a global batch makes of its numbers.
+
+    Args:
+        job: whose numbers these are.
+        batch: sequences of one step, if these are known.
+        times: microbatches, if these are.
 
     Raises:
-        InputError: the microbatches of all ranks do not divide the global batch, or it
-            contradicts their number.
+        InputError: numbers that are no counts or contradict each other, or a part of a microbatch.
     """
     problems = Problems()
     for name, number in (("global batch", batch), ("microbatches", times)):

@@ -81,11 +81,7 @@ def calculator(job: Job, path: str) -> None:
 
 
 def page(structures: Structures) -> str:
-    """Return the text of a page.
-
-    Args:
-        structures: that its controls reach.
-    """
+    """Return the text of a page."""
     whole = _Page(structures)
     whole.checked()
     written = whole.data()
@@ -96,11 +92,7 @@ def page(structures: Structures) -> str:
 
 
 class _Page:
-    """What a page holds.
-
-    Args:
-        structures: that its controls reach.
-    """
+    """What a page holds."""
 
     def __init__(self, structures: Structures) -> None:
         self._of, self._job = structures, structures.job
@@ -121,11 +113,7 @@ class _Page:
         return tuple(name for name in graph.symbols if name in used)
 
     def data(self) -> dict[str, object]:
-        """Return everything as it is written.
-
-        Raises:
-            InputError: everything of the job that the page has not.
-        """
+        """Return everything as it is written."""
         job = self._job
         start, models, machines = self._start(), list(self._models()), list(self._machines())
         names, words = self._names()
@@ -236,11 +224,7 @@ class _Page:
         return _entry(name, _labelled(place), figure_unit(name), "machine", counts, zero)
 
     def checked(self) -> dict[str, str]:
-        """Return the rates and options where the page starts.
-
-        Raises:
-            InputError: everything of the job that the page has not.
-        """
+        """Return the rates and options where the page starts."""
         job, problems = self._job, []
         strange = [name for name in job.strategy.degrees if name not in {"tp", "sp", "pp", "dp"}]
         if strange:
@@ -282,11 +266,7 @@ class _Page:
         }
 
     def _start(self) -> dict[str, str]:
-        """Return where the page starts.
-
-        Raises:
-            InputError: every size without a number.
-        """
+        """Return where the page starts."""
         values = self.checked() | self._sizes()
         lacking = [
             f"no number for {name} ({GLOSSARY[name].meaning}): bind it, as in --set {name}=8"
@@ -302,9 +282,8 @@ class _Page:
         job = self._job
         named = [one for one in CATALOG.values() if one.family == job.model.family and one.bindings]
         first = dict(named[0].bindings) if named and not job.model.bindings else {}
-        count = job.value(job.training.microbatches)
         values: dict[str, object] = {"b": 1, "M": 1, **dict.fromkeys(DEGREES, 1), **first}
-        values |= {**job.values, **({"M": int(count)} if count.is_Integer else {})}
+        values |= job.counted_values
         return {name: str(value) for name, value in values.items() if name in self._symbols}
 
     def _models(self) -> Iterator[dict[str, object]]:

@@ -112,7 +112,10 @@ class _Trace:
     def _node(self, name: str, kind: int, attributes: Mapping[str, int | str]) -> None:
         number = self._last + 1
         waits = (self._last,) if self._last else ()
-        texts = b"".join(field(10, _attribute(*one)) for one in attributes.items())
+        texts = b"".join(
+            field(10, field(1, name) + field(29 if isinstance(own, str) else 9, own))
+            for name, own in attributes.items()
+        )
         on_device = field(1, "is_cpu_op") + field(27, 0)
         self._parts.append(
             framed(
@@ -171,7 +174,3 @@ class _Trace:
             for name, move, times in self._step.once(kind, phase):
                 for _ in range(times):
                     self._moved(name, move)
-
-
-def _attribute(name: str, content: int | str) -> bytes:
-    return field(1, name) + field(29 if isinstance(content, str) else 9, content)

@@ -42,8 +42,6 @@ class ClusterFit:
     Args:
         factors: times as long as predicted that a kind of work takes.
         spreads: standard deviation of the logarithm of every factor that the steps leave.
-        before: errors of the predictions without the factors.
-        after: the same with them.
         outliers: places of the steps that no factor explains.
     """
 

@@ -13,12 +13,7 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on the inputs.
-
-    Args:
-        name: of an output of the program that is zero where the condition is met.
-        said: the condition in words.
-    """
+    """A condition on the inputs."""
 
     name: str
     said: str

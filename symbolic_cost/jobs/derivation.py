@@ -7,6 +7,7 @@ from typing import Unpack
 
 from sympy import Add, Expr, Symbol
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.normal import coefficients_kept
 from symbolic_cost.analysis.verdict import without_brackets
@@ -29,7 +30,6 @@ class Share:
     """What one row adds to one coefficient.
 
     Args:
-        number: that it adds.
         why: the answer of the conventions that makes it so, with its source.
     """
 
@@ -41,12 +41,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Derived:
-    """A total as coefficients, each the sum of named shares.
-
-    Args:
-        total: in the notation's sizes.
-        shares: in the order of the ops.
-    """
+    """A total as coefficients, each the sum of named shares."""
 
     total: Expr
     shares: tuple[Share, ...]
@@ -56,10 +51,7 @@ class Derived:
     @property
     def coefficients(self) -> dict[Expr, Expr]:
         """Coefficient by product of powers: {b l e: 34, b l^2 h: 5}; largest powers last."""
-        sums: dict[Expr, list[Expr]] = {}
-        for share in self.shares:
-            sums.setdefault(share.monomial, []).append(share.number)
-        return {one: Add(*numbers) for one, numbers in sums.items()}
+        return sums((share.monomial, share.number) for share in self.shares)
 
     def of(self, monomial: Expr) -> tuple[Share, ...]:
         """Return the shares of one coefficient."""

@@ -19,7 +19,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.peaks import Fit
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.ledger import Place, Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.counting import Counter
@@ -68,9 +68,6 @@ _CAPABLE = ("h100", "h200", "h800", "b200", "b300", "gb200", "gb300")
 class DeviceMemory:
     """The memory of the fullest device of a job.
 
-    Args:
-        setup: of the job, with numbers for all symbols and a GPU for its machine.
-
     Raises:
         InputError: no machine, one that is no GPU, or symbols without a number.
     """
@@ -79,11 +76,7 @@ class DeviceMemory:
 
     def __post_init__(self) -> None:
         """Refuse a job that says no device."""
-        machine = self.setup.machine
-        if machine is None:
-            raise InputError(
-                "the memory of a device needs a machine: --system h100, or system='h100' in Python"
-            )
+        machine = needed_machine(self.setup, "the memory of a device")
         if kind_of(machine) != "gpu":
             raise InputError(f"{machine.name} is no GPU: its allocator is not on record")
         if not self.fit.peaks:
@@ -108,10 +101,7 @@ class DeviceMemory:
     def terms(self) -> tuple[Term, ...]:
         """Every reason that takes something, in the order of the views."""
         peak = self.fit.peaks[self.stage]
-        held = [
-            Term(f"tensors at {peak.moment}", View.ALLOCATED, peak.size),
-            *self._allocated(),
-        ]
+        held = [Term(f"tensors at {peak.moment}", View.ALLOCATED, peak.size), *self._allocated()]
         beside = list(self._beside())
         held += self._reserved(sum(one.size for one in held), sum(one.size for one in beside))
         return tuple(term for term in (*held, *beside) if term.size > 0)

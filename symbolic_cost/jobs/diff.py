@@ -38,7 +38,6 @@ class Section:
 
     Args:
         values: numbers of the symbols that the two share, by name.
-        alike: names of the terms that both have.
         whole: both totals, for shares.
     """
 
@@ -69,7 +68,7 @@ class Section:
             text = plain(factored(self.total))
             return f"{self.cost}: {second} has {text} more than {first}, in {len(parts)} terms"
         word = "more" if more >= 0 else "less"
-        share = f" ({_percent(abs(more / base))})" if base != 0 else ""
+        share = f" ({100 * float(abs(more / base)):.3g} %)" if base != 0 else ""
         largest = max(parts, key=lambda name: abs(parts[name]))
         return (
             f"{self.cost}: {second} has {_shown(abs(more), self.unit)}{share} {word} than {first}, "
@@ -79,12 +78,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Diff:
-    """What the second of two has more than the first.
-
-    Args:
-        names: of the two.
-        notes: what is compared.
-    """
+    """What the second of two has more than the first."""
 
     names: Pair
     sections: tuple[Section, ...]
@@ -193,11 +187,7 @@ def _job(options: dict[str, object]) -> Job:
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:
-    """Tell whether both are conventions of FLOP per token.
-
-    Raises:
-        InputError: names of none, and one of each kind.
-    """
+    """Tell whether both are conventions of FLOP per token."""
     tokens = [name.endswith(".toml") or name in TOKEN_PRESETS for name in pair]
     if all(tokens) and of is None:
         return True
@@ -343,7 +333,3 @@ def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
 
 def _shown(expr: Expr, unit: Unit) -> str:
     return human(value(expr), unit) if expr.is_Rational else str(expr)
-
-
-def _percent(share: Expr) -> str:
-    return f"{100 * float(share):.3g} %"

@@ -121,12 +121,7 @@ def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
         raise InputError(unknown("number of a step", name, chain.definitions))
     order, left = _down(chain.definitions, name, levels)
     rows: list[tuple[Cell, ...]] = [
-        (
-            2 * depth * " " + one,
-            chain.definitions[one],
-            figure_text(of.timed, one),
-            "definition",
-        )
+        (2 * depth * " " + one, chain.definitions[one], figure_text(of.timed, one), "definition")
         for one, depth in order
     ]
     rows += [

@@ -130,10 +130,7 @@ class _Legal:
     """Configurations that meet the conditions.
 
     Args:
-        program: whose inputs they are of.
-        conditions: to meet.
         usual: numbers of the job; a size is drawn around its own, others are powers of two.
-        known: numbers that are not arguments.
     """
 
     program: Program
@@ -142,11 +139,7 @@ class _Legal:
     known: Mapping[str, Number]
 
     def drawn(self, count: int, chance: Random) -> list[Example]:
-        """Return so many, with exact results that are rounded once.
-
-        Raises:
-            InputError: so many are not met by chance.
-        """
+        """Return so many, with exact results that are rounded once."""
         examples: list[Example] = []
         for _ in range(_TRIES * count):
             inputs = self.program.inputs

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sympy import Expr, Integer
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.emit.formulas import plain
@@ -180,14 +181,11 @@ def _repeated(setup: Setup) -> Iterator[str]:
             continue
         reasons.setdefault((each.mesh, each.reason.name), set()).add(each.path)
     flop = setup.rows.select(Quantity.FLOP) if reasons else ()
-    sums: dict[str, Expr] = {}
-    for row in flop:
-        if row.collective is None:
-            sums[row.path] = sums.get(row.path, Integer(0)) + row.total
-    whole = setup.value(sum(sums.values(), Integer(0)))
+    by_path = sums((row.path, row.total) for row in flop if row.collective is None)
+    whole = setup.value(sum(by_path.values(), Integer(0)))
     lines: dict[str, list[str]] = {}
     for (mesh, name), paths in reasons.items():
-        part = setup.value(sum((sums.get(path, Integer(0)) for path in paths), Integer(0)))
+        part = setup.value(sum((by_path.get(path, Integer(0)) for path in paths), Integer(0)))
         if part == 0:
             continue
         known = not (part.free_symbols | whole.free_symbols)

@@ -12,7 +12,7 @@ from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.errors import looked_up
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
-from symbolic_cost.jobs.build import Modelled, Options, setup
+from symbolic_cost.jobs.build import Modelled, Options, setup, with_batch
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.ops.derive import cost as derived
@@ -148,9 +148,15 @@ class Job(Setup):
         return job(**{**places, **options, **changes})  # type: ignore[arg-type]  # job checks them
 
     def bind(self, **numbers: int | Fraction) -> Job:
-        """Bind symbols or degrees, as in job.bind(l=32768, tp=8), and return the job."""
+        """Bind symbols or degrees, as in job.bind(l=32768, tp=8), and return the job.
+
+        A global batch stays what it is: with b=2 it makes half the microbatches.
+        """
         joined: Mapping[str, int | Fraction] = {**self.numbers, **numbers}
-        return replace(self, numbers=joined)
+        bound, count = replace(self, numbers=joined), self.training.microbatches
+        if self.global_batch is not None:
+            return with_batch(bound, self.global_batch, None)
+        return with_batch(bound, None, int(count)) if count.is_Integer else bound
 
 
 @checked
@@ -174,7 +180,8 @@ def job(
     Raises:
         InputError: every problem of every option.
     """
-    return _as_job(setup(model, strategy, numbers, **options))
+    own = setup(model, strategy, numbers, **options)
+    return Job(**{name: getattr(own, name) for name in Setup.__dataclass_fields__})
 
 
 def cost(
@@ -213,7 +220,3 @@ def cost(
         stage=stage,
     )
     return whole.rows_under(whole.strategy)
-
-
-def _as_job(own: Setup) -> Job:
-    return Job(**{name: getattr(own, name) for name in Setup.__dataclass_fields__})

@@ -66,9 +66,6 @@ class Launched:
         Args:
             written: by the user.
             numbers: by symbol name; M says the microbatches, so that a batch is not taken.
-
-        Raises:
-            InputError: a precision or a recompute policy that is not known here.
         """
         run = self.recipe.run
         options = {name: run[name] for name in _SAME if name in run}

@@ -23,11 +23,7 @@ from symbolic_cost.parallel.stages import Blocks, stage_blocks
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass
 
-_ALL = {
-    Stage.FIRST: symbols.n_first,
-    Stage.MIDDLE: symbols.n_middle,
-    Stage.LAST: symbols.n_last,
-}
+_ALL = {Stage.FIRST: symbols.n_first, Stage.MIDDLE: symbols.n_middle, Stage.LAST: symbols.n_last}
 _KINDS = {
     Stage.FIRST: (symbols.n_lead_first, symbols.n_rest_first),
     Stage.MIDDLE: (symbols.n_lead_middle, symbols.n_rest_middle),
@@ -43,7 +39,7 @@ def lettered(setup: Setup) -> Lettered:
     """
     numbers, names = check_values(setup.values), _names(setup)
     if any(count.xreplace(numbers).is_negative for count in names.values()):
-        check(setup.divided.conditions(), numbers)
+        check(setup.divided.conditions, numbers)
     own = {one.name: getattr(setup, one.name) for one in fields(Setup)}
     count = setup.training.microbatches
     if count.is_Integer:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.lazy import Recent
 from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -99,6 +100,14 @@ def _names(strategy: Strategy) -> dict[str, str]:
 
 
 def _sizes(model: Model) -> set[str]:
+    return _SIZES.of(id(model), lambda: (model, _symbols(model)))[1]
+
+
+_SIZES: Recent[tuple[Model, set[str]]] = Recent(8)
+"""By the id of the model, which lives as long."""
+
+
+def _symbols(model: Model) -> set[str]:
     used = (model.sizes[axis] for axis in model.axis_names)
     exprs = [*used, *(part.repeat for part in model.parts)]
     return {symbol.name for expr in exprs for symbol in expr.free_symbols} | set(model.bindings)

@@ -14,10 +14,9 @@ from typing import Any
 from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
-from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.numeric.binding import value
@@ -103,8 +102,7 @@ def step_sheet(run: Job) -> Sheet:
     Raises:
         InputError: the job has no machine, or symbols have no number.
     """
-    if run.machine is None:
-        raise InputError("a step needs a machine: --system h100, or system='h100' in Python")
+    machine = needed_machine(run, "a step")
     timed = Timed(replace(run, precise=True))
     chain = timed.step.chain.definitions
     parts = [name for name in STEP_PARTS if name in chain]
@@ -113,8 +111,8 @@ def step_sheet(run: Job) -> Sheet:
         (*_defined(timed, name), "this job's rows and the machine")
         for name in dict.fromkeys(("step", *parts, *sorted(named)))
     ]
-    rows += _machine_rows(run.machine)
-    title = f"Where the step of {run.model.name} on {run.machine.name} comes from"
+    rows += _machine_rows(machine)
+    title = f"Where the step of {run.model.name} on {machine.name} comes from"
     notes = (_interval(run, timed), *header(run))
     return Sheet(title, (*_COLUMNS, Column("source")), tuple(rows), notes)
 

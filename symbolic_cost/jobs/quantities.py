@@ -98,8 +98,7 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
     values = dict(run.values)
     if name == "step":
         chain = Timed(replace(run, precise=True)).step.chain
-        count = run.value(run.training.microbatches)
-        values |= {"M": int(count)} if count.is_Integer else {}
+        values = dict(run.counted_values)
         whole = chain.needed(["step"])
         program = lowered(whole.definitions, ["step"])
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})

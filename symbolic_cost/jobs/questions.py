@@ -44,7 +44,6 @@ class Crossing:
         roots: in closed form, where one was found.
         integer: the first at which the other one is greater; None where none was found, or
             numbers are missing.
-        how: the roots were obtained.
         slope: of the difference there, per one of the symbol; None without numbers.
     """
 
@@ -96,13 +95,6 @@ def _is_below_one(run: Job, root: Expr) -> bool:
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:
     """Return where two quantities of a job are equal, as a symbol grows.
-
-    Args:
-        run: the job.
-        left: quantity, see `quantities.quantity`.
-        right: another one.
-        by: name of the symbol.
-        cost: of parts.
 
     Raises:
         InputError: unknown names, different units, or quantities that are equal nowhere.
@@ -166,7 +158,6 @@ class Best:
         closed: where its derivative is zero, in closed form; empty where none was found.
         refused: why there is no closed form.
         integer: the best legal integer of a range; None without numbers.
-        value: there.
         tried: how many integers were looked at.
     """
 
@@ -201,12 +192,6 @@ class Best:
 
 def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     """Return where a quantity of a job is least: in closed form, and among integers.
-
-    Args:
-        run: the job.
-        of: quantity, see `quantities.quantity`.
-        by: name of the symbol.
-        candidates: integers that are looked at; those that conditions forbid are left out.
 
     Raises:
         InputError: unknown names, symbols without a number, or no legal integer.
@@ -269,10 +254,6 @@ def _resized(run: Job, by: str, size: int) -> Job:
 def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
     """Return the elasticity of costs in every symbol, at the numbers of a job.
 
-    Args:
-        run: the job.
-        names: of quantities; all named costs that are not zero unless given.
-
     Raises:
         InputError: unknown names, or symbols without a number.
     """
@@ -332,16 +313,7 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
 
 
 def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Region, ...]:
-    """Return where each part of a job is the costliest, as inequalities.
-
-    Args:
-        run: the job.
-        names: parts, see `quantities.quantity`.
-        cost: of parts.
-
-    Raises:
-        InputError: unknown parts, fewer than two, or different units.
-    """
+    """Return where each part of a job is the costliest, as inequalities."""
     return dominance(_parts(run, names, cost))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from symbolic_cost.reading import package_data
 
-SETTINGS = ("recompute", "overlap", "stack")
+SETTINGS = ("recompute", "overlap", "stack", "predicted")
 """What recipes say."""
 
 _RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
@@ -24,7 +24,7 @@ def settings(cells: Mapping[str, str]) -> dict[str, str]:
     own: dict[str, str] = {}
     for recipe in package_data("jobs/recipes.toml")["recipe"]:
         if _fits(recipe, cells):
-            own |= {name: recipe[name] for name in SETTINGS if name in recipe}
+            own |= {name: str(recipe[name]) for name in SETTINGS if name in recipe}
     return own
 
 

@@ -84,7 +84,6 @@ class RecordedRuns:
     """The rows of one or several tables.
 
     Args:
-        expressed: runs that are jobs.
         refused: the others by name, with the reason.
     """
 
@@ -97,8 +96,9 @@ def recorded_runs(*paths: str | Path) -> RecordedRuns:
 
     Columns: model, or n_layers, hidden, heads, kv_heads, head_dim, ffn, gated, vocab, family; seq,
     micro_batch, global_batch, gpus, tp, sp, pp, vpp, cp, ep, dp, zero, shard_ranks; system,
-    gpus_per_node, internode_GBps_per_gpu; precision, recompute, attention, optimizer, offload,
-    overlap, layout; measured_step_s, iteration_time_ms or tokens_per_s_per_gpu; peak_mem_gib.
+    gpus_per_node, internode_GBps_per_gpu; predicted (further tokens); precision, recompute,
+    attention, optimizer, offload, overlap, layout; measured_step_s, iteration_time_ms or
+    tokens_per_s_per_gpu; peak_mem_gib.
 
     Raises:
         InputError: a file that cannot be read, and every problem of its columns and numbers.

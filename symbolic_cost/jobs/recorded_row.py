@@ -264,7 +264,7 @@ class RowRead:
         if sizes:
             missing = ", ".join(name for name in SIZES if name not in sizes)
             raise InputError(f"sizes {', '.join(sizes)} are given without {missing}")
-        return model(named(self.cells.get("model", "")))
+        return model(named(self.cells.get("model", "")), self._size("predicted", 0))
 
     def _config(self, ranks: int) -> dict[str, Any]:
         """Return the sizes as a configuration of the family."""
@@ -323,9 +323,6 @@ def named(text: str) -> str:
 
     >>> named("Llama3-70B"), named("llama3.1-405b"), named("GPT3_175B")
     ('llama-3-70b', 'llama-3-405b', 'gpt3-175b')
-
-    Raises:
-        UnknownNameError: there is none.
     """
     known = {_FOLDED.sub("", name): name for name in (*CATALOG, *configured())}
     folded = _FOLDED.sub("", text.lower())

@@ -19,6 +19,7 @@ from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import Shown
+from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Least, Row
 from symbolic_cost.models.kernels import Attention, Running, running
@@ -33,7 +34,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.parallel.structure import Structure, structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact
@@ -49,10 +50,7 @@ class Setup(Shown):
     Args:
         strategy: degrees of the mesh; symbols where it gives no number.
         conventions: what is reported, and how it is counted.
-        training: precision, optimizer, recomputation, schedule and microbatches.
-        machine: its rates, memory and links, where times are asked for.
         attention: the kernel of attention cores; None for what the layers declare.
-        stage: of the pipeline, for tables of one rank.
         numbers: by symbol name, beside those of the model and the strategy. b is the microbatch
             of one rank.
         precise: whether rows have the bytes of the precision; else those of the conventions.
@@ -107,6 +105,12 @@ class Setup(Shown):
         return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
 
     @cached_property
+    def counted_values(self) -> Mapping[str, int | Fraction]:
+        """Every known number, the microbatches of a step among them."""
+        count = self.value(self.training.microbatches)
+        return {**self.values, **({"M": int(count)} if count.is_Integer else {})}
+
+    @cached_property
     def learned_positions(self) -> tuple[Least, ...]:
         """Rows that tables of learned positions need, one for each position."""
         looked_up = (op for part in self.model.parts for op in part.ops if is_of_positions(op))
@@ -130,7 +134,7 @@ class Setup(Shown):
     @cached_property
     def structure(self) -> Structure:
         """What of the strategy decides which rows there are: the class of each degree."""
-        return Structure(self.strategy)
+        return structure(self.strategy)
 
     @cached_property
     def placed(self) -> Strategy:
@@ -248,3 +252,14 @@ class Setup(Shown):
 def _with(row: Row, known: Mapping[Expr, Expr]) -> Row:
     """Return a row with known brackets in place; most have none."""
     return replace(row, expr=row.expr.xreplace(known)) if row.expr.has(Active) else row
+
+
+def needed_machine(setup: Setup, what: str) -> Machine:
+    """Return the machine of a job, which something needs.
+
+    Raises:
+        InputError: the job names none.
+    """
+    if setup.machine is None:
+        raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
+    return setup.machine

@@ -34,9 +34,6 @@ class ModelTerms(Terms):
 class Shared(ModelTerms):
     """The space of several structures; what is alike in them is derived once.
 
-    Args:
-        figures: symbols of the machine by name.
-
     Attributes:
         names: of the nodes that are steps; the first that a node was given.
     """
@@ -67,11 +64,7 @@ class Shared(ModelTerms):
 
 
 class Named(Reckoned):
-    """Definitions that are terms at once, and keep their names.
-
-    Args:
-        space: where terms live.
-    """
+    """Definitions that are terms at once, and keep their names."""
 
     def __init__(self, space: Shared) -> None:
         super().__init__(space)

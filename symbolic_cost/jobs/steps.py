@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from symbolic_cost import symbols
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import check_values
@@ -41,7 +42,6 @@ class Derived:
     """The step of a structure.
 
     Args:
-        step: sizes and degrees as symbols.
         run: gives its time, of numbers and of slownesses.
         doubts: what every kind of work leaves open.
     """
@@ -53,12 +53,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Numbered:
-    """The step of one job.
-
-    Args:
-        derived: of its structure.
-        values: number of every symbol.
-    """
+    """The step of one job."""
 
     derived: Derived
     values: Mapping[str, float]
@@ -97,9 +92,7 @@ class Steps:
             InputError: no machine, symbols without a number, or numbers that do not fit.
         """
         derived = self._derived(setup)
-        values: dict[str, Any] = dict(setup.values)
-        count = setup.value(setup.training.microbatches)
-        values |= {"M": int(count)} if count.is_Integer else {}
+        values: dict[str, Any] = dict(setup.counted_values)
         missing = [name for name in derived.run.inputs if name not in values]
         missing = [name for name in missing if not name.startswith(SLOWNESS)]
         if missing:
@@ -134,9 +127,7 @@ def all_seconds(steps: Sequence[Numbered], *clusters: Cluster) -> Floats:
     """
     every = clusters or ({},)
     seconds = np.zeros((len(every), len(steps)))
-    groups: dict[int, list[int]] = {}
-    for place, step in enumerate(steps):
-        groups.setdefault(id(step.derived), []).append(place)
+    groups = grouped((id(step.derived), place) for place, step in enumerate(steps))
     slow = [_slowness(cluster) for cluster in every]
     for places in groups.values():
         run, own = steps[places[0]].derived.run, [steps[place].values for place in places]

@@ -41,9 +41,6 @@ def two_tiers(units: str) -> tuple[Machine, Mapping[str, Symbol]]:
     """Return a machine of symbols with links inside of a domain and between domains, and these.
 
     Unlike SYMBOLIC it has efficiencies, and a time in which the host issues an op.
-
-    Args:
-        units: precision in which it computes.
     """
     some = Figure(Integer(1), "open")
     links = (

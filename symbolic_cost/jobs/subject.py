@@ -94,13 +94,6 @@ def subject(
 ) -> Subject:
     """Return what a formula is about.
 
-    Args:
-        model: name or path of a config.json.
-        cost: named cost.
-        letters: the notation.
-        problems: that were found before.
-        asked: see `Asked`; the notation's own name is not read.
-
     Raises:
         InputError: every problem of the arguments, and those found before.
     """

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
 
 from sympy import Expr
@@ -12,7 +11,7 @@ from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.peaks import Fit
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.memory import Memory
@@ -32,7 +31,6 @@ class Timed:
     """A step of a job.
 
     Args:
-        setup: of the job; it names a machine.
         by: name of a symbol that stays one for a derivative, be it a degree or the microbatches.
 
     Raises:
@@ -44,14 +42,12 @@ class Timed:
 
     def __post_init__(self) -> None:
         """Refuse a job without a machine."""
-        if self.setup.machine is None:
-            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
+        needed_machine(self.setup, "a time")
 
     @property
     def title(self) -> str:
         """What is timed, on what."""
-        machine = self.setup.machine
-        return f"One step of {self.setup.model.name} on {machine.name if machine else 'no machine'}"
+        return f"One step of {self.setup.model.name} on {needed_machine(self.setup, 'a time').name}"
 
     @cached_property
     def step(self) -> StepTime:
@@ -77,33 +73,26 @@ class Timed:
     @cached_property
     def setting(self) -> Setting:
         """What the step rests on."""
-        setup, machine = self.setup, self.setup.machine
-        if machine is None:
-            raise InputError("a time needs a machine: --system h100, or system='h100' in Python")
+        setup, machine = self.setup, needed_machine(self.setup, "a time")
         methods = replace(
             setup.methods,
             conventions=setup.running.executed(setup.trained.kept(STANDARD)),
             counted=MODEL_FLOP if setup.conventions == STANDARD else setup.conventions,
         )
         ranks = setup.strategy.numbered(setup.values)
-        strategy = Structure(ranks).symbolic if self.by in _degrees() else ranks
+        degrees = {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}
+        strategy = Structure(ranks).symbolic if self.by in degrees else ranks
         model = on_every_rank(setup.running.model, strategy)
         training = setup.trained
         if self.by == "M":
             training = replace(training, microbatches=M)
         return Setting(model, strategy, machine, training, methods)
 
-    @cached_property
-    def _values(self) -> Mapping[str, int | Fraction]:
-        """The numbers of the job, the microbatches among them."""
-        count = self.microbatches
-        return {**self.setup.values, **({"M": int(count)} if count.is_Integer else {})}
-
     @property
     def open_symbols(self) -> tuple[str, ...]:
         """The symbols that have no number: without any, the step is a formula of them."""
-        symbols = self.step.chain.symbols
-        return tuple(symbol.name for symbol in symbols if symbol.name not in self._values)
+        symbols, known = self.step.chain.symbols, self.setup.counted_values
+        return tuple(symbol.name for symbol in symbols if symbol.name not in known)
 
     @cached_property
     def known(self) -> Mapping[str, Expr]:
@@ -112,7 +101,7 @@ class Timed:
         Raises:
             InputError: a symbol has no number.
         """
-        chain, values = self.step.chain, self._values
+        chain, values = self.step.chain, self.setup.counted_values
         if self.open_symbols:
             raise InputError(
                 f"no time without numbers for {', '.join(self.open_symbols)}: bind them, as in "
@@ -123,11 +112,7 @@ class Timed:
 
     @cached_property
     def interval(self) -> Interval | None:
-        """Between what four of five steps lie [s]; none for the efficiencies of a record alone.
-
-        Raises:
-            InputError: a symbol has no number.
-        """
+        """Between what four of five steps lie [s]; none for the efficiencies of a record alone."""
         rates = self.setting.timing.rates
         if rates is None:
             return None
@@ -194,8 +179,3 @@ class Timed:
 def ends_of(own: Interval) -> str:
     """Say between what four of five steps lie."""
     return f"{human(own.low, Unit.SECOND)} to {human(own.high, Unit.SECOND)}"
-
-
-def _degrees() -> set[str]:
-    """Return the names of the symbols of degrees."""
-    return {s.name for entry in STRATEGIES.values() for s in entry.meshes.values()}

@@ -65,9 +65,6 @@ class Op:
 class Step:
     """The nodes of a step, by rank.
 
-    Args:
-        job: with the bytes of its precision.
-
     Raises:
         InputError: what `chakra_traces` refuses.
     """
@@ -243,7 +240,7 @@ class Step:
         states = states_of(self.timed.setting, kind)
         whole = Op("optimizer")
         split: set[str] = set()
-        for part, weights in states.parts():
+        for part, weights in states.model.learned:
             update = states.update(part.path, weights)
             split |= update.split
             for row in update.rows:
@@ -255,14 +252,7 @@ class Step:
 
 
 def _share(op: Op, block: int, times: int, whole: int) -> Op:
-    """Return what an op does in one of its blocks, in whole FLOP and bytes.
-
-    Args:
-        op: of all blocks of the stage.
-        block: of the pass, from 0.
-        times: blocks of the pass.
-        whole: blocks of the stage.
-    """
+    """Return what an op does in one of its blocks, in whole FLOP and bytes."""
 
     def part(total: Fraction) -> Fraction:
         own = total * times / whole

@@ -13,9 +13,10 @@ from functools import cached_property
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.algebra import add
+from symbolic_cost.algebra import add, sums
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Max
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.opened import figure_unit, opened_machine
@@ -132,7 +133,6 @@ class Workings:
     """What a job rests on, and how its numbers follow.
 
     Args:
-        job: that names a machine.
         space: where several structures are derived, so that they share what is alike in them.
 
     Raises:
@@ -230,11 +230,9 @@ class Workings:
             most,
         )
 
-    @cached_property
-    def _values(self) -> dict[str, Number]:
-        job = self.job
-        count = job.value(job.training.microbatches)
-        return {**job.values, **({"M": int(count)} if count.is_Integer else {})}
+    @property
+    def _values(self) -> Mapping[str, Number]:
+        return self.job.counted_values
 
     @cached_property
     def _classes(self) -> dict[str, tuple[int, int | None]]:
@@ -289,13 +287,9 @@ class Workings:
         peaks = []
         for stage in self.open_job.structure.stages:
             table = self._made.held.table(stage)
-            sums: dict[str, list[Expr]] = {}
-            for row in table:
-                place = " on the host" if row.place is Place.HOST else ""
-                quantity = row.quantity.value.replace("_", " ")
-                sums.setdefault(f"memory.{stage}.{quantity}{place}", []).append(row.total)
+            held = sums((_held(row), row.total) for row in table)
             at = {f"memory.{stage}.at {moment}": e for moment, e in moments(table).items()}
-            sizes = {name: add(*terms) for name, terms in sums.items()} | at
+            sizes = {f"memory.{stage}.{what}": size for what, size in held.items()} | at
             yield from sizes.items()
             peak = Max(*(self._step(name, sizes[name]) for name in at))
             yield f"memory.{stage}.peak", peak
@@ -311,13 +305,13 @@ class Workings:
         job = self.open_job
         divided = replace(job.divided, model=self._modelled(job.divided.model))
         for stage in job.structure.stages:
-            sums: dict[str, list[Expr]] = {}
             table = divided.table(stage, job.training.recompute)
-            for entry in communication_rows(table, job.training.microbatches):
-                phase = entry.phase.value.replace("_", " ")
-                name = f"sent.{stage}.{phase}.{entry.kind}.{entry.group}"
-                sums.setdefault(name, []).append(entry.sent)
-            sent = {name: add(*terms) for name, terms in sums.items()}
+            moved = communication_rows(table, job.training.microbatches)
+            by_kind = sums(((one.phase, one.kind, one.group), one.sent) for one in moved)
+            sent = {
+                f"sent.{stage}.{phase.value.replace('_', ' ')}.{kind}.{group}": size
+                for (phase, kind, group), size in by_kind.items()
+            }
             yield from sent.items()
             yield f"sent.{stage}", add(*(self._step(name, expr) for name, expr in sent.items()))
         if self.space is None:
@@ -409,9 +403,14 @@ def _lacking(one: Input) -> str:
     return f"no number for {one.name} ({one.meaning}): give it, as in {how}"
 
 
+def _held(row: Row) -> str:
+    """Say what a row of memory holds, and where."""
+    return row.quantity.value.replace("_", " ") + " on the host" * (row.place is Place.HOST)
+
+
 def _by_op(rows: Iterable[Row]) -> dict[tuple[str, Phase], list[Row]]:
-    groups: dict[tuple[str, Phase], list[Row]] = {}
-    for row in rows:
-        if row.collective is None and not row.per_step and row.origin is Origin.OP:
-            groups.setdefault((row.path, row.phase), []).append(row)
-    return groups
+    return grouped(
+        ((row.path, row.phase), row)
+        for row in rows
+        if row.collective is None and not row.per_step and row.origin is Origin.OP
+    )

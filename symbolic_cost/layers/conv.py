@@ -86,7 +86,7 @@ class Trail:
 
     def copy(self, axis: str) -> str:
         """Return a new axis as long as another."""
-        return self.new_axis(axis[0], self.length(axis))
+        return self.new_axis(axis[0], self.sizes[axis])
 
     @property
     def glossary(self) -> Glossary:
@@ -129,6 +129,13 @@ class Trail:
         """Declare an op; its result is the tensor at hand."""
         self.ops.append(op)
         self.at = result
+
+
+def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+    """Declare a tensor under other axes."""
+    result = Maps(name, axes)
+    trail.ops.append(view(name, f"{tensor} -> {result}"))
+    return result
 
 
 _POSITIONS = ("y", "x")

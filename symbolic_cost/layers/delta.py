@@ -9,6 +9,8 @@ Chunks follow each other. A state takes what a chunk writes, and that is correct
 before predicts; written down here is one way round, the products are those of both.
 """
 
+from enum import StrEnum
+
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
@@ -31,26 +33,33 @@ _CHANNELS = {"q": "h d", "k": "h d", "v": "h n v"}
 """Axes of what is convolved."""
 
 
+class Decay(StrEnum):
+    """What the decay of a state is of."""
+
+    KEY = "of a key"
+    NARROW = "of every channel of a key; it and the gate come through a narrow projection"
+    WIDE = "of every channel of a key"
+
+
 @dataclass(frozen=True)
 class GatedDelta:
     """The layer from x[b r e] to y[b r e].
 
     Args:
         form: in chunks of positions, or one after the other.
-        channels: whether the decay is of every channel of a key, and not of the key; it and the
-            gate come through a narrow projection then, and pairs are compared element by element.
+        decay: what it is of; of channels, pairs are compared element by element.
     """
 
     form: Form = Form.CHUNKED
-    channels: bool = False
+    decay: Decay = Decay.KEY
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        d = " d" if self.channels else ""
+        d = "" if self.decay is Decay.KEY else " d"
         decay = f"[b l h n{d}]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            *_projections(narrow=self.channels),
+            *_projections(self.decay),
             *(
                 op
                 for name, channels in _CHANNELS.items()
@@ -70,14 +79,14 @@ class GatedDelta:
         )
 
 
-def _projections(*, narrow: bool) -> tuple[Op, ...]:
+def _projections(decay: Decay) -> tuple[Op, ...]:
     results = {
         **{f"plain_{name}": channels for name, channels in _CHANNELS.items()},
         "plain_z": "h n v",
         "raw_b": "h n",
-        "raw_a": "h n",
+        "raw_a": "h n" if decay is Decay.KEY else "h n d",
     }
-    wide = {"plain_z": "h n v", "raw_a": "h n d"} if narrow else {}
+    wide = {"plain_z": "h n v", "raw_a": "h n d"} if decay is Decay.NARROW else {}
     plain = tuple(
         einsum(f"in_{name[-1]}", f"full[b l e], *w[e {axes}] -> {name}[b l {axes}]")
         for name, axes in results.items()

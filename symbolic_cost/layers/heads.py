@@ -12,8 +12,9 @@ from enum import Flag, StrEnum, auto
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, pointwise
+from symbolic_cost.ops.elementwise import cross_entropy, pointwise, softmax
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
@@ -224,6 +225,65 @@ class Averaged:
             einsum("projection", "x[b r e], *w[e w_t] + *bias[w_t] -> narrow[b r w_t]"),
             pointwise("mean", "narrow[b r w_t] -> taken[b one w_t]", "sum", sums="r"),
             *classifier("classes", "taken[b one w_t]"),
+        )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Logits of tokens of x[b r e] as cells and as parts of columns, and classes of the whole.
+
+    As TAPAS answers (Herzig and others, 2020, section 3).
+
+    Args:
+        classes: axis of the classes, behind the pooler; without any it runs for nothing.
+    """
+
+    classes: str = "z"
+
+    @property
+    def hidden(self) -> None:
+        """No hidden layer but the pooler, which is its own."""
+        return None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the head."""
+        pooled = (
+            *_taken(Take.FIRST, "x"),
+            *hidden_layer("dense", Hidden(), "taken[b one e]", "pooled[b one w]"),
+        )
+        return (
+            view("gather", "x[b r e] -> full[b l e]"),
+            *(einsum(name, f"full[b l e], *w[e] -> {name}[b l]") for name in ("cells", "columns")),
+            stored("kept", cells_bias="one", columns_bias="one"),
+            *(pooled if self.classes else unread(pooled)),
+            *(classifier("classes", "pooled[b one w]") if self.classes else ()),
+        )
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """Positions x[b r e], and codes of features[b r a_q] before the blocks, of one width w_t.
+
+    Axes: g_q groups of codes, n_q codes of one, w_q width of a code in a group.
+
+    As wav2vec 2.0 is trained first (Baevski and others, 2020, section 3).
+    """
+
+    @property
+    def hidden(self) -> None:
+        """No hidden layer that a pooler could share."""
+        return None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the head."""
+        shares, chosen = "shares[b r g_q n_q]", "chosen[b r g_q n_q]"
+        codes = f"{chosen}, *codes[g_q n_q w_q] -> codes[b r g_q w_q]"
+        return (
+            einsum("choose", f"features[b r a_q], *w[a_q g_q n_q] + *bias[g_q n_q] -> {shares}"),
+            softmax("softmax", f"{shares} -> {chosen}", row="n_q"),
+            pointwise("codes", codes, "mul", sums="n_q"),
+            einsum("of_codes", "codes[b r g_q w_q], *w[g_q w_q w_t] + *bias[w_t] -> goal[b r w_t]"),
+            einsum("of_positions", "x[b r e], *w[e w_t] + *bias[w_t] -> features_x[b r w_t]"),
         )
 
 

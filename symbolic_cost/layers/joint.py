@@ -49,7 +49,8 @@ class Joint:
     Args:
         streams: in the order in which they stand.
         results: those of them that go on; the context of a single one is left as it is if none.
-        norm: of the queries and keys of every head, or None.
+        norm: of the queries and keys, or None.
+        row: axes along which it normalises: of every head, or of all.
         bias: which projections have one.
         rotated: how much of queries and keys is.
     """
@@ -59,6 +60,7 @@ class Joint:
     norm: Norm | None = None
     bias: Bias = Bias.BOTH
     rotated: Rotated = Rotated.NOTHING
+    row: str = "d"
     core: AttentionCore = field(default_factory=lambda: AttentionCore(steps=Step.NONE))
 
     @property
@@ -93,7 +95,9 @@ class Joint:
             )
             if normed and self.norm is not None:
                 result = f"{own}.{name}[{rows} h d]"
-                yield self.norm.op(f"{own}.norm_{name}", f"{plain}[{rows} h d]", result, row="d")
+                yield self.norm.op(
+                    f"{own}.norm_{name}", f"{plain}[{rows} h d]", result, row=self.row
+                )
 
     def _joined(self) -> Iterator[Op]:
         """Declare queries, keys and values of all streams, rotated if they are."""

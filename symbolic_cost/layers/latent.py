@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.attention import Bias, output
+from symbolic_cost.layers.attention import Bias, Gate, output
 from symbolic_cost.layers.core import FULL, GROUPED, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
@@ -47,6 +47,7 @@ class LatentAttention:
     Args:
         query: axis of the latent that queries are projected through; empty without one.
         expansion: where keys and values are expanded.
+        gate: of the core's result: none, or one value for every head.
         indexed: whether a narrow attention, through which nothing is learned, chooses the keys.
     """
 
@@ -54,6 +55,7 @@ class LatentAttention:
     expansion: Expansion = Expansion.OWN
     core: AttentionCore = field(default_factory=AttentionCore)
     indexed: bool = False
+    gate: Gate = Gate.NONE
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -68,7 +70,20 @@ class LatentAttention:
             cache("cache_kv", f"normed[b l r_kv] -> latents[b {t} r_kv]", kept="b m r_kv"),
             cache("cache_k", f"turned[b l d_r] -> shared[b {t} d_r]", kept="b m d_r"),
             *attention,
-            *output(FULL, "k g", bias=Bias.NONE, width="d_v"),
+            *self._closing(),
+        )
+
+    def _closing(self) -> tuple[Op, ...]:
+        """Declare the gate and the output projection."""
+        if self.gate is Gate.NONE:
+            return output(FULL, "k g", bias=Bias.NONE, width="d_v")
+        heads = "[b l k g]"
+        gated = f"context[b l k g d_v], opened{heads} -> gated[b l k g d_v]"
+        return (
+            einsum("gate", f"full[b l e], *w[e k g] -> gate{heads}"),
+            pointwise("open", f"gate{heads} -> opened{heads}", "sigmoid"),
+            pointwise("mul", gated, "mul"),
+            *output(FULL, "k g", bias=Bias.NONE, width="d_v", context="gated"),
         )
 
     @property

@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Literal
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail
+from symbolic_cost.layers.conv import (
+    Activation,
+    Chain,
+    Conv,
+    Depthwise,
+    Layer,
+    Maps,
+    Trail,
+    under,
+)
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
@@ -24,19 +33,22 @@ class Mix:
     Args:
         bias: whether one is added.
         role: of the channels that it makes.
+        shared: name of its weights, where other layers have the same.
     """
 
     channels: int
     bias: bool = True
     role: Role = Role.WHOLE
+    shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
-        bias = f" + *bias[{new}]" if self.bias else ""
-        trail.add(einsum(name, f"{trail.at}, *w[{old} {new}]{bias} -> {result}"), result)
+        own = f"@{self.shared}." if self.shared else ""
+        bias = f" + *{own}bias[{new}]" if self.bias else ""
+        trail.add(einsum(name, f"{trail.at}, *{own}w[{old} {new}]{bias} -> {result}"), result)
 
 
 @dataclass(frozen=True)
@@ -46,17 +58,20 @@ class Normed:
     Args:
         function: of elementwise.toml.
         rows: what it normalises over: channels, positions, or both.
+        shared: name of its weights, where other norms have the same.
     """
 
     function: str = "layer_norm"
     rows: str = "channels"
+    shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
-        weights = f"*scale[{channel}], *shift[{channel}]"
+        own = f"@{self.shared}." if self.shared else ""
+        weights = f"*{own}scale[{channel}], *{own}shift[{channel}]"
         trail.add(norm(name, f"{at}, {weights} -> {result}", self.function, " ".join(row)), result)
 
 
@@ -136,55 +151,84 @@ class Reduced:
         ratio: of the sides; 1 keeps the map.
         bias: whether query, key and value have one.
         seen: tensor aside that is attended to in place of the map.
+        place: tensor aside that is added to queries and to own keys, not to values.
+        place_seen: tensor aside that is added to the keys of what is seen.
+        width: of all heads together; that of the channels if zero.
     """
 
     heads: int
-    ratio: int
+    ratio: int = 1
     bias: bool = True
     seen: str = ""
+    place: str = ""
+    place_seen: str = ""
+    width: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         start = trail.at
         batch, channel, *own = start.axes
-        here = " ".join(own)
-        h, d = _head_axes(trail, channel, self.heads)
+        h = trail.new_axis("h", self.heads, Role.HEAD)
+        d = trail.new_axis("d", (self.width or trail.length(channel)) // self.heads)
         bias = f" + *bias[{h} {d}]" if self.bias else ""
-        q = f"{name}.q[{batch} {here} {h} {d}]"
-        trail.ops.append(einsum(f"{name}.query", f"{start}, *w[{channel} {h} {d}]{bias} -> {q}"))
-        if self.seen:
-            trail.at = trail.aside[self.seen]
-        elif self.ratio > 1:
-            Chain(
-                {
-                    "reduction": Conv(trail.length(channel), self.ratio, self.ratio),
-                    "norm": Normed(),
-                }
-            ).declare(name, trail)
-        else:
-            keys = Maps(f"{name}.all", (batch, channel, *map(trail.copy, own)))
-            trail.add(view(f"{name}.all", f"{start} -> {keys}"), keys)
-        _, other, *seen = trail.at.axes
-        there = " ".join(seen)
-        at = f"[{batch} {there} {h} {d}]"
-        for part in ("key", "value"):
-            weight = f"*w[{other} {h} {d}]{bias}"
-            trail.ops.append(einsum(f"{name}.{part}", f"{trail.at}, {weight} -> {name}.{part}{at}"))
-        square = f"[{batch} {h} {here} {there}]"
-        scores = f"{name}.scores{square}"
+        asked = plus(f"{name}.asked", start, self.place, trail)
+        q = f"{name}.q[{batch} {' '.join(own)} {h} {d}]"
+        trail.ops.append(einsum(f"{name}.query", f"{asked}, *w[{channel} {h} {d}]{bias} -> {q}"))
+        keyed, valued = self._keys(name, trail, asked)
+        _, other, *seen = valued.axes
+        at = f"[{batch} {' '.join(seen)} {h} {d}]"
+        weight = f"*w[{other} {h} {d}]{bias}"
         trail.ops += [
-            einsum(f"{name}.scored", f"{q}, {name}.key{at} -> {scores}"),
-            softmax(f"{name}.softmax", f"{scores} -> {name}.p{square}", row=there),
-            einsum(
-                f"{name}.attend",
-                f"{name}.p{square}, {name}.value{at} -> {name}.c[{batch} {here} {h} {d}]",
-            ),
+            einsum(f"{name}.{part}", f"{taken}, {weight} -> {name}.{part}{at}")
+            for part, taken in (("key", keyed), ("value", valued))
         ]
+        context = attended(name, trail, q, f"{name}.key{at}", f"{name}.value{at}")
         result = Maps(name, start.axes)
         out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(
-            einsum(f"{name}.proj", f"{name}.c[{batch} {here} {h} {d}], {out} -> {result}"), result
-        )
+        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+
+    def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
+        """Declare what keys and what values are made of."""
+        batch, channel, *own = trail.at.axes
+        if self.seen:
+            valued = trail.aside[self.seen]
+            return plus(f"{name}.placed", valued, self.place_seen, trail), valued
+        if self.ratio > 1:
+            step = Conv(trail.length(channel), self.ratio, self.ratio)
+            Chain({"reduction": step, "norm": Normed()}).declare(name, trail)
+            return trail.at, trail.at
+        axes = (batch, channel, *map(trail.copy, own))
+        valued = under(f"{name}.all", trail.at, axes, trail)
+        return under(f"{name}.places", asked, axes, trail) if self.place else valued, valued
+
+
+def plus(name: str, tensor: Maps, title: str, trail: Trail) -> Maps:
+    """Declare a tensor and one aside, under its axes, added; the tensor itself without a title."""
+    if not title:
+        return tensor
+    other, result = trail.aside[title], Maps(name, tensor.axes)
+    same = under(f"{name}.same", other, tensor.axes[-len(other.axes) :], trail)
+    trail.ops.append(pointwise(name, f"{tensor}, {same} -> {result}", "add"))
+    return result
+
+
+def attended(name: str, trail: Trail, q: str, key: str, value: str) -> str:
+    """Declare the core of attention of q[b .. h d] to key[b .. h d] and value[b .. h w]."""
+    (batch, *own, h, _), (_, *seen, _, _) = (_axes(tensor) for tensor in (q, key))
+    here, there = " ".join(own), " ".join(seen)
+    square = f"[{batch} {h} {here} {there}]"
+    context = f"{name}.c[{batch} {here} {h} {_axes(value)[-1]}]"
+    trail.ops += [
+        einsum(f"{name}.scored", f"{q}, {key} -> {name}.scores{square}"),
+        softmax(f"{name}.softmax", f"{name}.scores{square} -> {name}.p{square}", row=there),
+        einsum(f"{name}.attend", f"{name}.p{square}, {value} -> {context}"),
+    ]
+    return context
+
+
+def _axes(tensor: str) -> list[str]:
+    """Return the axes of a tensor as patterns write it."""
+    return tensor.partition("[")[2].removesuffix("]").split()
 
 
 @dataclass(frozen=True)
@@ -193,6 +237,7 @@ class Windowed:
 
     Args:
         side: of a window, where the map is larger.
+        least: side of a window at least, to which smaller maps are padded.
         bias: whether query, key and value have one.
         computed: width of the perceptron that makes the biases of distances and goes with
             scores of cosines and keys without a bias; a table holds them if zero.
@@ -202,13 +247,14 @@ class Windowed:
     side: int
     bias: bool = True
     computed: int = 0
+    least: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer; maps that windows do not divide are padded."""
         start = trail.at
         batch, channel, *sides = start.axes
         lengths = [trail.length(axis) for axis in sides]
-        side = min(self.side, *lengths)
+        side = max(min(self.side, *lengths), self.least)
         number = 1
         for length in lengths:
             number *= -(-length // side)

@@ -6,14 +6,23 @@ Axes: as the trail makes them; n positions of a sequence with learned tokens.
 from __future__ import annotations
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Padding, Trail
+from symbolic_cost.layers.conv import (
+    Activation,
+    BatchNorm,
+    Chain,
+    Layer,
+    Maps,
+    Padding,
+    Trail,
+    under,
+)
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.view import split
 from symbolic_cost.records import dataclass
 
 
@@ -265,10 +274,3 @@ class Biased:
     def _offsets(self, keys: int, queries: int) -> int:
         """Return how many distances there are along a side."""
         return len({abs(i * self.stride - j) for i in range(queries) for j in range(keys)})
-
-
-def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
-    """Declare a tensor under other axes."""
-    result = Maps(name, axes)
-    trail.ops.append(view(name, f"{tensor} -> {result}"))
-    return result

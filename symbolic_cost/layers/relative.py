@@ -11,6 +11,7 @@ from enum import StrEnum
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, Kept, joined, output
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Heads, Positions
+from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.lookup import lookup
@@ -51,6 +52,7 @@ class CrossAttention:
         bias: which projections have one.
         width: axis of the memory's width.
         kept: what generation keeps of keys and values.
+        norm: of queries and keys, over all heads, or None.
     """
 
     at: Positions
@@ -60,6 +62,7 @@ class CrossAttention:
     bias: Bias = Bias.NONE
     width: str = "e"
     kept: Kept = Kept.HEADS
+    norm: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
@@ -67,10 +70,21 @@ class CrossAttention:
         query = f"full[b {at.query} e], *w[e {heads} d]{self._bias(Bias.QUERY, heads)}"
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
-            einsum("q", f"{query} -> q[b {at.query} {heads} d]"),
+            *self._projected("q", query, f"[b {at.query} {heads} d]"),
             *self._memory(),
             *self.core.ops(self.heads, at),
             *output(at, heads, bias=self.bias),
+        )
+
+    def _projected(self, name: str, operands: str, axes: str) -> tuple[Op, ...]:
+        """Declare queries, keys or values, the first two normalised if they are."""
+        if self.norm is None or name == "v":
+            return (einsum(name, f"{operands} -> {name}{axes}"),)
+        heads = self.heads.query if name == "q" else self.heads.key
+        plain, row = f"plain_{name}{axes}", f"{heads} d"
+        return (
+            einsum(name, f"{operands} -> {plain}"),
+            self.norm.op(f"norm_{name}", plain, f"{name}{axes}", row=row),
         )
 
     def _bias(self, which: Bias, heads: str) -> str:
@@ -89,11 +103,13 @@ class CrossAttention:
         return (
             view("memory", f"memory[b {source.residual} {width}] -> {read}"),
             *(
-                einsum(
-                    name,
-                    f"{read}, *w[{width} {heads} d]{bias} -> {name}[b {source.query} {heads} d]",
-                )
+                op
                 for name, bias in biases.items()
+                for op in self._projected(
+                    name,
+                    f"{read}, *w[{width} {heads} d]{bias}",
+                    f"[b {source.query} {heads} d]",
+                )
             ),
             *writes,
         )

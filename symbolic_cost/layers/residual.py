@@ -101,7 +101,8 @@ class Branch:
 
     def normed(self, name: str, x: str = "x", y: str = "y") -> Op:
         """Declare a norm of the residual stream."""
-        return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]")
+        row = self.axes.rpartition(" ")[2]
+        return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]", row=row)
 
     def _links(self) -> list[Step]:
         """Return what follows the layer."""

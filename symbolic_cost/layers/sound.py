@@ -18,6 +18,7 @@ from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import parse
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
@@ -90,6 +91,8 @@ class Step(Flag):
     """The result is dropped out."""
     ASK = auto()
     """A gradient of the recording is asked for, as wav2vec 2.0 of Transformers does in training."""
+    HAND = auto()
+    """The normalised channels are handed on besides, features[b r a_q]."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +116,10 @@ class Sound:
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
         ops = [*self._waves()]
-        tensor = ops[-1].outputs[0]
+        tensor = ops[-1].outputs[0] if ops else parse("!wave[b a0 y0] -> x[b]").inputs[0]
         end = len(self.waves)
-        stream = f"{tensor.tensor}[b {' '.join(tensor.axes[1:])}]"
+        raw = "" if ops else "!"
+        stream = f"{raw}{tensor.tensor}[b {' '.join(tensor.axes[1:])}]"
         if Step.PROJECT in self.steps:
             row = tensor.axes[1]
             ops += [
@@ -131,6 +135,11 @@ class Sound:
                 ),
                 view("stream", f"frames[b y{end} e] -> stream[b r e]"),
             ]
+            if Step.HAND in self.steps:
+                fine = f"fine[{' '.join(tensor.axes)}]"
+                ops.append(
+                    pointwise("hand", f"{fine} -> features[b r a_q]", "copy", laid=f"y{end} {row}")
+                )
         else:
             ops.append(
                 pointwise(

@@ -6,7 +6,16 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 from __future__ import annotations
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
+from symbolic_cost.layers.conv import (
+    Activation,
+    Chain,
+    Conv,
+    Layer,
+    Maps,
+    Residual,
+    Trail,
+    under,
+)
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -64,14 +73,27 @@ def block(channels: int, inside: int, function: str, *, timed: bool) -> Residual
 
 @dataclass(frozen=True)
 class Enlarged:
-    """Maps of the sides of the one that was kept last; of twice their own if none is kept."""
+    """Maps of the sides of another one; of twice their own if there is none.
+
+    Args:
+        like: tensor aside; empty for the one that was kept last, if any.
+        sides: height and width, if they are numbers.
+    """
+
+    like: str = ""
+    sides: tuple[int, ...] = ()
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
+        """Declare the layer; maps that have these sides already stay as they are."""
         batch, channel, *old = trail.at.axes
-        lengths = [2 * trail.length(axis) for axis in old]
-        if trail.kept:
-            lengths = [trail.length(axis) for axis in trail.kept[-1].axes[2:]]
+        before = [trail.length(axis) for axis in old]
+        lengths = [2 * length for length in before]
+        other = trail.aside[self.like] if self.like else trail.kept[-1] if trail.kept else None
+        if other is not None:
+            lengths = [trail.length(axis) for axis in other.axes[2:]]
+        lengths = list(self.sides) or lengths
+        if (self.like or self.sides) and lengths == before:
+            return
         new = [trail.new_axis(axis[0], length) for axis, length in zip(old, lengths, strict=True)]
         result = Maps(name, (batch, channel, *new))
         pattern = f"{trail.at} -> {result}"
@@ -154,6 +176,8 @@ class Repeated:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer once."""
         start, first = trail.at, len(trail.ops)
+        # The first tensor that a repeated part takes is what the one before hands on.
+        trail.at = under(f"{name}.start", start, start.axes, trail)
         self.layer.declare(name, trail)
         if trail.at.axes != start.axes:
             result = Maps(f"{name}.next", start.axes)

@@ -42,6 +42,8 @@ class Change(Flag):
     """Those of tokens are multiplied by a constant."""
     DROP = auto()
     """The sum is dropped out."""
+    LATE = auto()
+    """It is dropped out once it is projected."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,12 @@ class Words:
         if self.width == "e":
             return []
         pattern = f"{{}}{axes}, *w[{self.width} e] + *bias[e] -> {{}}[b {self.at[0]} e]"
-        return [lambda x, y: einsum("project", pattern.format(x, y))]
+        late = f"{{}}[b {self.at[0]} e] -> {{}}[b {self.at[0]} e]"
+        steps: list[Step] = [
+            lambda x, y: einsum("project", pattern.format(x, y)),
+            lambda x, y: dropout("dropout_late", late.format(x, y)),
+        ]
+        return steps if Change.LATE in self.changes else steps[:1]
 
     def _added(self, name: str, own: str, axes: str) -> Step:
         return lambda x, y: pointwise(

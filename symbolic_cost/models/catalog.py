@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from importlib import import_module
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.models.configfile import is_elsewhere, is_folder
 from symbolic_cost.models.published_size import PublishedSize, configured, published
 from symbolic_cost.models.shape import TRAINING, Shape
@@ -111,13 +111,20 @@ CATALOG: dict[str, Preset] = {preset.name: preset for preset in _PRESETS}
 """Every preset by name."""
 
 
-def model(name: str) -> Model:
+def model(name: str, predicted: int = 0) -> Model:
     """Return a named model, or that of a config.json, of weights or of a graph by its path.
+
+    Args:
+        name: of the model, or a path.
+        predicted: further tokens, each by one more block and the same head; of a model by name that
+            has a configuration.
 
     Raises:
         UnknownNameError: no such model; the closest are offered.
-        InputError: every problem of the configuration.
+        InputError: every problem of the configuration; one that predicts no further tokens.
     """
+    if predicted and name not in configured():
+        raise InputError(f"{name}: only models of {', '.join(configured())} predict further tokens")
     if name.endswith(".json") or is_elsewhere(name) or is_folder(name):
         from symbolic_cost.models.config import from_config
 
@@ -128,9 +135,14 @@ def model(name: str) -> Model:
         return replace(traced(name).model, name=name)
     if name in configured():
         from symbolic_cost.models.config import from_config
+        from symbolic_cost.models.families import FAMILIES
 
-        known = configured()[name]
-        return replace(from_config(known.config), name=name, source=known.source)
+        known, config = configured()[name], configured()[name].config
+        if predicted:
+            heads = FAMILIES[config["model_type"]].heads
+            ends = [head for head in heads if head.endswith("NextN")]
+            config = {**config, "architectures": ends, "num_nextn_predict_layers": predicted}
+        return replace(from_config(config), name=name, source=known.source)
     if name not in CATALOG:
         raise UnknownNameError(unknown("model", name, [*CATALOG, *configured()]))
     return CATALOG[name].model()

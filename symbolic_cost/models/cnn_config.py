@@ -1,5 +1,8 @@
 """Image networks from configurations."""
 
+from collections.abc import Callable
+
+from symbolic_cost.layers.conv import Chain
 from symbolic_cost.models.cnn import CNN
 from symbolic_cost.models.cnn_residual import basic, bottleneck, resnet
 from symbolic_cost.models.fields import Fields, is_size
@@ -16,6 +19,23 @@ def build(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
+    blocks, widths, branch, first = read(fields)
+    channels, classes = fields.size("num_channels", 3), classes_of(fields)
+    fields.refuse()
+    return CNN(
+        "resnet",
+        lambda classes: resnet(blocks, widths, branch, classes, first),
+        channels=channels,
+        classes=classes,
+        b=shape.b,
+        source="he-2015",
+    ).model()
+
+
+def read(
+    fields: Fields,
+) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[int, int], Chain], int]:
+    """Read the blocks and channels of every stage, what makes a branch, and the first channels."""
     blocks = fields.items("depths", (3, 4, 6, 3))
     widths = fields.items("hidden_sizes", (256, 512, 1024, 2048))
     kind = fields.text("layer_type", "bottleneck", tuple(_BRANCHES))
@@ -34,14 +54,4 @@ def build(fields: Fields, shape: Shape) -> Model:
         value = fields.flag(name, default=False)
         fields.require(holds=not value, problem="only false is declared", name=name)
     fields.text("hidden_act", "relu", ("relu",))
-    first, channels = fields.size("embedding_size", 64), fields.size("num_channels", 3)
-    classes = classes_of(fields)
-    fields.refuse()
-    return CNN(
-        "resnet",
-        lambda classes: resnet(blocks, widths, _BRANCHES[kind], classes, first),
-        channels=channels,
-        classes=classes,
-        b=shape.b,
-        source="he-2015",
-    ).model()
+    return blocks, widths, _BRANCHES[kind], fields.size("embedding_size", 64)

@@ -35,21 +35,33 @@ def resnet(
     classes: int,
     first: int = 64,
 ) -> Chain:
-    """Return a residual network.
+    """Return a residual network, as `trunk` takes it, that tells classes apart."""
+    head: dict[str, Layer] = {"avgpool": AdaptiveMean(1), "fc": Linear(classes)}
+    return Chain(trunk(blocks, widths, branch, first) | head)
+
+
+def trunk(
+    blocks: tuple[int, ...],
+    widths: tuple[int, ...],
+    branch: Callable[[int, int], Chain],
+    first: int = 64,
+    last: int = 2,
+) -> dict[str, Layer]:
+    """Return a residual network up to its last map.
 
     Args:
         blocks: of every stage.
         widths: channels that every stage makes.
         branch: makes the branch of a block from its width and stride.
-        classes: to tell apart.
         first: channels before the first stage.
+        last: stride of the last stage; 1 where its kernels are spread instead.
     """
     stages: dict[str, Layer] = {}
     inner = first
     for stage, (width, repeats) in enumerate(zip(widths, blocks, strict=True), 1):
         layers: list[Layer] = []
         for place in range(repeats):
-            stride = 2 if stage > 1 and place == 0 else 1
+            stride = 1 if stage == 1 or place else last if stage == len(blocks) else 2
             same = stride == 1 and inner == width
             short = None if same else chain(_conv(width, 1, stride), BatchNorm())
             layers.append(Residual(branch(width, stride), short, "relu"))
@@ -61,8 +73,7 @@ def resnet(
         "relu": Activation(),
         "maxpool": Pool("max_pool", 3, 2, 1),
     }
-    head: dict[str, Layer] = {"avgpool": AdaptiveMean(1), "fc": Linear(classes)}
-    return Chain(stem | stages | head)
+    return stem | stages
 
 
 def basic(width: int, stride: int) -> Chain:

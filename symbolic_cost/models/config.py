@@ -153,7 +153,10 @@ def _check_beside(outer: Fields, fields: Fields, head: str | None) -> None:
 
 def _family(config: Document) -> tuple[str, Family]:
     key = "model_type" if config.values.get("model_type") is not None else CLASS
-    name = config.values.get(key)
+    listed = config.values.get("architectures")
+    first = listed[0] if isinstance(listed, list | tuple) and listed else None
+    other = str(first if isinstance(first, str) else config.values.get("norm_type"))
+    name = config.values.get(key, _OTHERS.get(("", other)))
     if name is None:
         raise InputError(
             f"{config.name}: key 'model_type' is missing: it names the family, one of "
@@ -161,16 +164,16 @@ def _family(config: Document) -> tuple[str, Family]:
         )
     if not isinstance(name, str):
         raise InputError(f"{config.where(key)}: {shortened(name)} is not a family's name")
-    listed = config.values.get("architectures")
-    first = listed[0] if isinstance(listed, list | tuple) and listed else None
-    other = first if isinstance(first, str) else config.values.get("norm_type")
-    name = _OTHERS.get((name, str(other)), name)
+    name = _OTHERS.get((name, other), name)
     if name not in FAMILIES:
         raise UnknownNameError(f"{config.where(key)}: {unknown(key, name, FAMILIES)}")
     return name, FAMILIES[name]
 
 
 _OTHERS: Mapping[tuple[str, str], str] = {
+    ("git", "Grok1ForCausalLM"): "grok-2",
+    ("", "Grok1ModelForCausalLM"): "grok-1",
+    ("gpt2", "GPT2LMHeadCustomModel"): "gpt_bigcode",
     ("bert", "JinaBertModel"): "jina_bert",
     ("bert", "JinaBertForMaskedLM"): "jina_bert",
     ("Transformer2DModel", "ada_norm_zero"): "DiTTransformer2DModel",
@@ -186,7 +189,7 @@ def _architecture(config: Document, family: Family) -> str | None:
         InputError: not a list of names, or a head that the family does not have.
     """
     listed = config.values.get("architectures")
-    if config.values.get("model_type") is None:
+    if config.values.get("model_type") is None and CLASS in config.values:
         listed = [config.values.get(CLASS)]
     if listed is None or listed == []:
         return None

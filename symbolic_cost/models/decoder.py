@@ -13,7 +13,7 @@ from enum import Flag, StrEnum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import (
@@ -228,7 +228,7 @@ class Decoder:
         name: str,
         kinds: Iterable[Kind],
         shape: Shape,
-        predicted: Expr | int = 0,
+        predicted: int = 0,
     ) -> Model:
         """Declare the model.
 
@@ -348,28 +348,43 @@ class Decoder:
         ops = (*(norm if normed else ()), *logits)
         return (Part("head", ops),) if ops else ()
 
-    def predictions(self, kinds: tuple[Kind, ...], predicted: Expr | int) -> tuple[Part, ...]:
+    def predictions(self, kinds: tuple[Kind, ...], predicted: int) -> tuple[Part, ...]:
         """Declare the blocks that predict further tokens from a token and the last state."""
-        number = Integer(predicted)
         norms = (
             self.branch.normed(f"norm_{name}", name, f"normed_{name}")
             for name in ("token", "state")
         )
         join = (
+            *self.tokens.ops("token"),
             *norms,
             einsum("project_token", "normed_token[b r e], *w[e n_e] -> from_token[b r n_e]"),
             einsum("project_state", "normed_state[b r e], *w[e n_e] -> from_state[b r n_e]"),
             pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
             view("stream", "joined[b r n_e] -> y[b r e]"),
         )
-        kind = kinds[-1]
-        parts = (Part("block", self.block(kind)), *self.output())
-        last = {"state": path_of(kind, kinds)}
-        entry = Part("join", (*self.tokens.ops("token"), *join), takes=last)
-        return tuple(
-            replace(part, path=f"prediction.{part.path}", repeat=number, place=Place.END)
-            for part in (entry, *parts)
-        )
+        further, last = self._further(kinds), path_of(kinds[-1], kinds)
+        parts: list[Part] = []
+        for place in range(predicted):
+            scope = "prediction" if place == 0 else f"prediction_{place + 1}"
+            blocks = [Part(path_of(kind, further), self.block(kind)) for kind in further]
+            entry = Part("join", join, takes={"state": last})
+            parts += (
+                replace(part, path=f"{scope}.{part.path}", place=Place.END)
+                for part in (entry, *blocks, *self.output())
+            )
+            last = f"{scope}.{blocks[-1].path}"
+        return tuple(parts)
+
+    def _further(self, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        """Return the kinds of layers of a block for further tokens: the last kind.
+
+        Where layers are one mixer or one perceptron each, it is one of both, as "*E" of Nemotron 3.
+        """
+        if all(NONE not in (kind.mixer, kind.layer) for kind in kinds):
+            return kinds[-1:]
+        attending = [kind for kind in kinds if kind.layer == NONE and self.attends(kind)]
+        following = [kind for kind in kinds if kind.mixer == NONE]
+        return (*attending[-1:], *following[-1:])
 
 
 Switch = Callable[[Decoder, bool], Decoder]

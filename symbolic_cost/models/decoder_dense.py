@@ -93,6 +93,26 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             head=TIED,
             sizes=ONE_EACH,
         ),
+        **dict.fromkeys(("hf_olmo", "llada"), Decoder(reads=Reads(angles=":single"))),
+        "openelm": Decoder(reads=Reads({"use_qk_norm": head_norm})),
+        "deci": Decoder(reads=Reads(BIAS)),
+        "nemotron-nas": Decoder(reads=Reads(BIASES)),
+        "jais": Decoder(
+            Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS, core=CORE),
+            GatedMLP(bias=Bias.BOTH),
+            tokens=Tokens(steps=Entry.SCALE | Entry.DROP),
+            head=TIED,
+            branch=_DROPPED,
+            reads=Reads(widening=4),
+            sizes=ONE_EACH,
+        ),
+        "telechat": Decoder(
+            replace(ATTENTION, bias=Bias.OUTPUT),
+            GatedMLP(bias=Bias.OUTPUT),
+            head=TIED,
+            branch=Branch(Norm.RMS, outcome=Outcome.DROP),
+        ),
+        "chatglm1": Decoder(BIASED, MLP("gelu_tanh"), branch=LAYER, sizes=ONE_EACH),
         "chatglm": Decoder(
             replace(ATTENTION, bias=Bias.INNER), reads=Reads(INPUT_BIAS, share=_HALF)
         ),

@@ -58,6 +58,7 @@ from symbolic_cost.models.mixers_linear import (
     LightningMixer,
     Short,
     Time,
+    WideDelta,
 )
 from symbolic_cost.models.mixers_state import Dual, StateSpace
 from symbolic_cost.models.sizes import Sizes
@@ -167,6 +168,14 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
             sizes=ONE_EACH,
             reads=Reads(NORMALISED, shared=1, dense=1, kinds=kimi),
             mixers={LINEAR: ChannelDelta()},
+        ),
+        "bailing_hybrid": Decoder(
+            LatentAttention("", core=replace(CORE, steps=Step.MASK | Step.CAST), gate=Gate.HEADS),
+            experts=MixtureOfExperts(shared="f_s"),
+            sparse=Sparse.AFTER_FIRST,
+            sizes=ONE_EACH,
+            reads=Reads(NORMALISED, shared=1, dense=2, kinds=interval("layer_group_size", 6)),
+            mixers={LINEAR: WideDelta()},
         ),
         "olmo_hybrid": Decoder(
             replace(ATTENTION, head_norm=HeadNorm.WIDTH, norm=Norm.RMS_WIDE),

@@ -49,6 +49,13 @@ _INDEXED = replace(
     reads=Reads(NORMALISED, shared=1, dense=3),
 ).attended(indexed=True)
 _DEEP = Decoder(experts=_SHARED, sparse=Sparse.AFTER_FIRST)
+_GROK = Decoder(
+    tokens=Tokens(steps=Entry.SCALE),
+    branch=Branch(Norm.RMS, Placing.SANDWICH),
+    experts=MixtureOfExperts("gelu", shares=Shares.PLAIN),
+    sparse=Sparse.ALWAYS,
+    reads=Reads(expert_width="intermediate_size"),
+).stepping(Step.CAP, on=True)
 _GRANITE = Decoder(
     tokens=Tokens(steps=Entry.SCALE),
     sparse=Sparse.ALWAYS,
@@ -128,6 +135,12 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             branch=Branch(Norm.RMS_WIDE, Placing.RESULT),
             sparse=Sparse.ALWAYS,
             reads=Reads(SHARES, "intermediate_size", angles=":single"),
+        ),
+        "grok-1": _GROK,
+        "grok-2": replace(
+            _GROK,
+            experts=replace(_GROK.experts, shared="f_s"),
+            reads=Reads(shared_width="intermediate_size"),
         ),
         "hunyuan_v1_moe": Decoder(
             NORMED,

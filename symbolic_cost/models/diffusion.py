@@ -16,8 +16,8 @@ from sympy import Expr, Integer
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes, glossary
 from symbolic_cost.layers import core, gated, joint, mlp, modulated, patch, relative
-from symbolic_cost.layers.attention import Bias, Kept, Rotated
-from symbolic_cost.layers.core import AttentionCore, Positions, Step
+from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
@@ -27,12 +27,9 @@ from symbolic_cost.layers.modulated import (
     Embedded,
     conditioned,
     modulation,
-    parted,
-    tabled,
 )
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.layers.relative import CrossAttention
 from symbolic_cost.models.diffusion_blocks import (
     block,
     double_block,
@@ -46,10 +43,9 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -81,17 +77,23 @@ class Sample:
         patch: side of one patch.
         channels: of the latents.
         text: tokens of the prompt.
+        frames: of a video, and those of one patch.
     """
 
     sides: tuple[int, int]
     patch: int
     channels: int
     text: Expr
+    frames: tuple[int, int] = (1, 1)
 
     @property
     def tokens(self) -> int:
         """Patches."""
-        return (self.sides[0] // self.patch) * (self.sides[1] // self.patch)
+        return (
+            (self.sides[0] // self.patch)
+            * (self.sides[1] // self.patch)
+            * (self.frames[0] // self.frames[1])
+        )
 
 
 def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int) -> Sample:
@@ -111,19 +113,20 @@ def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int
     return Sample((sides[0], sides[1]), patch, channels, text)
 
 
-def _assumed(fields: Fields, side: int) -> None:
+def assumed_side(fields: Fields, side: int) -> None:
     """Note the side of the latents of a family whose configurations never say it."""
     if not fields.given("sample_size"):
         fields.assume("sample_size", f"{side}, latents of an image of {8 * side} pixels a side")
 
 
-def _heads(fields: Fields, h: int, q: int) -> Numbers:
+def heads_of(fields: Fields, h: int, q: int) -> Numbers:
     """Read the heads, and the widths that follow."""
     h, q = fields.size("num_attention_heads", h), fields.size("attention_head_dim", q)
     return {"h": h, "e": h * q}
 
 
-def _sizes(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Expr]:
+def sizes_of(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Expr]:
+    """Return the size of every axis; `others` are those of the family."""
     tokens = exact(image.tokens)
     named: dict[str, Expr | int] = {"b": shape.b, "e": symbols.e, "e_t": symbols.e}
     named |= {"e_h": symbols.e, "h": symbols.h, "d": symbols.e / symbols.h}
@@ -132,16 +135,18 @@ def _sizes(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Ex
         "py": image.patch,
         "px": image.patch,
     }
-    named |= dict.fromkeys(("r", "l", "t", "n"), tokens) | {"p": tokens, "n_x": 1, "s": 1, "ps": 1}
+    named |= dict.fromkeys(("r", "l", "t", "n"), tokens) | {"p": tokens, "n_x": 1}
+    named |= dict(zip(("s", "ps"), image.frames, strict=True))
     named |= dict.fromkeys(("r_x", "l_x", "t_x"), image.text)
     named |= dict.fromkeys(("r_j", "j"), tokens + image.text) | {"t_j": tokens + image.text}
     named |= modulated.PIECES
     return {axis: exact(size) for axis, size in (named | others).items()}
 
 
-def _declared(
+def declared(
     fields: Fields, parts: tuple[Part, ...], sizes: Mapping[str, Expr], numbers: Numbers
 ) -> Model:
+    """Return the model of some parts."""
     return Model(fields.family, parts, sizes, source="peebles-2022", axes=AXES, bindings=numbers)
 
 
@@ -150,8 +155,8 @@ POOLED = Embedded("pooled", "e_pool")
 GUIDANCE = Embedded("guidance", "n_f")
 
 
-_EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
-_PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
+EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
+PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
 
 
 def flux(fields: Fields, shape: Shape) -> Model:
@@ -161,32 +166,24 @@ def flux(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
-    _assumed(fields, 128)
+    assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
-    numbers = _heads(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
+    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
     singles = fields.size("num_single_layers", 38)
     guided = fields.flag("guidance_embeds", default=False)
     out = fields.size("out_channels", channels) * patch**2
-    widths = fields.items("axes_dims_rope", (16, 56, 56))
-    width = numbers["e"] // numbers["h"]
-    fine = all(map(is_size, widths)) and sum(widths) == width and not any(w % 2 for w in widths)
-    problem = (
-        f"{list(widths)[:4]}: even widths that add up to that of a head, {width}, are accepted"
-    )
-    fields.require(holds=fine, problem=problem, name="axes_dims_rope")
+    _rotated(fields, numbers)
     own = {"e_x": fields.size("joint_attention_dim", 4096)}
     own |= {"e_pool": fields.size("pooled_projection_dim", 768), "pixels": out}
     fields.refuse()
     attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
     single = replace(attention, streams=(JOINED,), results=())
-    embedded = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
-    angles = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")
     condition = {"cond": "time"}
     parts = (
         Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), POOLED))),
-        Part("rotation", (angles,)),
-        Part("prompt", (_PROMPT,)),
-        Part("embedding", (embedded,)),
+        Part("rotation", (ANGLES,)),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", (_EMBEDDED,)),
         Part(
             "block",
             double_block(attention),
@@ -205,7 +202,69 @@ def flux(fields: Fields, shape: Shape) -> Model:
         Part("image", image_alone(), takes={"x": "single.block"}),
         Part("head", ending(modulation(LAST)), takes={"x": "image", **condition}),
     )
-    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def qwen_image(fields: Fields, shape: Shape) -> Model:
+    """Declare a Qwen-Image: blocks of two streams, of whose last nobody reads the prompt.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels = fields.size("in_channels", 64)
+    assumed_side(fields, 128)
+    image = sample(fields, shape, 128, 2, channels)
+    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
+    out = fields.size("out_channels", channels if _null(fields) else 16)
+    own = {"e_x": fields.size("joint_attention_dim", 3584)}
+    own["pixels"] = out * fields.size("patch_size", 2) ** 2
+    _rotated(fields, numbers)
+    fields.refuse()
+    ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
+    prompt = (
+        Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
+        einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
+    )
+    blocks: list[Part] = []
+    at = {"x": "embedding", "prompt": "prompt"}
+    depth = symbols.n_layers - 1
+    for path, own_ops, count in (("block", ops, depth), ("last.block", _prompt_unread(ops), 1)):
+        if count == 1 or numbers["n_layers"] > 1:
+            takes = {**at, "cond": "time"}
+            blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
+            at = {"x": path, "prompt": path}
+    parts = (
+        Part("time", conditioned((TIME,))),
+        Part("rotation", (ANGLES,)),
+        Part("prompt", prompt),
+        Part("embedding", (_EMBEDDED,)),
+        *blocks,
+        Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block of which nothing reads the prompt, which runs all the same."""
+    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
+    own = ("text.", "attention.text.")
+    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
+    return (*ops[:first], *later)
+
+
+def _rotated(fields: Fields, numbers: Numbers) -> None:
+    """Check the widths of a head that positions along each axis rotate."""
+    widths = fields.items("axes_dims_rope", (16, 56, 56))
+    width = numbers["e"] // numbers["h"]
+    fine = all(map(is_size, widths)) and sum(widths) == width and not any(w % 2 for w in widths)
+    problem = (
+        f"{list(widths)[:4]}: even widths that add up to that of a head, {width}, are accepted"
+    )
+    fields.require(holds=fine, problem=problem, name="axes_dims_rope")
+
+
+ANGLES = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")
+_EMBEDDED = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:
@@ -216,7 +275,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     """
     channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
-    numbers = _heads(fields, 18, 64)
+    numbers = heads_of(fields, 18, 64)
     layers, most = fields.size("num_layers", 18), fields.optional_size("pos_embed_max_size", 96)
     fields.require(
         holds=most is None or max(image.sides) // patch <= most,
@@ -237,8 +296,8 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     kinds = [(at in seconds, at == layers - 1) for at in range(layers)]
     parts = [
         Part("time", conditioned((TIME, POOLED))),
-        Part("prompt", (_PROMPT,)),
-        Part("embedding", _EMBEDDING.ops()),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", EMBEDDING.ops()),
     ]
     at = {"x": "embedding", "prompt": "prompt"}
     for i, ((second, ends), run) in enumerate(groupby(kinds)):
@@ -248,7 +307,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         parts.append(Part(path, ops, count, {**at, "cond": "time"}, Place.BLOCK))
         at = {"x": path, "prompt": path}
     head = Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"})
-    return _declared(fields, (*parts, head), _sizes(image, shape, **own), numbers)
+    return declared(fields, (*parts, head), sizes_of(image, shape, **own), numbers)
 
 
 def _null(fields: Fields) -> bool:
@@ -273,28 +332,29 @@ def dit(fields: Fields, shape: Shape) -> Model:
     """
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
     image = sample(fields, shape, 32, patch, channels)
-    numbers = _heads(fields, 16, 72)
+    numbers = heads_of(fields, 16, 72)
     numbers["n_layers"] = fields.size("num_layers", 28)
     fields.text("norm_type", "ada_norm_zero", ("ada_norm_zero",))
     own = {"n_l": fields.size("num_embeds_ada_norm", 1000) + 1}
     own["pixels"] = fields.size("out_channels", channels) * patch**2
-    layers = _layers(fields)
-    norms = (Norm.LAYER_BARE, Norm.LAYER if _affine(fields) else Norm.LAYER_BARE)
+    layers = layers_of(fields)
+    norms = (Norm.LAYER_BARE, Norm.LAYER if is_affine(fields) else Norm.LAYER_BARE)
     fields.refuse()
     first, later = (_times(shared) for shared in ("first", ""))
     kinds = ((*times, *pieces_of(IMAGE, SIX)) for times in (first, later))
     begin, block_ = (block(*layers, pieces, norms) for pieces in kinds)
     further = Part("block", block_, symbols.n_layers - 1, place=Place.BLOCK)
     parts = (
-        Part("embedding", _EMBEDDING.ops()),
+        Part("embedding", EMBEDDING.ops()),
         Part("first.block", begin, place=Place.LEADING),
         *((further,) if numbers["n_layers"] > 1 else ()),
         Part("head", ending((*first, *modulation(LAST)))),
     )
-    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _affine(fields: Fields) -> bool:
+def is_affine(fields: Fields) -> bool:
+    """Return whether the norms before attention and perceptron have weights."""
     return fields.flag("norm_elementwise_affine", default=False)
 
 
@@ -314,139 +374,13 @@ _PERCEPTRONS: Mapping[str, MLP | GatedMLP] = {
 }
 
 
-def _layers(fields: Fields) -> tuple[Joint, MLP | GatedMLP]:
+def layers_of(fields: Fields) -> tuple[Joint, MLP | GatedMLP]:
     """Read attention and perceptron of a block of one stream."""
     kind = fields.text("activation_fn", "gelu-approximate", tuple(_PERCEPTRONS))
     fields.ignore("norm_num_groups", "upcast_attention")
-    return Joint((IMAGE,), (IMAGE,), bias=_bias(fields)), _PERCEPTRONS[kind]
+    return Joint((IMAGE,), (IMAGE,), bias=bias_of(fields)), _PERCEPTRONS[kind]
 
 
-def _bias(fields: Fields) -> Bias:
+def bias_of(fields: Fields) -> Bias:
+    """Read which projections have a bias."""
     return Bias.BOTH if fields.flag("attention_bias", default=True) else Bias.OUTPUT
-
-
-def pixart(fields: Fields, shape: Shape) -> Model:
-    """Declare a PixArt: one modulation for all blocks, plus a table in each, and the prompt beside.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
-    channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
-    image = sample(fields, shape, 128, patch, channels)
-    numbers = _heads(fields, 16, 72) | {"n_layers": fields.size("num_layers", 28)}
-    e, affine = numbers["e"], _affine(fields)
-    fields.text("norm_type", "ada_norm_single", ("ada_norm_single",))
-    fields.text("attention_type", "default", ("default",))
-    fields.ignore("num_embeds_ada_norm", "interpolation_scale")
-    width, projected = fields.size("cross_attention_dim", 1152), fields.given("caption_channels")
-    own = {"e_s": width, "e_x": fields.size("caption_channels", width)}
-    fields.require(
-        holds=not projected or width == e,
-        problem=f"a prompt projected to the width {e} of the heads together is not {width} wide",
-        name="cross_attention_dim",
-    )
-    full = image.sides == (128, 128) and isinstance(
-        fields.source.values.get("sample_size", 128), int
-    )
-    sized = fields.flag("use_additional_conditions", default=full)
-    fields.require(
-        holds=not sized or e % 3 == 0,
-        problem=f"three sizes of the image have no equal parts of the width {e}",
-        name="use_additional_conditions",
-    )
-    default = 8 if "out_channels" not in fields.source.values else channels
-    own["pixels"] = fields.size("out_channels", default) * patch**2
-    norm = Norm.LAYER if affine else Norm.LAYER_BARE
-    layers, cross = _layers(fields), _prompted(_bias(fields))
-    beside = cross if projected else _of_data(cross)
-    fields.refuse()
-    shared = (
-        pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
-        einsum("linear", "a[b e_t], *w[m_6 e_t e] + *bias[m_6 e] -> pieces[m_6 b e]"),
-    )
-    own |= {"e_q": max(e // 3, 1), "e_q_": max(e // 3, 1), "two": 2}
-    takes = {"x": "embedding", "shared": "modulation"}
-    takes |= {"prompt": "prompt"} if projected else {}
-    parts = (
-        Part("time", _TIME_AND_SIZES if sized else conditioned((TIME,))),
-        Part("modulation", shared, takes={"cond": "time"}),
-        *((Part("prompt", _CAPTION),) if projected else ()),
-        Part("embedding", _EMBEDDING.ops()),
-        Part(
-            "block",
-            block(*layers, _tabled(), (norm, norm), beside),
-            symbols.n_layers,
-            takes,
-            Place.BLOCK,
-        ),
-        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
-    )
-    return _declared(fields, parts, _sizes(image, shape, **own), numbers)
-
-
-def _tabled() -> tuple[Op, ...]:
-    names = {piece: f"image.{piece}" for piece in SIX}
-    return scope("image.modulation", tabled(SIX), shared="shared", **names)
-
-
-def _prompted(bias: Bias) -> tuple[Op, ...]:
-    """Declare attention to the prompt, from x to y."""
-    at, source = Positions("r", "l"), Positions(TEXT.residual, TEXT.query, TEXT.key)
-    cross = CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING)
-    add = pointwise("residual", "x[b r e], outcome[b r e] -> y[b r e]", "add")
-    layer = scope("cross", cross.ops(), x="x", memory="prompt", y="outcome")
-    return (*layer, *scope("cross", (add,), x="x", outcome="outcome", y="y"))
-
-
-def _of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Return attention to a prompt through which nothing flows back."""
-
-    def data(operand: Operand) -> Operand:
-        return replace(operand, constant=operand.constant or operand.tensor in _DATA)
-
-    def inputs(op: Op) -> Op:
-        pattern = replace(op.pattern, inputs=tuple(map(data, op.pattern.inputs)))
-        return replace(op, pattern=pattern)
-
-    return tuple(map(inputs, cross))
-
-
-_DATA = ("prompt", "cross.read")
-
-
-_CAPTION = (
-    einsum("linear_1", "!states[b r_x e_x], *w[e_x e_h] + *bias[e_h] -> u[b r_x e_h]"),
-    pointwise("act", "u[b r_x e_h] -> a[b r_x e_h]", "gelu_tanh"),
-    einsum("linear_2", "a[b r_x e_h], *w[e_h e_s] + *bias[e_s] -> prompt[b r_x e_s]"),
-)
-_LAST_TABLE = (
-    view("of_time", "cond[b e_t] -> wide[b e]"),
-    pointwise("add", "wide[b e], *table[m_2 e] -> pieces[m_2 b e]", "add"),
-    parted(LAST),
-)
-
-
-def _size_of(name: str, rows: str) -> tuple[Op, ...]:
-    """Declare the embedding of sizes of an image, a third of the width for each."""
-    return (
-        einsum(
-            f"{name}.linear_1",
-            f"!{name}_of[{rows} n_f], *w[n_f e_q] + *bias[e_q] -> {name}.u[{rows} e_q]",
-        ),
-        pointwise(f"{name}.act", f"{name}.u[{rows} e_q] -> {name}.a[{rows} e_q]", "silu"),
-        einsum(
-            f"{name}.linear_2",
-            f"{name}.a[{rows} e_q], *w[e_q e_q_] + *bias[e_q_] -> {name}[{rows} e_q_]",
-        ),
-    )
-
-
-_TIME_AND_SIZES = (
-    *TIME.ops(),
-    *_size_of("resolution", "b two"),
-    *_size_of("aspect", "b"),
-    pointwise(
-        "join", "resolution[b two e_q_], aspect[b e_q_] -> sizes[b e_t]", "copy", laid="two e_q_"
-    ),
-    pointwise("add", "time[b e_t], sizes[b e_t] -> cond[b e_t]", "add"),
-)

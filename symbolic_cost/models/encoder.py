@@ -25,6 +25,7 @@ from symbolic_cost.layers import (
     heads,
     mlp,
     neighbours,
+    page,
     relative,
     rotary,
     words,
@@ -36,22 +37,26 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import (
     Averaged,
     Boxes,
+    Cells,
     Classes,
     Hidden,
     Predicted,
     Projected,
+    Quantized,
     Take,
     Taught,
     hidden_layer,
 )
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.page import OnPage
 from symbolic_cost.layers.patch import Patches
 from symbolic_cost.layers.pooling import AttentionPool, MeanPool
 from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.sound import Sound
+from symbolic_cost.layers.thinned import Thinned
 from symbolic_cost.layers.words import Words
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.windows import inside, within
@@ -72,6 +77,7 @@ AXES = glossary(
     relative.AXES,
     disentangled.AXES,
     neighbours.AXES,
+    page.AXES,
     words.AXES,
     heads.AXES,
 )
@@ -85,7 +91,7 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes | Projected | Averaged | Taught
+Head = Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Taught
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
@@ -187,7 +193,7 @@ class Encoder:
         windowed: blocks, the first of them, whose positions attend within windows.
     """
 
-    words: Words | Patches | Sound = field(default_factory=Words)
+    words: Words | Patches | Sound | Thinned = field(default_factory=Words)
     attention: Attention = ATTENTION
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     branch: Branch = POST
@@ -240,6 +246,8 @@ class Encoder:
             turning += scope("window", inside(turning))
         once = self.distances is Distances.ONCE
         table: tuple[Op, ...] = (distances(Positions()),) if once else ()
+        if isinstance(self.attention, OnPage):
+            table = self.attention.biases()
         if isinstance(self.attention, Disentangled):
             table = self.attention.embedded(normed=Habit.NORM_DISTANCES in self.habits)
         trunk = (
@@ -250,7 +258,10 @@ class Encoder:
             *((Part("norm", norm),) if norm else ()),
         )
         takes = {"x": trunk[-1].path}
-        return (*trunk, *(replace(part, takes=takes) for part in self._tail(head)))
+        return (
+            *trunk,
+            *(replace(part, takes={**part.takes, **takes}) for part in self._tail(head)),
+        )
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:
         """Declare one block from x[b r e] to y[b r e]; `bare` without the norm of attention."""
@@ -320,7 +331,9 @@ class Encoder:
                 ops += heads.classifier("next", "pooled[b one w]", target="follows")
             yield Part("pooler", ops if read else unread(ops))
         if head != TRUNK:
-            yield Part("head", self.heads[MASKED if both else head].ops())
+            own = self.heads[MASKED if both else head]
+            before = {"features": "embedding"} if isinstance(own, Quantized) else {}
+            yield Part("head", own.ops(), takes={"x": "", **before})
 
     def _reads_pooler(self, head: str) -> bool:
         """Whether a head starts with the hidden layer that is the pooler."""

@@ -1,22 +1,21 @@
 """Builder of the encoder families: from the fields of a configuration to traits and sizes."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sympy import Expr, Integer, ceiling
+from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
+from symbolic_cost.layers import page
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Projected, Take
+from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projected, Take
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
 from symbolic_cost.models.encoder import (
-    ATTENTION,
     MASKED,
     PAIRED,
     SEQUENCE,
@@ -26,7 +25,8 @@ from symbolic_cost.models.encoder import (
     Habit,
     Sizes,
 )
-from symbolic_cost.models.encoder_families import BERT, ENCODERS
+from symbolic_cost.models.encoder_changes import CHANGES, ROWS, Tables, or_none
+from symbolic_cost.models.encoder_families import ENCODERS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
@@ -43,9 +43,6 @@ _APART = ("luke", "rembert")
 Numbers = dict[str, int]
 """Sizes by symbol."""
 
-Tables = dict[str, Expr | int]
-"""Sizes by axis."""
-
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration and declare the model.
@@ -57,7 +54,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)
     head = head_of(fields, family)
-    family, numbers, tables = _sized(fields, family, head)
+    family, numbers, tables = _sized(fields, family, head, shape)
     if isinstance(family.attention, Shifted):
         tables["s_rel"] = 2 * shape.l
     elif isinstance(family.attention, Spanned):
@@ -75,6 +72,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         k=symbols.h if alike else symbols.k,
         q=symbols.q if "q" in numbers else symbols.e / symbols.h,
         tables=tables,
+        known=page.AXES,
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
@@ -136,7 +134,7 @@ def running(fields: Fields, family: Encoder) -> Encoder:
     function = FUNCTIONS[fields.text("hidden_act", traits.function, tuple(FUNCTIONS))]
     words = family.words
     if isinstance(words, Words) and not hidden:
-        words = words.having(Change.DROP, on=False)
+        words = words.having(Change.DROP | Change.LATE, on=False)
     scores = "" if family.distances is Distances.NONE else "position"
     return replace(
         family.attended(core=replace(core, position=scores)),
@@ -146,7 +144,9 @@ def running(fields: Fields, family: Encoder) -> Encoder:
     )
 
 
-def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers, Tables]:
+def _sized(
+    fields: Fields, family: Encoder, head: str, shape: Shape
+) -> tuple[Encoder, Numbers, Tables]:
     """Return the family with the widths that it has, sizes by symbol, and rows of tables."""
     traits, words = family.traits, family.words
     rows = set(words.tables.values()) if isinstance(words, Words) else set()
@@ -186,7 +186,10 @@ def _sized(fields: Fields, family: Encoder, head: str) -> tuple[Encoder, Numbers
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
     family = _headed(fields, family, head)
-    return family, numbers | _head_numbers(fields, family, head), _tables(fields, family)
+    tables: Tables = {axis: fields.size(key) for axis, key in traits.tables.items()}
+    if fields.family in ROWS:
+        tables |= ROWS[fields.family](fields, shape)
+    return family, numbers | _head_numbers(fields, family, head), tables
 
 
 def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
@@ -194,25 +197,11 @@ def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
     own = family.heads.get(head)
     if isinstance(own, Classes):
         return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+    if isinstance(own, Cells) and own.classes:
+        return {"n_classes": fields.size("num_aggregation_labels")}
     if isinstance(own, Projected):
         return {"e_p": fields.size("projection_dim", 512)}
     return {"n_classes": 2} if head == PAIRED else {}
-
-
-def _tables(fields: Fields, family: Encoder) -> Tables:
-    """Read the sizes of further tables, by axis."""
-    if fields.family == "tapas":
-        return {**_kinds(fields)}
-    tables: Tables = {axis: fields.size(key) for axis, key in family.traits.tables.items()}
-    if fields.family == "markuplm":
-        tables["f_x"] = 4 * fields.size("hidden_size")
-    if fields.family == "mobilebert":
-        tables["w_x"] = fields.size("hidden_size") - fields.size("embedding_size")
-    if fields.family == "luke":
-        tables |= {"c_n": 2, "n_q": 3 * fields.size("num_hidden_layers")}
-    if fields.family == "esm":  # one weight for every head of every layer, and a bias
-        tables["n_att"] = 1 + fields.size("num_hidden_layers") * fields.size("num_attention_heads")
-    return tables
 
 
 def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
@@ -256,7 +245,7 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
 def _distances(fields: Fields) -> int:
     """Read how many distances are told apart: twice the buckets, or twice the positions."""
     buckets, most = (
-        _or_none(fields, name) for name in ("position_buckets", "max_relative_positions")
+        or_none(fields, name) for name in ("position_buckets", "max_relative_positions")
     )
     return 2 * (buckets or most or fields.size("max_position_embeddings"))
 
@@ -269,106 +258,3 @@ def _check_blocks(fields: Fields, shape: Shape) -> None:
     dense = kind == kinds[1] or (shape.l.is_Integer and shape.l <= most)
     problem = f"blocks are declared up to {most} tokens, where they attend to all; beyond, only "
     fields.require(holds=bool(dense), problem=problem + kinds[1], name="attention_type")
-
-
-def _or_none(fields: Fields, name: str) -> int | None:
-    """Read a size of which -1 or zero means none."""
-    value = fields.source.values.get(name)
-    if value in (-1, 0):
-        fields.ignore(name)
-        return None
-    return fields.optional_size(name)
-
-
-def _deberta(fields: Fields, family: Encoder) -> Encoder:
-    """Return a DeBERTa with the distances, types and positions that it has."""
-    tables = {"type": TYPES} if _or_none(fields, "type_vocab_size") else {}
-    if fields.flag("position_biased_input", default=True):
-        tables["position"] = PLACES
-    family = family.worded(tables=tables)
-    fields.ignore("pos_att_type", "share_att_key", "position_buckets")
-    fields.ignore("max_relative_positions", "pooler_dropout", "pooler_hidden_size")
-    fields.text("pooler_hidden_act", "gelu", tuple(FUNCTIONS))
-    norm = fields.text("norm_rel_ebd", "none", ("none", "layer_norm"))
-    if not fields.flag("relative_attention", default=False):
-        fields.require(
-            holds=norm == "none",
-            problem="norms distances that are not there",
-            name="norm_rel_ebd",
-            other="relative_attention",
-        )
-        own = replace(ATTENTION, core=family.attention.core, bias=family.attention.bias)
-        return replace(family, attention=own)
-    kinds = fields.source.values.get("pos_att_type") or ()
-    kinds = kinds.split("|") if isinstance(kinds, str) else kinds
-    both = sorted(str(kind).strip() for kind in kinds) == ["c2p", "p2c"]
-    fields.require(holds=both, problem="only c2p and p2c is declared", name="pos_att_type")
-    shared = fields.flag("share_att_key", default=False)
-    family = family.attended(shared=shared)
-    return replace(family, habits=Habit.NONE if norm == "none" else Habit.NORM_DISTANCES)
-
-
-def _esm(fields: Fields, family: Encoder) -> Encoder:
-    """Return an ESM whose positions are learned or rotated."""
-    kinds = ("absolute", "rotary")
-    if fields.text("position_embedding_type", kinds[0], kinds) == kinds[0]:
-        return family
-    return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
-
-
-def _mobile(fields: Fields, family: Encoder) -> Encoder:
-    """Return a MobileBERT with as many perceptrons as it has, and neighbours or none."""
-    e = fields.size("hidden_size")
-    problem = f"a width below the {e} of hidden_size is accepted"
-    narrow = fields.size("embedding_size", 128)
-    fields.require(holds=narrow < e, problem=problem, name="embedding_size")
-    networks = fields.size("num_feedforward_networks", 4)
-    near = "c " if fields.flag("trigram_input", default=True) else ""
-    if not fields.flag("classifier_activation", default=True):
-        family = replace(family, pooler=None, heads={**family.heads, SEQUENCE: Classes()})
-    return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
-
-
-def _roc_bert(fields: Fields, family: Encoder) -> Encoder:
-    """Return a RoCBert with glyphs and sounds beside the tokens, or their tables unused."""
-    named = {"shape": "n_shape w_shape", "sound": "n_sound w_sound"}
-    keys = {"shape": "enable_shape", "sound": "enable_pronunciation"}
-    used = {name for name, key in keys.items() if fields.flag(key, default=True)}
-    if not fields.flag("concat_input", default=True):
-        plain = Words(changes=family.words.changes) if isinstance(family.words, Words) else Words()
-        family, used = replace(family, words=plain, heads=BERT.heads), set()
-    else:
-        family = family.worded(beside={name: named[name] for name in named if name in used})
-    return replace(family, kept={name: named[name] for name in named if name not in used})
-
-
-def _tapas(fields: Fields, family: Encoder) -> Encoder:
-    """Return a TAPAS with a table for each of its kinds of token types."""
-    sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
-    fine = bool(sizes) and all(map(is_size, sizes))
-    fields.require(holds=fine, problem="sizes are accepted", name="type_vocab_sizes")
-    tables = {f"kind{i}": f"kinds{i}" for i in range(len(sizes))}
-    return family.worded(tables={"position": PLACES, **tables})
-
-
-def _new(fields: Fields, family: Encoder) -> Encoder:
-    """Return an early GTE, which may have no types."""
-    return family if _or_none(fields, "type_vocab_size") else family.worded(tables={})
-
-
-def _kinds(fields: Fields) -> dict[str, int]:
-    """Return the rows of TAPAS's tables of token types, by axis."""
-    sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
-    return {f"kinds{i}": size for i, size in enumerate(sizes) if is_size(size)}
-
-
-CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
-    "deberta": _deberta,
-    "deberta-v2": _deberta,
-    "esm": _esm,
-    "mobilebert": _mobile,
-    "new": _new,
-    "roc_bert": _roc_bert,
-    "tapas": _tapas,
-}
-"""What the fields of a family change besides its switches and its sizes."""

@@ -7,16 +7,21 @@ from types import MappingProxyType
 from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
+from symbolic_cost.layers.fourier import Fourier
 from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.grouped import GroupedAttention, GroupedMLP
 from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Projected, Take
+from symbolic_cost.layers.landmarks import Landmarks
 from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.page import OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.words import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.models.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoder import ATTENTION, MATCHED, Assumed, Encoder, Habit, Traits
 from symbolic_cost.models.encoder_switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
+from symbolic_cost.models.layout import LILT
 
 _PRE = Branch(outcome=Outcome.DROP)
 _PLACED = Words(tables={"position": PLACES})
@@ -156,6 +161,29 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             ),
         ),
         "tapas": replace(BERT, words=_PLACED),
+        "lilt": LILT,
+        "layoutlmv3": replace(
+            _BARE,
+            words=Page(tables={"position": PLACES, "type": TYPES}),
+            attention=OnPage(**vars(ATTENTION)),
+            distances=Distances.ONCE,
+            kept={"patch": "ch e s_x s_y", "image": "n_img e", "image_norms": "n_few e"},
+            traits=Traits(tables={"n_page": "max_2d_position_embeddings"}),
+        ),
+        "squeezebert": replace(
+            _POOLED, attention=GroupedAttention(core=ATTENTION.core), perceptron=GroupedMLP()
+        ),
+        "fnet": replace(
+            _POOLED,
+            words=Words("w_t", changes=Change.LATE),
+            attention=Fourier(core=ATTENTION.core),
+            traits=Traits(function="gelu_new", assumed=Assumed.DROP | Assumed.PROJECT),
+        ),
+        "nystromformer": replace(
+            _BARE,
+            attention=Landmarks(**vars(ATTENTION)),
+            traits=Traits(function="gelu_new", offset=2),
+        ).headed(SEQUENCE=Classes(hidden=Hidden("gelu_new"))),
         "roc_bert": replace(
             BERT,
             words=Mapped(beside={"shape": "n_shape w_shape", "sound": "n_sound w_sound"}),

@@ -35,7 +35,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem; or images, whose work is not declared.
     """
-    family = _DATA["families"][fields.family]
+    own = _DATA["families"][fields.family]
+    family = {**_DATA["families"].get(own.get("like", ""), {}), **own}
     if shape.i != 0:
         raise InputError(
             f"what {fields.family} does with images is not declared: image_tokens = 0 is "
@@ -43,7 +44,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         )
     section = family.get("section", "text_config")
     _complete(fields, section, family.get("text_defaults", {}))
-    _tie(fields, section, family.get("ties", "whole"), family.get("tied", False))
+    _tie(fields, section, family)
     nested = Nested("", family["text"], Connector(), ("", section), tied=family.get("tied", False))
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
@@ -79,17 +80,20 @@ def _complete(fields: Fields, section: str, usual: Mapping[str, Any]) -> None:
         fields.source = replace(fields.source, values=values)
 
 
-def _tie(fields: Fields, section: str, ties: str, usual: bool) -> None:  # noqa: FBT001
+def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     """Say of the whole and of the text whether the head is the token table, as the class has it.
 
-    Most classes ask the whole alone; some tie if either says so, some never do.
+    Most classes ask the whole alone; some the text alone; some tie if either says so, some never.
     """
-    text = fields.source.values.get(section)
+    text, ties = fields.source.values.get(section), family.get("ties", "whole")
     if ties == "whole" or not isinstance(text, Mapping):
         return
-    name = "tie_word_embeddings"
-    said = [values.get(name, usual) for values in (fields.source.values, text)]
-    tied = ties == "either" and any(one is True for one in said)
+    name, usual = "tie_word_embeddings", family.get("tied", False)
+    whole = fields.source.values.get(name, usual)
+    own = text.get(
+        name, usual or text.get("model_type", family["text"]) in family.get("tied_texts", ())
+    )
+    tied = {"either": whole is True or own is True, "own": own}.get(ties, False)
     values = {**fields.source.values, name: tied, section: {**text, name: tied}}
     fields.source = replace(fields.source, values=values)
 
@@ -155,9 +159,13 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
     for axis, entry in table.items():
         if isinstance(entry, int):
             sizes[axis] = entry
+        elif "count" in entry:
+            sizes[axis] = len(part.items(entry["count"], ("",) * entry["usual"])) or 1
         elif isinstance(entry, Mapping):
-            whole = sizes[entry["of"]] * entry.get("times", 1)
-            sizes[axis] = max(whole // sizes.get(entry.get("by", ""), 1), 1)
+            whole, by = sizes[entry["of"]], sizes.get(entry.get("by", ""), 1)
+            for factor in (entry.get("times", 1), entry.get("again", 1)):
+                whole *= sizes[factor] if isinstance(factor, str) else factor
+            sizes[axis] = -(-whole // by) if entry.get("up") else max(whole // by, 1)
         else:
             name, _, place = entry[0].partition(".")
             sizes[axis] = _item(part, name, int(place), entry[1]) if place else part.size(*entry)

@@ -19,6 +19,7 @@ def classes_of(fields: Fields) -> int:
         return fields.size("num_labels", len(labels))
     cut = "is_encoder_decoder" in fields.source.values and fields.head.endswith(_OF_IMAGES)
     number = fields.size("num_labels", 1000 if cut else 2)
-    if fields.origins["num_labels"].how == "family default" and number > 2:  # noqa: PLR2004
+    origin = fields.origins.get("num_labels")
+    if origin is not None and origin.how == "family default" and number > 2:  # noqa: PLR2004
         fields.assume("num_labels", "1000 classes, as the labels were cut from the file")
     return number

@@ -93,14 +93,31 @@ def swin(fields: Fields) -> dict[str, Layer]:
 
 def segformer(fields: Fields) -> dict[str, Layer]:
     """Return the encoder of a SegFormer."""
+    layers = mix_transformer(fields)
+    fields.ignore("reshape_last_stage", "downsampling_rates")
+    wide = fields.size("decoder_hidden_size", 256)
+    if not fields.head.endswith(SEMANTIC):
+        return layers | {"mean": Mean()}
+    fused: dict[str, Layer] = {
+        "fuse": Conv(wide, 1, bias=False),
+        "norm": BatchNorm(),
+        "act": Activation(),
+    }
+    stages: dict[str, Layer] = {}
+    for name, layer in layers.items():
+        stages[name] = layer
+        if name.endswith(".last"):
+            stages[f"{name}.kept"] = Kept()
+    return stages | {"joined": Joined(wide), **fused}
+
+
+def mix_transformer(fields: Fields) -> dict[str, Layer]:
+    """Return the stages of a SegFormer or a GLPN; each ends with the layer "stageN.last"."""
     names = ("depths", "hidden_sizes", "num_attention_heads", "patch_sizes", "strides")
     ratios = lists(fields, *names, "sr_ratios", "mlp_ratios")
     function = function_of(fields, "gelu")
-    fields.ignore("reshape_last_stage", "downsampling_rates")
     staged(fields, "num_encoder_blocks", len(ratios[0]))
     divided(fields, "num_attention_heads", ratios[1], ratios[2])
-    semantic = fields.head.endswith(SEMANTIC)
-    wide = fields.size("decoder_hidden_size", 256)
     layers: dict[str, Layer] = {}
     for stage, (depth, width, heads, kernel, stride, ratio, times) in enumerate(
         zip(*ratios, strict=True)
@@ -111,16 +128,7 @@ def segformer(fields: Fields) -> dict[str, Layer]:
             mlp = perceptron(times * width, width, function, deep(3))
             layers |= blocks(f"stage{stage}.{i}", Reduced(heads, ratio), mlp)
         layers[f"stage{stage}.last"] = Normed()
-        if semantic:
-            layers[f"stage{stage}.kept"] = Kept()
-    if semantic:
-        fused: dict[str, Layer] = {
-            "fuse": Conv(wide, 1, bias=False),
-            "norm": BatchNorm(),
-            "act": Activation(),
-        }
-        return layers | {"joined": Joined(wide), **fused}
-    return layers | {"mean": Mean()}
+    return layers
 
 
 SEMANTIC = "ForSemanticSegmentation"

@@ -12,7 +12,7 @@ from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import delta, lightning, rglru, rwkv, short
 from symbolic_cost.layers.attention import Bias
-from symbolic_cost.layers.delta import GatedDelta
+from symbolic_cost.layers.delta import Decay, GatedDelta
 from symbolic_cost.layers.lightning import Lightning
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
@@ -124,7 +124,7 @@ class LightningMixer(Chunked):
 class ChannelDelta(Delta):
     """The delta rule whose decay is of every channel of a key."""
 
-    layer: GatedDelta = field(default_factory=lambda: GatedDelta(channels=True))
+    layer: GatedDelta = field(default_factory=lambda: GatedDelta(decay=Decay.NARROW))
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -143,6 +143,20 @@ class ChannelDelta(Delta):
         if part is not None:
             part.ignore("full_attn_layers", "kda_layers")
             fields.problems += part.not_understood().values()
+        return self, {"g_s": heads, "h_s": heads, "k_s": width, "q_s": width, "K": kernel}
+
+
+@dataclass(frozen=True)
+class WideDelta(ChannelDelta):
+    """The same with as many and as wide heads as attention, without narrow projections."""
+
+    layer: GatedDelta = field(default_factory=lambda: GatedDelta(decay=Decay.WIDE))
+
+    def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
+        """Return the layer and its sizes by symbol."""
+        heads = fields.size("linear_num_heads", fields.size("num_attention_heads"))
+        width = fields.size("linear_head_dim", fields.size("head_dim", 128))
+        kernel = fields.size("linear_conv_kernel_dim", fields.size("short_conv_kernel_size", 4))
         return self, {"g_s": heads, "h_s": heads, "k_s": width, "q_s": width, "K": kernel}
 
 

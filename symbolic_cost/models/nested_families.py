@@ -96,6 +96,8 @@ FREE = (
 TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "qwen2_vl_text": "qwen2",
+        "qwen2_5_omni_text": "qwen2",
+        "qwen3_omni_moe_text": "qwen3_moe",
         "qwen2_5_vl_text": "qwen2",
         "glm4v_moe_text": "glm4_moe",
         "kimi_k2": "deepseek_v3",
@@ -154,6 +156,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         "llava": _LLAVA,
         "llava_next": replace(_LLAVA, kept=_NEWLINE),
         "llava_next_video": replace(_LLAVA, kept=_NEWLINE),
+        "deepseek_vl": Nested("siglip_vision_model", "llama", Connector(), tied=True),
         "aya_vision": _COHERE,
         "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
         "llava_onevision": replace(

@@ -18,9 +18,10 @@ from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import attention, core, gated, heads, mlp, moe, relative, rotary, words
 from symbolic_cost.layers.attention import Attention, Kept
+from symbolic_cost.layers.blocks import Blocks
 from symbolic_cost.layers.core import SLIDING, Positions, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.neighbours import Neighbours
@@ -68,13 +69,16 @@ _UNPADDED = {"r": "r_u", "l": "l_u", "t": "t_u"}
 GENERATED = "ForConditionalGeneration"
 ENCODER_ONLY = "EncoderModel"
 TOKENS_OF_SOURCE = "ForTokenClassification"
+RECORDED = "ForAudioClassification"
 
 
-HEADS: Mapping[str, Predicted | Classes] = {
+Head = Predicted | Classes | Averaged
+HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),
     SPAN: Classes(Take.EACH),
     TOKENS_OF_SOURCE: Classes(Take.EACH),
+    RECORDED: Averaged(),
 }
 
 BART_TABLES: Mapping[str, str] = {"position": PLACES}
@@ -108,7 +112,7 @@ class Seq2Seq:
         entry: embedding of the source where it is no text.
         experts: that some layers have in place of the perceptron, or None.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
-        near: attention of the source to neighbours in chunks, whose positions are padded, or None.
+        near: attention of the source where it is another; its positions are padded for Neighbours.
         last: norm after the blocks, or None.
         last_dropped: whether what it gives is dropped out.
         tables: names of the token tables of source and target.
@@ -118,7 +122,7 @@ class Seq2Seq:
     words: Words = WORDS
     entry: Sound | None = None
     attention: Attention = ATTENTION
-    near: Neighbours | None = None
+    near: Attention | None = None
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     experts: MixtureOfExperts | None = None
     capacity: Expr | int = 1
@@ -127,7 +131,7 @@ class Seq2Seq:
     last_dropped: bool = False
     distances: Distances = Distances.NONE
     tables: tuple[str, str] = ("@token", "@token")
-    heads: Mapping[str, Predicted | Classes] = field(default_factory=lambda: HEADS)
+    heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)
     reads: Reads = field(default_factory=Reads)
     source: str = "lewis-2019"
 
@@ -139,7 +143,7 @@ class Seq2Seq:
 
     def declare(self, name: str, sizes: Sizes, head: str = GENERATED) -> Model:
         """Declare the model; a source that is encoded already has keys in the cache."""
-        alone = head in (ENCODER_ONLY, TOKENS_OF_SOURCE)
+        alone = head in (ENCODER_ONLY, TOKENS_OF_SOURCE, RECORDED)
         parts = [] if sizes.cached is not None else [*self._encoder(sizes)]
         if not alone:
             parts += self._decoder(sizes)
@@ -172,7 +176,7 @@ class Seq2Seq:
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
-        if self.near is not None:
+        if self._padded:
             cut = pointwise("unpad", "x[b r e] -> y[b r_u e]", "copy", laid="r")
             yield Part("encoder.tokens", (cut,))
         yield from self._last("encoder", {})
@@ -205,9 +209,13 @@ class Seq2Seq:
         yield from self._last("decoder", names)
 
     @property
+    def _padded(self) -> bool:
+        return isinstance(self.near, Neighbours)
+
+    @property
     def _memory(self) -> str:
         """Path of the part that the target attends to; what has experts has a last norm."""
-        own = "encoder.tokens" if self.near is not None else "encoder.block"
+        own = "encoder.tokens" if self._padded else "encoder.block"
         return "encoder.norm" if self.last else own
 
     def _layers(self, layers: Expr, sparse: int) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
@@ -237,7 +245,7 @@ class Seq2Seq:
             "cross", cross.ops(), "attended", "middle", memory="memory"
         )
         inner = {old: new for old, new in names.items() if old not in TO_TARGET} | {"e_s": "e"}
-        inner |= {} if self.near is None else _UNPADDED
+        inner |= _UNPADDED if self._padded else {}
         return (
             *retitled((*self._by_distance("each"), *first), names),
             *retitled(second, inner),
@@ -261,6 +269,8 @@ class Seq2Seq:
 
     def _once(self, side: str, names: Mapping[str, str]) -> Iterator[Part]:
         ops = self._by_distance("once")
+        if isinstance(self.near, Blocks) and side == "encoder":
+            ops = self.near.biases()
         rotated = self.attention.rotated.value
         if ops:
             yield Part(f"{side}.position", retitled(ops, names))

@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from sympy import Expr
+from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes
-from symbolic_cost.layers import neighbours
+from symbolic_cost.layers import blocks, neighbours
 from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.blocks import Blocks
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.heads import Classes
+from symbolic_cost.layers.heads import Averaged, Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.words import Change
 from symbolic_cost.models.encoder import SEQUENCE, SPAN, TRUNK
+from symbolic_cost.models.encoder_changes import Tables
 from symbolic_cost.models.encoder_config import Numbers, chunks
 from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.functions import CORES, FUNCTIONS
@@ -122,6 +124,8 @@ def t5(fields: Fields, shape: Shape) -> Model:
     }
     _check_function(fields, projection)
     fields.ignore("relative_attention_max_distance")
+    if isinstance(family.near, Blocks):
+        return _blocked(fields, shape, family, family.near, numbers)
     sparse = (0, 0)
     if family.experts:
         sparse = _sparse(fields, (layers, numbers["n_dec"]), _switched)
@@ -133,6 +137,32 @@ def t5(fields: Fields, shape: Shape) -> Model:
             name="expert_capacity",
         )
     return declared(fields, shape, family, numbers, {}, sparse=sparse)
+
+
+def _blocked(
+    fields: Fields, shape: Shape, family: Seq2Seq, near: Blocks, numbers: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose source attends in blocks, as LongT5."""
+    kinds = ("local", "transient-global")
+    summed = fields.text("encoder_attention_type", kinds[0], kinds) == kinds[1]
+    block, width = fields.size("local_radius", 127) + 1, fields.size("global_block_size", 16)
+    tokens = shape.c if shape.c != 0 else shape.l
+    fields.require(
+        holds=numbers["q"] > 1,
+        problem="blocks of heads of one feature are multiplied by no product",
+        name="d_kv",
+    )
+    fields.require(
+        holds=not (summed and tokens.is_Integer and tokens < width),
+        problem=f"sequences of {width} tokens or more are accepted",
+        name="global_block_size",
+    )
+    sums = floor(tokens / width) if summed else Integer(0)
+    sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
+    sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
+    near = replace(near, core=family.attention.core, sums="g_k" if summed else "")
+    source = Source(tokens, sizes, blocks.AXES)
+    return declared(fields, shape, replace(family, near=near), numbers, {}, source=source)
 
 
 def _switched(fields: Fields, side: str, layers: int) -> int:
@@ -183,7 +213,7 @@ def declared(
     """
     head, words = head_of(fields, family), _source_words(fields)
     family = _headed(fields, family, head)
-    if isinstance(family.heads.get(head), Classes):
+    if isinstance(family.heads.get(head), Averaged | Classes):
         numbers = numbers | {"n_classes": 2 if head == SPAN else classes_of(fields)}
     fields.refuse()
     k = symbols.k if "k" in numbers else symbols.h

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
+from symbolic_cost.layers.blocks import Blocks
 from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
@@ -73,6 +74,7 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
         ),
         "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
         **dict.fromkeys(("t5", "mt5"), T5),
+        "longt5": replace(T5, near=Blocks(**vars(T5.attention))),
         "nllb-moe": replace(
             PEGASUS,
             words=replace(_BARE_WORDS, tables={"position": COMPUTED}),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 
 from sympy import Integer
 
@@ -30,6 +32,9 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.records import dataclass
 
 _ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
+
+Vector = tuple[str, int, str]
+"""A vector of a sample: its name, its width, and how it is embedded."""
 
 Beside = Callable[[int], Layer | None]
 """What stands behind a block of so many channels."""
@@ -100,16 +105,54 @@ class Net:
                 yield f"{name}.conv", Conv(width, 3, 1, 1)
 
 
+@dataclass(frozen=True)
+class Read:
+    """What configurations say of a UNet that a prompt and a time step condition.
+
+    Args:
+        kernels: of the first and the last convolution.
+        time: width of the time step's embedding.
+        vectors: embedded with it.
+        text: width of what the prompt is projected from.
+        prompt: its width.
+    """
+
+    net: Net
+    image: Sample
+    kernels: tuple[int, int]
+    time: int
+    vectors: list[Vector]
+    text: int
+    prompt: int
+
+    def trail(self, shape: Shape) -> Trail:
+        """Return a trail on which time step and prompt are declared."""
+        trail = _trail(self.image, shape)
+        _embed(trail, self.time, self.vectors, self.net.function)
+        if self.prompt:
+            _read_prompt(trail, self.image, self.text, self.prompt)
+        return trail
+
+
 def unet(fields: Fields, shape: Shape) -> Model:
     """Declare the UNet of Stable Diffusion: blocks, transformers that see the prompt, a time step.
 
     Raises:
         InputError: every problem of the fields.
     """
-    channels = fields.size("in_channels", 4)
+    read = _conditional(fields, shape)
+    out = fields.size("out_channels", 4)
+    fields.refuse()
+    trail = read.trail(shape)
+    Chain(read.net.layers(*read.kernels, out)).declare("", trail)
+    return _model(fields, trail)
+
+
+def _conditional(fields: Fields, shape: Shape) -> Read:
+    """Read a UNet whose stages may see a prompt."""
     if not fields.given("sample_size"):
         fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
-    image = sample(fields, shape, 64, 1, channels)
+    image = sample(fields, shape, 64, 1, fields.size("in_channels", 4))
     widths, stages = _widths(fields, (320, 640, 1280, 1280))
     depths = _each(fields, "layers_per_block", 2, stages)
     heads = _each(fields, "attention_head_dim", 8, stages)
@@ -132,20 +175,140 @@ def unet(fields: Fields, shape: Shape) -> Model:
         seen[-1] if _MIDDLE[middle] else _nothing,
         tuple(see if kind else _nothing for kind, see in zip(up, reversed(seen), strict=True)),
     )
+    net = Net(widths, depths, beside, _function(fields), _padding(fields))
+    kernels = _odd(fields, "conv_in_kernel"), _odd(fields, "conv_out_kernel")
+    time, vectors = _time(fields, widths[0])
+    text = _text(fields, prompt[0])
+    _grouped(fields, widths, stages)
+    return Read(net, image, kernels, time, vectors, text, prompt[0])
+
+
+def _padding(fields: Fields) -> Padding:
     padding = fields.source.values.get("downsample_padding", 1)
     fields.ignore("downsample_padding")
     fields.require(holds=padding in (0, 1), problem="0 or 1 is accepted", name="downsample_padding")
-    net = Net(widths, depths, beside, _function(fields), 1 if padding else (0, 1))
-    kernels = _odd(fields, "conv_in_kernel"), _odd(fields, "conv_out_kernel")
+    return 1 if padding else (0, 1)
+
+
+def plain(fields: Fields, shape: Shape) -> Model:
+    """Declare a UNet without a prompt, whose stages may attend to themselves.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    if not fields.given("sample_size"):
+        fields.assume("sample_size", "32, an image of so many pixels a side")
+    channels = fields.size("in_channels", 3)
+    image = sample(fields, shape, 32, 1, channels)
+    widths, stages = _widths(fields, (224, 448, 672, 896))
+    halved = 2 ** (stages - 1)
+    problem = f"{stages} stages halve sides that {halved} divides"
+    fits = all(side % halved == 0 for side in image.sides)
+    fields.require(holds=fits, problem=problem, name="sample_size")
+    depths = (fields.size("layers_per_block", 2),) * stages
+    own = {True: _attending(fields, widths), False: _nothing}
+    down, up = (
+        tuple(own[kind] for kind in _kinds(fields, f"{way}_block_types", stages, known, usual))
+        for way, known, usual in (("down", _OWN_DOWN, (0, 1, 1, 1)), ("up", _OWN_UP, (1, 1, 1, 0)))
+    )
+    middle = own[fields.flag("add_attention", default=True)]
+    net = Net(widths, depths, (down, middle, up), _function(fields), _padding(fields))
     time, vectors = _time(fields, widths[0])
-    out = fields.size("out_channels", 4)
-    text = _text(fields, prompt[0])
     _grouped(fields, widths, stages)
+    out = fields.size("out_channels", 3)
     fields.refuse()
-    trail = _trail(image, shape)
-    _embed(trail, time, vectors, net.function)
-    _read_prompt(trail, image, text, prompt[0])
-    Chain(net.layers(*kernels, out)).declare("", trail)
+    trail = Read(net, image, (3, 3), time, vectors, 0, 0).trail(shape)
+    Chain(net.layers(3, 3, out)).declare("", trail)
+    return _model(fields, trail)
+
+
+def _attending(fields: Fields, widths: tuple[int, ...]) -> Beside:
+    """Read the width of a head; null makes all channels one."""
+    wide = fields.source.values.get("attention_head_dim", 8)
+    width = None if wide is None else fields.size("attention_head_dim", 8)
+    fields.ignore("attention_head_dim")
+    problem = f"{width} channels of a head do not divide those of every stage"
+    fields.require(
+        holds=width is None or not any(one % width for one in widths),
+        problem=problem,
+        name="attention_head_dim",
+    )
+    return lambda channels: attention(max(channels // (width or channels), 1))
+
+
+_OWN_DOWN: Mapping[str, bool] = {"DownBlock2D": False, "AttnDownBlock2D": True}
+_OWN_UP: Mapping[str, bool] = {"UpBlock2D": False, "AttnUpBlock2D": True}
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A convolution of single positions, whose result leaves the network."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer; what is at hand stays."""
+        at = trail.at
+        Conv(trail.length(at.axes[1]), 1).declare(name, trail)
+        trail.at = at
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An image that conditions, embedded by convolutions and added.
+
+    Args:
+        channels: of the image.
+        widths: of the convolutions; all but the first two halve the sides.
+    """
+
+    channels: int
+    widths: tuple[int, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        at = trail.at
+        batch, channel, *sides = at.axes
+        larger = 2 ** (len(self.widths) - 1)
+        lengths = (larger * trail.length(axis) for axis in sides)
+        axes = [trail.new_axis("c", self.channels), *map(trail.new_axis, "yx", lengths)]
+        trail.at = Maps(f"{name}.image", (batch, *axes), constant=True)
+        layers: dict[str, Layer] = {"in": Conv(self.widths[0], 3, 1, 1)}
+        for i, (width, wider) in enumerate(pairwise(self.widths)):
+            layers |= {f"act{i}": Activation("silu"), f"same{i}": Conv(width, 3, 1, 1)}
+            layers |= {f"more{i}": Activation("silu"), f"half{i}": Conv(wider, 3, 2, 1)}
+        layers |= {"act": Activation("silu"), "out": Conv(trail.length(channel), 3, 1, 1)}
+        Chain(layers).declare(name, trail)
+        same, result = Maps(f"{name}.same", at.axes), Maps(name, at.axes)
+        laid = " ".join(trail.at.axes[1:])
+        trail.ops.append(pointwise(same.tensor, f"{trail.at} -> {same}", "copy", laid=laid))
+        trail.add(pointwise(f"{name}.add", f"{at}, {same} -> {result}", "add"), result)
+
+
+def controlnet(fields: Fields, shape: Shape) -> Model:
+    """Declare a ControlNet: the way down of a UNet, which hands on every map that it would keep.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    down = fields.items("down_block_types", ("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",))
+    values = {**fields.source.values, "up_block_types": ["UpBlock2D"] * len(down)}
+    fields.source = replace(fields.source, values=values)
+    read = _conditional(fields, shape)
+    widths = fields.items("conditioning_embedding_out_channels", (16, 32, 96, 256))
+    fields.require(
+        holds=bool(widths) and all(map(is_size, widths)),
+        problem="a list of sizes is accepted",
+        name="conditioning_embedding_out_channels",
+    )
+    shown = Shown(fields.size("conditioning_channels", 3), widths)
+    fields.refuse()
+    trail = read.trail(shape)
+    layers: dict[str, Layer] = {}
+    for name, layer in read.net.layers(3, 3, 1).items():
+        if name.startswith("up"):
+            break
+        layers[name] = Handed() if isinstance(layer, Kept) else layer
+        layers |= {"shown": shown} if name == "conv_in" else {}
+    Chain(layers | {"mid.kept": Handed()}).declare("", trail)
     return _model(fields, trail)
 
 
@@ -184,11 +347,16 @@ def _each(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ..
     return sizes if fine else (default,) * stages
 
 
-def _kinds(fields: Fields, name: str, stages: int, known: Mapping[str, bool]) -> tuple[bool, ...]:
-    """Read the kind of every stage."""
-    first, last = known
-    usual = (first,) * 3 + (last,) if name == "down_block_types" else (last,) + (first,) * 3
-    stated = fields.items(name, usual)
+def _kinds(
+    fields: Fields,
+    name: str,
+    stages: int,
+    known: Mapping[str, bool],
+    usual: tuple[int, ...] = (),
+) -> tuple[bool, ...]:
+    """Read the kind of every stage; `usual` numbers those that stand where none are given."""
+    places = usual or ((0, 0, 0, 1) if name == "down_block_types" else (1, 0, 0, 0))
+    stated = fields.items(name, tuple(tuple(known)[place] for place in places))
     fine = len(stated) == stages and all(isinstance(k, str) and k in known for k in stated)
     problem = f"{stages} of {' or '.join(known)} are accepted"
     fields.require(holds=fine, problem=problem, name=name)
@@ -212,10 +380,6 @@ def _grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
     odd = [width for width in widths[:stages] if width % groups]
     problem = f"{groups} groups do not divide {odd[:4]} channels"
     fields.require(holds=not odd, problem=problem, name="norm_num_groups")
-
-
-Vector = tuple[str, int, str]
-"""A vector of a sample: its name, its width, and how it is embedded."""
 
 
 def _time(fields: Fields, first: int) -> tuple[int, list[Vector]]:

@@ -189,8 +189,10 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     placed = fields.flag("use_mid_position_embeddings", default=True)
     side = fields.size("patch_size", 16)
     sides = side_lengths(fields, "image_size", 512)
+    # The table of positions between blocks has a row for every patch's worth of pixels.
+    whole = sides[0] * sides[1] // side**2 == (sides[0] // side) * (sides[1] // side)
     fields.require(
-        holds=all(length % side == 0 for length in sides),
+        holds=whole or not placed,
         problem=f"patches of {side} do not divide an image of {list(sides)}",
         name="patch_size",
     )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.symbols import GLOSSARY
 
@@ -24,10 +24,6 @@ def parse_assignments(
     texts: Iterable[str], others: Collection[str] = ()
 ) -> dict[str, int | Fraction]:
     """Return the number by symbol name of texts like "m1=4" or "b=2,l=1_000".
-
-    Args:
-        texts: each one assignment or several with commas between them.
-        others: names beside those of symbols.
 
     Raises:
         InputError: every malformed text, symbol named twice, unknown name and number that the
@@ -50,8 +46,7 @@ def parse_assignments(
         check_values({name: number for name, number in values.items() if name not in others})
     except InputError as error:
         problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return values
 
 

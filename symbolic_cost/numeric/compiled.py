@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.grids import Top
 from symbolic_cost.program.lowering import lowered
@@ -25,9 +25,6 @@ Floats = NDArray[np.float64]
 
 class Compiled:
     """Expressions as one function; made by `compile`.
-
-    Args:
-        expressions: by name.
 
     Attributes:
         outputs: names of the expressions.
@@ -76,8 +73,7 @@ class Compiled:
         wrong = [
             unknown("expression", name, self.outputs) for name in names if name not in self.outputs
         ]
-        if wrong:
-            raise InputError(wrong)
+        refuse(wrong)
         return self._evaluator.best(self._checked(values), objective, where, most)
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Floats]:
@@ -91,8 +87,7 @@ class Compiled:
                 arrays[name] = _floats(name, value)
             except InputError as error:
                 problems += error.problems
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return arrays
 
 

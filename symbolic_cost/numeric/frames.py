@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symbolic_cost.costs import NamedCost
-from symbolic_cost.ledger import CostTable, Row
+from symbolic_cost.grouping import grouped
+from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import bind, value
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ def frame(table: CostTable, values: Mapping[str, object] | None = None) -> pd.Da
 
 
 def pivot(
-    table: CostTable,
-    costs: Iterable[NamedCost],
-    values: Mapping[str, object] | None = None,
+    table: CostTable, costs: Iterable[NamedCost], values: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
     """Return one line per op and one column per cost, in the cost's unit.
 
@@ -64,15 +63,10 @@ def pivot(
     """
     import pandas as pd
 
-    ops = _by_op(table if values is None else bind(table, values))
+    rows = table if values is None else bind(table, values)
+    by_path = grouped((row.path, row) for row in rows)
+    ops = {path: replace(rows, rows=tuple(own)) for path, own in by_path.items()}
     cells = {cost.name: [cost.total(rows) for rows in ops.values()] for cost in costs}
     if values is not None:
         cells = {name: [value(cell) for cell in column] for name, column in cells.items()}
     return pd.DataFrame(cells, index=pd.Index(list(ops), name="op"), dtype=object)
-
-
-def _by_op(table: CostTable) -> dict[str, CostTable]:
-    rows: dict[str, list[Row]] = {}
-    for row in table:
-        rows.setdefault(row.path, []).append(row)
-    return {path: replace(table, rows=tuple(group)) for path, group in rows.items()}

@@ -26,15 +26,7 @@ _REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 @dataclass
 class Book:
-    """The rows of one part, and what is needed to write them.
-
-    Args:
-        part: ops and their repetition.
-        counter: counts local work and bytes.
-        placement: which axes are split.
-        recompute: which regions backward runs again.
-        quantities: of which rows are written.
-    """
+    """The rows of one part, and what is needed to write them."""
 
     part: Part
     counter: Counter

@@ -36,24 +36,15 @@ class Conv(Op):
 
     among: tuple[str, ...] = ()
 
-    @property
-    def use(self) -> Use:
-        """It multiplies by its kernel."""
-        return Use.PRODUCT
+    use = Use.PRODUCT
 
-    @property
-    def movable(self) -> bool:
-        """Its axes are told apart by where they stand."""
-        return False
+    movable = False  # its axes are told apart by where they stand
 
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
         """Return the groups under other axes."""
         return {"among": axes(self.among)}
 
-    @property
-    def units(self) -> Units:
-        """Matrix units: it is a product of patches and kernels."""
-        return Units.MATRIX
+    units = Units.MATRIX  # it is a product of patches and kernels
 
     @property
     def kernel(self) -> Operand:
@@ -128,10 +119,7 @@ class Conv(Op):
 class TransposedConv(Conv):
     """A convolution that spreads every input over a window of the result; see `conv`."""
 
-    @property
-    def kind(self) -> str:
-        """It counts as a convolution."""
-        return "conv"
+    kind = "conv"
 
     @property
     def space(self) -> tuple[str, ...]:
@@ -151,10 +139,7 @@ class Pool(Op):
         """Name of the function."""
         return self.function
 
-    @property
-    def movable(self) -> bool:
-        """It runs along positions."""
-        return False
+    movable = False  # it runs along positions
 
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
         """Return the window under other axes."""

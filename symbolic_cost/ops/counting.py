@@ -19,7 +19,6 @@ class Counter:
     """Counts what one rank does.
 
     Args:
-        placement: which axes are split.
         padded: axes that are padded to a multiple of the degree that splits them.
         means: axes whose size is a mean, which need not be whole.
     """

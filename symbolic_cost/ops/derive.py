@@ -93,7 +93,11 @@ class PartCosts:
     def _runs(self, row: Row) -> Expr:
         """Return how often a row occurs; work is shared where a part runs on several stages."""
         times, share = self.times(row.count), self.part.share
-        return mul(times, share) if share != 1 and _is_work(row) else times
+        return (
+            mul(times, share)
+            if share != 1 and row.quantity in _WORK and not row.per_step
+            else times
+        )
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
@@ -111,10 +115,6 @@ class PartCosts:
 
 
 _WORK = {Quantity.FLOP, Quantity.READ, Quantity.WRITE, Quantity.COMMUNICATION}
-
-
-def _is_work(row: Row) -> bool:
-    return row.quantity in _WORK and not row.per_step
 
 
 Kernels: TypeAlias = dict[tuple[str, int, bool], list[Row]]
@@ -146,10 +146,6 @@ class Derivation:
     share their blocks. What it keeps of a tied weight depends on the other uses beside it.
 
     Args:
-        model: parts and sizes.
-        conventions: answers to the counting questions.
-        placement: which axes are split.
-        recompute: what backward computes again.
         booked: what other derivations booked of the same ops under the same conventions; they
             differ in what is recomputed, or in what of the state is sharded.
         quantities: of which there are rows.
@@ -213,12 +209,7 @@ class Derivation:
     def parts(
         self, parts: Iterable[Part], change: Change = lambda row: (row,)
     ) -> tuple[PartCosts, ...]:
-        """Return the costs of each of some parts that stand together.
-
-        Args:
-            parts: of the model.
-            change: what is made of a row; the same in every call.
-        """
+        """Return the costs of each of some parts that stand together."""
         here = tuple(parts)
         for part in here:
             self._flows[part.path].run()

@@ -39,10 +39,7 @@ class Einsum(Op):
     call: Call = Call.SEPARATE
     frozen: bool = False
 
-    @property
-    def units(self) -> Units:
-        """Matrix units."""
-        return Units.MATRIX
+    units = Units.MATRIX
 
     @property
     def use(self) -> Use:

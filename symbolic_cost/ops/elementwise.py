@@ -6,6 +6,7 @@ A kind says what its backward pass needs; the conventions say what it costs.
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
@@ -165,6 +166,10 @@ class Elementwise(Op):
         is not kept where these are frozen, nor the rest where only they learn: the normalised
         values of an RMSNorm that is written out meet the gradient of its scale.
         """
+        return self._saved
+
+    @cached_property
+    def _saved(self) -> tuple[Operand, ...]:
         if not self.live:
             return ()
         needs = KINDS[self.function]

@@ -26,8 +26,6 @@ class Flow:
         kept_as: the operand that is stored when a tensor is saved, by the tensor's name; views
             without a move share it, and so do gathered copies where only the shard is kept.
         gathers: the collectives that make a saved tensor whole again, by the tensor's name.
-        ops: those of the part.
-        ran: whether it is done.
     """
 
     def __init__(self, book: Book) -> None:

@@ -70,7 +70,7 @@ class Part:
     share: Expr = Integer(1)
     chunks: Expr = Integer(1)
 
-    @property
+    @cached_property
     def runs(self) -> Expr:
         """How often it runs per microbatch of its stage, in the mean."""
         return mul(self.repeat, self.share)
@@ -141,6 +141,10 @@ class Part:
         ]
         if problems:
             raise PatternError(problems)
+
+
+Weights = tuple[tuple[Op, Operand], ...]
+"""Weights, each with its op."""
 
 
 @checked
@@ -302,6 +306,19 @@ class Model(Shown):
             if part.results:
                 handed[part.path] = part.results
             yield from _unlinked_repeats(part)
+
+    @cached_property
+    def learned(self) -> tuple[tuple[Part, Weights], ...]:
+        """The parts that hold weights, each with those that it keeps: a tied one stands once."""
+        tied: set[str] = set()
+        held: dict[str, tuple[Part, list[tuple[Op, Operand]]]] = {}
+        for part in self.parts:
+            for op in part.ops:
+                for weight in op.weights:
+                    if weight.needs_gradient and weight.tensor not in tied:
+                        tied |= {weight.tensor} if _is_shared(weight) else set()
+                        held.setdefault(part.path, (part, []))[1].append((op, weight))
+        return tuple((part, tuple(weights)) for part, weights in held.values())
 
     @cached_property
     def _first_uses(self) -> dict[str, str]:

@@ -12,15 +12,9 @@ from symbolic_cost.records import dataclass
 class Lookup(Op):
     """Rows of a table, chosen by ids; see `lookup`."""
 
-    @property
-    def kind(self) -> str:
-        """Name of the op's kind."""
-        return "embedding"
+    kind = "embedding"
 
-    @property
-    def use(self) -> Use:
-        """It looks rows up."""
-        return Use.ROWS
+    use = Use.ROWS
 
     def summing_space(self, operand: Operand) -> tuple[str, ...]:
         """Return all axes; for the result, rows of ids that it lacks are no sum.

@@ -25,7 +25,6 @@ class Move:
     """One collective on one tensor.
 
     Args:
-        meshes: mesh axes whose ranks take part.
         axis: axis gathered or scattered, empty for an all-reduce.
         elements: of the full message (of the local buffer for an all-to-all).
     """
@@ -48,14 +47,7 @@ _ORDER = (
 def moves(
     have: Mapping[str, State], need: Mapping[str, State], elements: Expr, placement: Placement
 ) -> tuple[Move, ...]:
-    """Return the collectives that take a tensor from one state to another.
-
-    Args:
-        have: state by mesh axis.
-        need: state by mesh axis.
-        elements: of the tensor on one rank in state `have`.
-        placement: gives the degrees.
-    """
+    """Return the collectives that take a tensor from one state to another."""
     steps: dict[tuple[CollectiveKind, str], list[str]] = {}
     together: dict[State, str] = {}  # one exchange leaves an axis, wherever its shards go
     for mesh, state in have.items():

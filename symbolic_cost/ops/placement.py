@@ -106,7 +106,7 @@ class Placement:
 
         Ranks that already hold different parts of it have nothing left to divide.
         """
-        split = {mesh for axis in axes for mesh in self.meshes(axis)}
+        split = {mesh for axis in axes for mesh in self.axes.get(axis, ())}
         return tuple(mesh for mesh in self.stored.get(what, ()) if mesh not in split)
 
     def degree(self, meshes: Iterable[str]) -> Expr:

@@ -95,8 +95,6 @@ class Recompute:
     """A policy.
 
     Args:
-        name: of the policy.
-        meaning: one line.
         what: runs again, in words for errors; empty for nothing.
         modules: that run again, of two with a common op the first.
         kept: of whole blocks that run again, ops whose results stay; None without blocks.
@@ -237,11 +235,7 @@ def recompute_policy(name: str) -> Recompute:
 
 
 def _joined(name: str, words: list[str]) -> Recompute:
-    """Return the policy of some modules.
-
-    Raises:
-        InputError: a module stands twice.
-    """
+    """Return the policy of some modules."""
     twice = sorted({word for word in words if words.count(word) > 1})
     if twice:
         raise InputError(f"recompute policy {shown(name)}: {', '.join(twice)} stands twice")

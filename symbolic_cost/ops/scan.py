@@ -19,10 +19,7 @@ class Scan(Op):
 
     along: str
 
-    @property
-    def movable(self) -> bool:
-        """It runs along its axis."""
-        return False
+    movable = False  # it runs along its axis
 
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
         """Return the axis of the recurrence under its other name."""

@@ -33,10 +33,8 @@ class Stored:
     For example nf4 of *w[e f] has e f / 2 bytes, and a scale of 4 bytes for 64 elements in a row.
 
     Args:
-        name: of the format.
         size: of one element [byte].
         scales: what blocks share.
-        source: key of a reference.
     """
 
     name: str

@@ -50,12 +50,7 @@ def trained_parameters(model: Model) -> Expr:
 
 
 def training_only(model: Model, learning: frozenset[Key]) -> Model:
-    """Return a model of which these weights alone are trained.
-
-    Args:
-        model: all of whose weights are.
-        learning: the trained ones.
-    """
+    """Return a model of which these weights alone are trained."""
     marks = _Marks(learning, dict.fromkeys(_shared(model), False), model.stored)
     flows: dict[str, bool] = {OUTSIDE: True}
     parts: list[Part] = []
@@ -103,12 +98,7 @@ class _Marks:
     stored: Mapping[Key, Stored]
 
     def through(self, part: Part, entry: Mapping[str, bool]) -> dict[str, bool]:
-        """Return which tensors of a part need gradients, by name.
-
-        Args:
-            part: as declared.
-            entry: which of its ports do.
-        """
+        """Return which tensors of a part need gradients, by name."""
         flowing = {**self.shared, **entry}
         for op in part.ops:
             needs = (

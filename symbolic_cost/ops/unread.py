@@ -86,12 +86,7 @@ class Stored(Op):
 
 
 def stored(name: str, **weights: str) -> Stored:
-    """Declare weights that are kept and not used: `stored("contact", w="h", bias="one")`.
-
-    Args:
-        name: of the op.
-        weights: axes by the weight's name.
-    """
+    """Declare weights that are kept and not used: `stored("contact", w="h", bias="one")`."""
     operands = (
         Operand(f"{name}.{weight}", tuple(axes.split()), Role.WEIGHT)
         for weight, axes in weights.items()

@@ -45,13 +45,7 @@ class Update:
     source: str = "definition"
 
     def rows(self, path: str, count: Expr, shards: Expr) -> Iterator[Row]:
-        """Yield what it costs one rank, once per step.
-
-        Args:
-            path: of the weight's op.
-            count: how often that occurs.
-            shards: in which the states of the weight are kept.
-        """
+        """Yield what it costs one rank, once per step."""
         work = [(Quantity.FLOP, Unit.FLOP, "", self.flop)]
         work += [(Quantity.READ, Unit.BYTE, held.tensor, held.size) for held in self.reads]
         work += [(Quantity.WRITE, Unit.BYTE, held.tensor, held.size) for held in self.writes]

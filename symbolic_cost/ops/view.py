@@ -27,10 +27,7 @@ class View(Op):
     parts: bool = False
     saved: Saved | None = None
 
-    @property
-    def bulk(self) -> bool:
-        """Nothing is computed."""
-        return False
+    bulk = False  # nothing is computed
 
     def regathering(self) -> Self:
         """Return the view saving shards alone."""

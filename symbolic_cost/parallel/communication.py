@@ -3,7 +3,7 @@
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import mul, sums
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import CollectiveKind, CostTable, Phase, Quantity
 from symbolic_cost.ops.graph import Model
@@ -44,12 +44,7 @@ class Traffic:
 
 
 def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tuple[Traffic, ...]:
-    """Return what one rank communicates in one step.
-
-    Args:
-        table: of one microbatch, as `strategy_table` gives it.
-        microbatches: of one step; gradients are summed once.
-    """
+    """Return what one rank communicates in one step."""
     rows_out = []
     for row in table.select(Quantity.COMMUNICATION):
         move = row.collective
@@ -75,10 +70,7 @@ def communication_rows(table: CostTable, microbatches: Expr = symbols.M) -> tupl
 
 def sent_by_rank(table: CostTable, microbatches: Expr = symbols.M) -> dict[str, Expr]:
     """Return what one rank sends in one step [byte], by the mesh axes of the group as printed."""
-    sums: dict[str, list[Expr]] = {}
-    for entry in communication_rows(table, microbatches):
-        sums.setdefault(entry.group, []).append(entry.sent)
-    return {mesh: add(*terms) for mesh, terms in sums.items()}
+    return sums((one.group, one.sent) for one in communication_rows(table, microbatches))
 
 
 def sent_by_cluster(
@@ -95,10 +87,10 @@ def sent_by_cluster(
     The first and the last stage of a pipeline differ from those between them.
     """
     divided = Divided(model, strategy, conventions, pipeline or Pipeline())
-    sums: dict[str, list[Expr]] = {}
-    for stage in divided.structure.stages:
-        table = divided.table(stage, recompute)
-        for group, sent in sent_by_rank(table, microbatches).items():
-            sums.setdefault(group, []).append(mul(divided.structure.alike(stage), sent))
+    every = sums(
+        (group, mul(divided.structure.alike(stage), sent))
+        for stage in divided.structure.stages
+        for group, sent in sent_by_rank(divided.table(stage, recompute), microbatches).items()
+    )
     per_stage = divided.ranks.ranks / divided.stages
-    return {group: mul(per_stage, add(*terms)) for group, terms in sums.items()}
+    return {group: mul(per_stage, sent) for group, sent in every.items()}

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import TypeVar
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.records import dataclass
 
@@ -82,9 +82,6 @@ def rank_groups(
 
     >>> [str(group) for group in rank_groups({"tp": 2, "dp": 2, "pp": 2}, "dp", 4)]
     ['[n0_g0 n0_g2]', '[n0_g1 n0_g3]', '[n1_g0 n1_g2]', '[n1_g1 n1_g3]']
-
-    Raises:
-        InputError: everything that is refused.
     """
     names = (axes,) if isinstance(axes, str) else axes
     _check(mesh, names, node_size)
@@ -119,8 +116,7 @@ def _check(mesh: Mapping[str, int], names: Iterable[str], node_size: int) -> Non
         problems.append(f"node size {node_size!r}: a positive integer is accepted")
     if not problems and prod(mesh.values()) > MOST_RANKS:
         problems.append(f"{prod(mesh.values())} ranks are too many to list: {MOST_RANKS} at most")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _is_count(number: object) -> bool:

@@ -33,14 +33,7 @@ class Layout:
     rule: Fewer
 
     def blocks(self, total: Expr, stages: Expr, chunks: Expr, stage: Stage) -> Expr:
-        """Return the blocks of a stage.
-
-        Args:
-            total: blocks of the model.
-            stages: of the pipeline.
-            chunks: of a stage, all alike but for those that enter and end the pipeline.
-            stage: which one.
-        """
+        """Return the blocks of a stage."""
         if stages == 1:
             return total
         full, first, last = self.rule(total, stages * chunks)

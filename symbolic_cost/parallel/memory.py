@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from sympy import Expr, Integer
 
@@ -14,13 +15,9 @@ from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import (
-    CostTable,
-    Phase,
-    Place,
-    Quantity,
-    Row,
-)
+from symbolic_cost.grouping import grouped
+from symbolic_cost.lazy import Recent
+from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
@@ -119,8 +116,14 @@ class Training:
         return conventions if self.saved is None else replace(conventions, saved=self.saved)
 
     def counted(self, conventions: Conventions) -> Conventions:
-        """Return the same with the bytes of the precision."""
-        return precision(self.precision).applied(self.kept(conventions))
+        """Return the same with the bytes of the precision; of the same answers one object."""
+        key = (id(conventions), self.saved, self.precision)
+        make = precision(self.precision).applied
+        return _COUNTED.of(key, lambda: (conventions, make(self.kept(conventions))))[1]
+
+
+_COUNTED: Recent[tuple[Conventions, Conventions]] = Recent(64)
+"""By the id of what they are made of, which lives as long."""
 
 
 def memory_table(
@@ -133,20 +136,10 @@ def memory_table(
 ) -> CostTable:
     """Derive what one rank of a pipeline stage holds [byte].
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions; the precision says the element sizes.
-        training: precision, optimizer, recomputation and schedule.
-        stage: of the pipeline.
-
     Returns:
         Rows of weights, their gradients, master weights, optimizer states, saved activations
         times the microbatches in flight, and the workspace of the backward pass; rows say whether
         the device or the host holds them.
-
-    Raises:
-        InputError: unknown names, or a strategy that does not go with the model.
     """
     chosen = training or Training()
     divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
@@ -159,7 +152,6 @@ class Memory:
 
     Args:
         divided: the model, under conventions with the bytes of the precision.
-        training: precision, optimizer, recomputation and schedule.
     """
 
     divided: Divided
@@ -183,14 +175,10 @@ class Memory:
         )
         return replace(self._costs(stage).table, rows=tuple(placed))
 
-    def moments(self, stage: Stage) -> dict[str, Expr]:
-        """Return what the device holds at each moment of the step [byte], by the moment's name."""
-        return at_moments(self.held(stage))
-
-    def held(self, stage: Stage) -> dict[tuple[Quantity, Phase | None], list[Expr]]:
+    def held(self, stage: Stage) -> Held:
         """Return what the device holds [byte], by quantity and phase of a workspace."""
         parts = self._parts(stage)
-        sums: dict[tuple[Quantity, Phase | None], list[Expr]] = {}
+        sums: Held = {}
         for costs, held in parts:
             for (group, quantity, count), size in held.sums.items():
                 times, _ = self._times(group, costs.part, stage)
@@ -211,7 +199,7 @@ class Memory:
         policy, update = precision(chosen.precision), optimizer(chosen.optimizer)
         share = divided.share(stage)
         states = States(share, divided.placement, divided.conventions, policy, update)
-        weights = {part.path: held for part, held in states.parts()}
+        weights = {part.path: held for part, held in states.model.learned}
         parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
         for costs, executed in zip(*both, strict=True):
@@ -285,37 +273,42 @@ _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
 
 
+Held: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
+"""What the device holds [byte], by quantity and phase of a workspace."""
+
+
 def moments(table: CostTable) -> dict[str, Expr]:
     """Return what the device holds at each moment of the step [byte], by the moment's name."""
-    held: dict[tuple[Quantity, Phase | None], list[Expr]] = {}
-    for row in table:
-        if row.place is Place.DEVICE:
-            phase = row.phase if row.quantity is Quantity.WORKSPACE else None
-            held.setdefault((row.quantity, phase), []).append(row.total)
-    return at_moments(held)
+    return at_moments(_held(table))
 
 
-def at_moments(held: Mapping[tuple[Quantity, Phase | None], list[Expr]]) -> dict[str, Expr]:
+def at_moments(held: Held) -> dict[str, Expr]:
     """Return sums by moment, of what is there by quantity and phase of a workspace."""
-    totals = {}
-    for name, (quantities, phase) in MOMENTS.items():
-        present = [(quantity, None) for quantity in quantities]
-        workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
-        totals[name] = add(*(term for key in present + workspace for term in held.get(key, ())))
-    return totals
+    return {
+        name: add(*(term for key in _present(name) for term in held.get(key, ())))
+        for name in MOMENTS
+    }
 
 
-def shares(table: CostTable, moment: str) -> dict[str, Expr]:
+def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
     """Return what the device holds at a moment of the step [byte], by quantity."""
+    sums = _held(held) if isinstance(held, CostTable) else held
+    present = _present(moment)
+    return {key[0].value: add(*terms) for key, terms in sums.items() if key in present}
+
+
+def _held(table: CostTable) -> Held:
+    return grouped(
+        ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
+        for row in table
+        if row.place is Place.DEVICE
+    )
+
+
+def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:
     quantities, phase = MOMENTS[moment]
-    sums: dict[str, list[Expr]] = {}
-    for row in table:
-        there = row.quantity in quantities or (
-            row.quantity is Quantity.WORKSPACE and phase is row.phase
-        )
-        if there and row.place is Place.DEVICE:
-            sums.setdefault(row.quantity.value, []).append(row.total)
-    return {name: add(*terms) for name, terms in sums.items()}
+    workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
+    return [*((quantity, None) for quantity in quantities), *workspace]
 
 
 def peak(table: CostTable) -> Expr:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add
+from symbolic_cost.algebra import add, sums
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.recompute import Recompute
@@ -16,12 +16,7 @@ from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.records import dataclass
 
-STATES = (
-    Quantity.WEIGHT,
-    Quantity.WEIGHT_GRADIENT,
-    Quantity.MASTER_WEIGHT,
-    Quantity.OPTIMIZER,
-)
+STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT, Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
 """What stays from step to step."""
 
 
@@ -44,11 +39,11 @@ class PartMemory:
     @cached_property
     def sums(self) -> Mapping[tuple[str, Quantity, Expr], Expr]:
         """Sums of the rows by group, quantity and open count."""
-        sums: dict[tuple[str, Quantity, Expr], list[Expr]] = {}
-        for group, rows in self.rows.items():
-            for row in rows:
-                sums.setdefault((group, row.quantity, row.count), []).append(row.expr)
-        return {key: add(*terms) for key, terms in sums.items()}
+        return sums(
+            ((group, row.quantity, row.count), row.expr)
+            for group, rows in self.rows.items()
+            for row in rows
+        )
 
     def counted(self, group: str, costs: PartCosts) -> Iterator[Row]:
         """Yield the rows of a group as often as they occur."""
@@ -58,23 +53,18 @@ class PartMemory:
 def part_memory(
     costs: PartCosts, executed: PartCosts, states: tuple[Row, ...], policy: Recompute
 ) -> PartMemory:
-    """Return what a part takes of memory.
-
-    Args:
-        costs: of the part.
-        executed: the same without recomputation.
-        states: of its weights, once.
-        policy: of recomputation.
-    """
+    """Return what a part takes of memory."""
     regions = {
         f"{costs.part.path}.{op.path}": policy.region(costs.part, op) for op in costs.part.ops
     }
     saved = tuple(row for row in costs.once if row.quantity is Quantity.SAVED)
-    again = _by(
-        lambda r: regions[r.path], (r for r in executed.once if r.quantity is Quantity.SAVED)
+    again = sums(
+        (regions[row.path], row.expr) for row in executed.once if row.quantity is Quantity.SAVED
     )
-    inputs = _by(lambda row: regions[row.path], saved)
-    gradients = (row for row in costs.once if row.quantity is Quantity.ACTIVATION_GRADIENT)
+    inputs = sums((regions[row.path], row.expr) for row in saved)
+    gradients = sums(
+        (row.path, row.expr) for row in costs.once if row.quantity is Quantity.ACTIVATION_GRADIENT
+    )
     whole = [
         row.collective.message * (1 - 1 / row.collective.ranks)
         for row in costs.once
@@ -89,7 +79,7 @@ def part_memory(
             "waiting": tuple(waiting_rows(executed.once)),
         },
         {name: (s, inputs.get(name, Integer(0))) for name, s in again.items() if name is not None},
-        tuple(_by(lambda row: row.path, gradients).values()),
+        tuple(gradients.values()),
         add(*whole) if whole else None,
     )
 
@@ -98,9 +88,6 @@ def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield what waits for the weight gradients of one microbatch, each tensor once [byte].
 
     What is gathered again for them waits as a shard: on 8 ranks, an eighth of the input of a layer.
-
-    Args:
-        rows: every cost without recomputation.
     """
     own = tuple(row for row in rows if row.phase is Phase.BACKWARD_WEIGHT)
     gathers = {
@@ -120,11 +107,3 @@ def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
 def _gathers_shards(move: Collective) -> bool:
     is_weight = move.kind is CollectiveKind.ALL_GATHER and move.axis == FLAT
     return is_weight and set(move.meshes) <= set(DATA_AXES)
-
-
-def _by(key: Callable[[Row], str | None], rows: Iterable[Row]) -> dict[str | None, Expr]:
-    """Sum rows, each once, by a key."""
-    sums: dict[str | None, list[Expr]] = {}
-    for row in rows:
-        sums.setdefault(key(row), []).append(row.expr)
-    return {name: add(*terms) for name, terms in sums.items()}

@@ -41,11 +41,6 @@ class _Axes:
 def relabel(model: Model, rule: Rule, rest: Rest = lambda _, __: {}) -> Model:
     """Return a model of which every op runs under the axes that a rule gives it.
 
-    Args:
-        model: as declared.
-        rule: new axes of an op, by the names of the old ones; those not named stay.
-        rest: new axes under which a result waits for its users.
-
     Raises:
         PlacementError: an op that cannot run under other axes.
     """

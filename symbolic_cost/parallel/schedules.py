@@ -26,9 +26,6 @@ class Schedule:
     """One schedule; expressions in pp, M, v, stage (from 1), T_F, T_B and T_W.
 
     Args:
-        name: of the schedule.
-        meaning: one line, with what the bubble assumes.
-        source: key of a reference.
         bubble: time that the slowest stage waits in one step [s].
         in_flight: most activations that a stage keeps at once [microbatches].
         residue: of microbatches that wait for their weight gradients alone, beside those.
@@ -89,12 +86,7 @@ class Schedule:
 _WHOLE = T_F + T_B + T_W
 _THERE_AND_BACK = 2 * M * (pp - 1)
 _UNEQUAL = Max(
-    T_F - T_W,
-    T_B - T_W,
-    (T_B - T_F) / 2,
-    (T_F - T_B) / 2,
-    (T_W - T_F) / 2,
-    T_F - (T_B + T_W) / 2,
+    T_F - T_W, T_B - T_W, (T_B - T_F) / 2, (T_F - T_B) / 2, (T_W - T_F) / 2, T_F - (T_B + T_W) / 2
 )
 """What a stage of the V schedule waits for the next one: nothing where all passes take as long."""
 

@@ -7,13 +7,13 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import mul
-from symbolic_cost.axes import Role, of_role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.extrema import Min
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op, Use
+from symbolic_cost.ops.graph import Model, Weights
+from symbolic_cost.ops.matrices import is_hidden_matrix
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import Held, Update, Work
@@ -26,10 +26,6 @@ NORM, OPTIMIZER = "gradient_norm", "optimizer"
 
 _SQUARES = Integer(4)
 """A sum of squares in single precision [byte]."""
-
-
-Weights = tuple[tuple[Op, Operand], ...]
-"""Weights, each with its op."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +56,6 @@ class States:
     """States of the weights of one rank.
 
     Args:
-        model: the parts that the rank holds.
-        placement: which axes are split, and what is kept in shards.
         optimizer: its moments and what it computes.
         mesh: ranks by mesh axis, the stages of a pipeline among them, innermost first.
     """
@@ -75,7 +69,7 @@ class States:
 
     def rows(self) -> Iterator[Row]:
         """Yield master weights and moments of every weight [byte]."""
-        for part, weights in self.parts():
+        for part, weights in self.model.learned:
             for row in self.kept(part.path, weights):
                 yield replace(row, count=part.repeat)
 
@@ -88,7 +82,7 @@ class States:
                 phase=Phase.STATE,
                 quantity=Quantity.MASTER_WEIGHT,
                 unit=Unit.BYTE,
-                expr=self._sharded(weight, mul(self.precision.master, self._elements(weight.axes))),
+                expr=self._sharded(weight, self._master(op, weight)),
                 tensor=weight.tensor,
                 source=self.precision.source,
                 part=path,
@@ -100,38 +94,8 @@ class States:
                 source = self.optimizer.source
                 yield replace(row, quantity=Quantity.OPTIMIZER, expr=moments, source=source)
 
-    def step_rows(self, *, clipping: bool = True) -> Iterator[Row]:
-        """Yield what clipping and the optimizer cost at the end of a step, weight by weight.
-
-        Args:
-            clipping: whether gradients are clipped to a norm.
-        """
-        split: set[str] = set()
-        for part, weights in self.parts():
-            update = self.update(part.path, weights)
-            split |= update.split
-            for row in update.rows:
-                if clipping or row.kind == OPTIMIZER:
-                    yield replace(row, count=part.repeat)
-        norm = self.norm(split)
-        if clipping and norm is not None:
-            yield norm
-
-    def parts(self) -> Iterator[tuple[Part, Weights]]:
-        """Yield the parts that hold weights, each with those that it keeps."""
-        held: dict[str, tuple[Part, list[tuple[Op, Operand]]]] = {}
-        for part, op, weight in self._weights():
-            held.setdefault(part.path, (part, []))[1].append((op, weight))
-        for part, weights in held.values():
-            yield part, tuple(weights)
-
     def update(self, path: str, weights: Weights) -> PartUpdate:
-        """Return what the end of a step costs a part once.
-
-        Args:
-            path: of the part.
-            weights: that it keeps, each with its op.
-        """
+        """Return what the end of a step costs a part once."""
         rows: list[Row] = []
         split: set[str] = set()
         for op, weight in weights:
@@ -184,7 +148,7 @@ class States:
         """
         elements = self._elements(weight.axes)
         used = Held(weight.tensor, self._counter.bytes(weight))
-        master = Held(f"{weight.tensor}.master", mul(self.precision.master, elements))
+        master = Held(f"{weight.tensor}.master", self._master(op, weight))
         weights = (master,) if self.precision.master else (used,)
         moments = self._moment_bytes(op, weight)
         states = (*weights, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
@@ -215,18 +179,6 @@ class States:
         model = self.model
         return Counter(model.sizes, self.placement, self.conventions, model.padded, model.means)
 
-    def _weights(self) -> Iterator[tuple[Part, Op, Operand]]:
-        """Yield every weight that is trained once."""
-        tied: set[str] = set()
-        for part in self.model.parts:
-            for op in part.ops:
-                for weight in op.weights:
-                    if weight.tensor in tied or not weight.needs_gradient:
-                        continue
-                    if weight.tensor.startswith("@"):
-                        tied.add(weight.tensor)
-                    yield part, op, weight
-
     def _moment_bytes(self, op: Op, weight: Operand) -> Expr:
         """Return the moments of a weight on all ranks that keep shards of them together [byte]."""
         chosen = self.optimizer
@@ -239,10 +191,13 @@ class States:
         return mul(moments, size, self._elements(weight.axes))
 
     def _is_matrix(self, op: Op, weight: Operand) -> bool:
-        """Tell whether a weight is a hidden matrix: no bias, norm, table or output head."""
-        words = of_role(self.model.axes, weight.axes, Role.VOCABULARY)
-        product = op.use is Use.PRODUCT and op.movable
-        return product and weight in op.pattern.inputs and not any(words)
+        return is_hidden_matrix(self.model.axes, op, weight)
+
+    def _master(self, op: Op, weight: Operand) -> Expr:
+        """Return the bytes of a master copy on all ranks that keep shards of it together."""
+        matrix = self._is_matrix(op, weight)
+        held = self.precision if matrix else self.precision.of_others
+        return mul(held.master, self._elements(weight.axes))
 
     def _elements(self, axes: tuple[str, ...]) -> Expr:
         return self._counter.elements(axes)

@@ -53,13 +53,6 @@ def stage_parts(
     holds the same share of every kind. For example 61 layers of which 3 lead are on 16 stages 3 and
     1, then 4 at a time of the others.
 
-    Args:
-        model: the whole one.
-        stages: of the pipeline.
-        stage: which of them.
-        pipeline: which says where microbatches enter and end, and how blocks are laid out.
-        blocks: of the stage, where letters stand for them.
-
     Raises:
         PlacementError: the model repeats nothing that could be divided.
     """
@@ -144,14 +137,7 @@ def _leading(leading: Expr, total: Expr, stages: Expr, stage: Stage, pipeline: P
 def cut_stage(
     model: Model, parts: Mapping[str, Expr], share: Expr = _ONE, chunks: Expr = _ONE
 ) -> Model:
-    """Return the parts of a stage, as `stage_parts` names them.
-
-    Args:
-        model: the whole one.
-        parts: how often each occurs, by path.
-        share: of the microbatches of a stage, how many pass the parts at its ends.
-        chunks: among which the blocks of a stage are divided.
-    """
+    """Return the parts of a stage, as `stage_parts` names them."""
     if parts == {part.path: part.repeat for part in model.parts}:
         return model
     held = (part for part in model.parts if part.path in parts)
@@ -194,17 +180,7 @@ def stage_rows(
     stage: Stage,
     pipeline: Pipeline,
 ) -> tuple[Row, ...]:
-    """Return what a stage sends [byte]: activations on, gradients back, sums of shared weights.
-
-    Args:
-        model: the whole one.
-        conventions: answers to the counting questions.
-        placement: which axes are split.
-        table: of the stage, where gradients of copies are added up.
-        stages: of the pipeline.
-        stage: which of them sends.
-        pipeline: which says how often, and in how many parts.
-    """
+    """Return what a stage sends [byte]: activations on, gradients back, sums of shared weights."""
     if stages == 1:
         return ()
     rules, plan = conventions, pipeline.schedule

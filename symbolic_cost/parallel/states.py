@@ -1,8 +1,10 @@
 """What training keeps per parameter: precision policies and optimizers, as data."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 from sympy import Expr, Integer, Rational
 
@@ -13,7 +15,7 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Precision:
     """Bytes per element of everything that training keeps; states.toml explains the fields."""
 
@@ -28,10 +30,16 @@ class Precision:
     units: str = ""
     gathered: int | None = None
     reduced: int | None = None
+    others: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         """Take the beginning of the name for the units that products run on."""
         object.__setattr__(self, "units", self.units or self.name.partition("-")[0])
+
+    @cached_property
+    def of_others(self) -> "Precision":
+        """The same for weights that are no hidden matrices, which low precision leaves alone."""
+        return replace(self, **self.others, others={})
 
     def applied(self, conventions: Conventions) -> Conventions:
         """Return the conventions with the element sizes of this policy."""
@@ -42,6 +50,7 @@ class Precision:
             weight_gradient=Integer(self.gradient),
             gathered=None if self.gathered is None else Integer(self.gathered),
             reduced=None if self.reduced is None else Integer(self.reduced),
+            others=exact(Fraction(self.of_others.weight)) if self.others else None,
         )
         name = f"{conventions.name}, {self.name}"
         return replace(conventions, name=name, sizes=sizes)

@@ -24,7 +24,7 @@ _PANEL_KINDS = {
     CollectiveKind.REDUCE_SCATTER: CollectiveKind.REDUCE,
 }
 
-_BUFFERS = {"ring": 2, "m1": 1, "m2": 1, "m3": 1}  # a block of keys and one of values; else one
+BUFFERS = {"ring": 2, "m1": 1, "m2": 1, "m3": 1}  # a block of keys and one of values; else one
 
 
 def send_round(
@@ -103,9 +103,9 @@ def step_buffers(rows: Iterable[Row], known: Glossary) -> Iterator[Row]:
             continue
         is_step = row.quantity is Quantity.COMMUNICATION and row.origin is Origin.OP
         if is_step and _is_buffered(move, known):
-            for mesh in set(move.meshes) & set(_BUFFERS):
+            for mesh in set(move.meshes) & set(BUFFERS):
                 arriving.setdefault((mesh, move.ranks), []).append(move.message)
-    for mesh, times in _BUFFERS.items():
+    for mesh, times in BUFFERS.items():
         sizes = [
             mul(Active(ranks), greatest(messages))
             for (name, ranks), messages in arriving.items()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sympy import Expr, Integer, Mul
@@ -111,8 +112,8 @@ class Strategy(Shown):
         """Tell whether the strategy has a name."""
         return name in self.degrees
 
-    @property
-    def mesh(self) -> dict[str, Expr]:
+    @cached_property
+    def mesh(self) -> Mapping[str, Expr]:
         """Ranks by mesh axis, innermost first; expert-parallel ranks are data-parallel ones.
 
         For example tp=16 on 8 key/value heads is a mesh of kv=2 neighbours that hold the same head
@@ -131,7 +132,7 @@ class Strategy(Shown):
             }
         return per_mesh | ({"dp": per_mesh["dp"] / per_mesh["ep"]} if "ep" in per_mesh else {})
 
-    @property
+    @cached_property
     def ranks(self) -> Expr:
         """Ranks of one replica of the whole mesh [rank]."""
         return Mul(*self.mesh.values())
@@ -142,10 +143,12 @@ class Strategy(Shown):
         Raises:
             UnknownNameError: no strategy has such a mesh axis.
         """
+        if mesh in self.mesh:
+            return self.mesh[mesh]
         meshes = {one for entry in STRATEGIES.values() for one in entry.meshes} | {KEY_COPIES}
         if mesh not in meshes:
             raise UnknownNameError(unknown("mesh axis", mesh, meshes))
-        return self.mesh.get(mesh, Integer(1))
+        return Integer(1)
 
     def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one."""
@@ -277,6 +280,7 @@ def strategy_text(strategy: Strategy, write: Callable[[Any], str] = str) -> str:
     return ",".join(parts + ([f"{KEY_COPIES}={strategy.copies}"] if strategy.copies != 1 else []))
 
 
+@lru_cache(1 << 8)  # structures ask for the same few again and again
 def parse_strategy(text: str) -> Strategy:
     """Read a strategy; a name without a number keeps its symbolic degree.
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import PlacementError
+from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Least
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.orders import Stage
@@ -90,11 +91,24 @@ class Structure:
     def assumptions(self) -> tuple[Least, ...]:
         """What is taken for granted of degrees without a number."""
         return tuple(
-            Least(f"ranks of {mesh}", degree, Integer(_least(mesh)), _BECAUSE[mesh == "pp"])
+            Least(
+                f"ranks of {mesh}",
+                degree,
+                Integer(_ENDS + 1 if mesh == "pp" else 2),
+                _BECAUSE[mesh == "pp"],
+            )
             for mesh, degree in self.reduced.mesh.items()
             if degree.free_symbols
         )
 
+
+def structure(strategy: Strategy) -> Structure:
+    """Return the structure of a strategy, the same of the same one."""
+    return _STRUCTURES.of(id(strategy), lambda: Structure(strategy))
+
+
+_STRUCTURES: Recent[Structure] = Recent(64)
+"""By the id of the strategy, which lives as long."""
 
 _BECAUSE = {
     False: "the rows are those of a degree without a number, which is taken for 2 or more: "
@@ -102,10 +116,6 @@ _BECAUSE = {
     True: "a pipeline without a number has a first, middle and last stage: "
     "give the strategy its number",
 }
-
-
-def _least(mesh: str) -> int:
-    return _ENDS + 1 if mesh == "pp" else 2
 
 
 def _symbol(name: str, rank: Expr, symbol: Expr) -> Expr:

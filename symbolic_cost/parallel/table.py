@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from sympy import Expr
 
@@ -15,6 +16,7 @@ from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
 from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.matrices import with_others_in
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -27,11 +29,14 @@ from symbolic_cost.parallel.stages import (
     stage_parts,
     stage_rows,
 )
-from symbolic_cost.parallel.steps import apart, step_buffers
+from symbolic_cost.parallel.steps import BUFFERS, apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.parallel.structure import Structure
+from symbolic_cost.parallel.structure import Structure, structure
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
+
+KeyT = TypeVar("KeyT")
+ResultT = TypeVar("ResultT")
 
 
 def strategy_table(
@@ -45,14 +50,6 @@ def strategy_table(
 ) -> CostTable:
     """Derive every cost of one rank of a pipeline stage, for one microbatch.
 
-    Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
-        recompute: what backward computes again.
-        stage: of the pipeline; the whole model where there is one stage.
-        pipeline: schedule and layout, which say how often a stage sends and what it holds.
-
     Returns:
         Rows as `cost` gives them, and those of what stages send to each other.
 
@@ -65,12 +62,7 @@ def strategy_table(
 
 
 class _Split:
-    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share.
-
-    Args:
-        model: parts and sizes.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model with the axes of a strategy, and rows that all policies and ZeRO levels share."""
 
     def __init__(self, model: Model, ranks: Strategy) -> None:
         self.model, self.own = model, ranks.model(model)
@@ -78,26 +70,18 @@ class _Split:
 
     def bookings(self, conventions: Conventions) -> Bookings:
         """Return what is booked under some conventions."""
-        for rules, booked in self._bookings:
-            if rules == conventions:
-                return booked
-        self._bookings.append((conventions, Bookings()))
-        return self._bookings[-1][1]
+        return _of(self._bookings, conventions, Bookings)
 
 
 class _Placed:
-    """A model placed on the ranks of one stage, and what was derived of it.
-
-    Args:
-        split: the model with the axes of the strategy.
-        ranks: the strategy without the names that split nothing.
-    """
+    """A model placed on the ranks of one stage, and what was derived of it."""
 
     def __init__(self, split: _Split, ranks: Strategy) -> None:
         self.split, self.own = split, split.own
         self.placement = ranks.placement(self.own)
         self._shares: dict[tuple[object, ...], Model] = {}
-        self._derivations: list[tuple[Conventions, Recompute, Derivation]] = []
+        self._derivations: list[tuple[tuple[Recompute, Conventions], Derivation]] = []
+        self._sent: list[tuple[Conventions, dict[object, tuple[Row, ...]]]] = []
 
     def share(self, parts: Mapping[str, Expr], pipeline: Pipeline) -> Model:
         """Return some of the parts, each a number of times."""
@@ -109,13 +93,27 @@ class _Placed:
 
     def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
         """Return the derivation under some conventions and policy."""
-        for rules, policy, derived in self._derivations:
-            if policy == recompute and rules == conventions:
-                return derived
-        booked = self.split.bookings(conventions)
-        derived = Derivation(self.own, conventions, self.placement, recompute, booked)
-        self._derivations.append((conventions, recompute, derived))
-        return derived
+        booked = self.split.bookings
+        return _of(
+            self._derivations,
+            (recompute, conventions),
+            lambda: Derivation(
+                self.own, conventions, self.placement, recompute, booked(conventions)
+            ),
+        )
+
+    def sent(self, conventions: Conventions) -> dict[object, tuple[Row, ...]]:
+        """Return what stages send, by stage and pipeline; what runs again changes none of it."""
+        return _of(self._sent, conventions, dict)
+
+
+def _of(listed: list[tuple[KeyT, ResultT]], key: KeyT, make: Callable[[], ResultT]) -> ResultT:
+    """Return what was made for a key that has no hash, or make it."""
+    for known, result in listed:
+        if known == key:
+            return result
+    listed.append((key, make()))
+    return listed[-1][1]
 
 
 _ALONE = Pipeline().name
@@ -129,9 +127,6 @@ class Divided:
     """A model divided over the ranks of a mesh; its stages share what is derived.
 
     Args:
-        model: parts and sizes.
-        strategy: degrees of the mesh.
-        conventions: answers to the counting questions.
         pipeline: schedule and layout, which say how often a stage sends and what it holds.
         blocks: letters for the blocks of a stage, where formulas are to have them.
     """
@@ -143,14 +138,17 @@ class Divided:
     blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """One stage has no schedule: microbatches run one after the other."""
+        """Give weights their bytes; one stage has no schedule: microbatches run one by one."""
+        others = self.conventions.sizes.others
+        if others is not None:
+            object.__setattr__(self, "model", with_others_in(self.model, others))
         if self.stages == 1 and self.pipeline.name != _ALONE:
             object.__setattr__(self, "pipeline", replace(self.pipeline, name=_ALONE))
 
     @cached_property
     def structure(self) -> Structure:
         """The class of each degree."""
-        return Structure(self.strategy)
+        return structure(self.strategy)
 
     @property
     def ranks(self) -> Strategy:
@@ -186,15 +184,16 @@ class Divided:
         return self._placed.placement
 
     @cached_property
+    def sent(self) -> dict[object, tuple[Row, ...]]:
+        """What stages send, as far as it is known, by stage and pipeline."""
+        return self._placed.sent(self.conventions)
+
+    @cached_property
     def _shares(self) -> dict[Stage, Model]:
         return {}
 
     def share(self, stage: Stage) -> Model:
-        """Return the parts of one stage.
-
-        Raises:
-            PlacementError: no such stage.
-        """
+        """Return the parts of one stage."""
         if stage not in self._shares:
             self.structure.checked(stage)
             parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
@@ -226,8 +225,9 @@ class Divided:
         parts = derivation.parts(self.share(stage).parts, in_their_steps)
         return StageCosts(self, stage, derivation, parts)
 
+    @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """Return what the numbers of stages, blocks and ranks must meet.
+        """What the numbers of stages, blocks and ranks must meet.
 
         Raises:
             InputError: numbers that do not.
@@ -243,8 +243,6 @@ class StageCosts:
     """Every cost of one rank of a stage.
 
     Args:
-        divided: the model on all ranks.
-        stage: of the pipeline.
         derivation: of the parts.
         parts: what each of the stage's parts costs.
     """
@@ -257,20 +255,25 @@ class StageCosts:
     @cached_property
     def sent(self) -> tuple[Row, ...]:
         """What it sends to its neighbours."""
-        return stage_rows(
-            self.divided.own,
-            self.divided.conventions,
-            self.divided.placement,
-            lambda: self._whole,
-            stages=self.divided.stages,
-            stage=self.stage,
-            pipeline=self.divided.pipeline,
-        )
+        divided, stage = self.divided, self.stage
+        key = (stage, divided.stages, divided.pipeline, *divided.blocks.items())
+        known = divided.sent
+        if key not in known:
+            known[key] = stage_rows(
+                divided.own,
+                divided.conventions,
+                divided.placement,
+                lambda: self._whole,
+                stages=divided.stages,
+                stage=stage,
+                pipeline=divided.pipeline,
+            )
+        return known[key]
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """What numbers must meet."""
-        return (*self.derivation.splits(self.parts), *self.divided.conditions())
+        return (*self.derivation.splits(self.parts), *self.divided.conditions)
 
     @cached_property
     def _whole(self) -> CostTable:
@@ -279,6 +282,8 @@ class StageCosts:
     @cached_property
     def buffers(self) -> tuple[Row, ...]:
         """The buffers of what arrives in steps [byte]."""
+        if self.divided.placement.degrees.keys().isdisjoint(BUFFERS):
+            return ()
         rows = (row for one in self.parts for row in one.once)
         return tuple(step_buffers(rows, self.divided.own.axes))
 

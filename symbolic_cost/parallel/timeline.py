@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import refuse, shown
 from symbolic_cost.parallel.orders import Pass, Place, Task
 from symbolic_cost.parallel.schedules import Schedule, schedule
 from symbolic_cost.records import dataclass
@@ -93,8 +93,7 @@ def _check(plan: Schedule, stages: int, microbatches: int, chunks: int) -> None:
             )
         if plan.copies != 1 and stages % 2:
             problems.append(f"pp={stages}: {plan.name} takes an even number of stages")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 class _Clock:

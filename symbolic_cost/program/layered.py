@@ -175,7 +175,7 @@ _OWN = local()
 def _buffers(rows: Sequence[int], width: int) -> list[Floats]:
     """Return arrays of so many rows each; those of a thread serve every run."""
     size = sum(rows) * width
-    if getattr(_OWN, "buffer", np.empty(0)).size < size:
+    if not hasattr(_OWN, "buffer") or _OWN.buffer.size < size:
         _OWN.buffer = np.empty(size)
     whole = _OWN.buffer[:size].reshape(-1, width)
     ends = np.cumsum(rows).tolist()

@@ -38,7 +38,8 @@ class Terms:
         self._terms: dict[int, Term] = {}
         self._made: dict[tuple[object, ...], int] = {}
         self._whole: dict[int, bool] = {}
-        self._combined: dict[tuple[object, ...], Term] = {}
+        self._sums: dict[tuple[tuple[int, int], ...], Term] = {}
+        self._products: dict[tuple[tuple[int, int], ...], Term] = {}
 
     def term(self, value: object) -> Any:  # noqa: ANN401 - it stands for an expression
         """Return the term of an expression or a number."""
@@ -64,7 +65,9 @@ class Terms:
 
     def sum(self, terms: Iterable[object]) -> Term:
         """Return a sum."""
-        return self._once(Graph.sum, tuple([(self.node(one), 1) for one in terms]))
+        node = self.node
+        pairs = [(one.node if type(one) is Term else node(one), 1) for one in terms]
+        return self._once(Graph.sum, tuple(pairs))
 
     def difference(self, one: object, other: object) -> Term:
         """Return a difference."""
@@ -72,16 +75,18 @@ class Terms:
 
     def product(self, factors: Iterable[tuple[object, int]]) -> Term:
         """Return a product of powers."""
-        return self._once(Graph.product, tuple([(self.node(one), by) for one, by in factors]))
+        node = self.node
+        pairs = [(one.node if type(one) is Term else node(one), by) for one, by in factors]
+        return self._once(Graph.product, tuple(pairs))
 
     def _once(
         self, combine: Callable[[Graph, _Pairs], int], pairs: tuple[tuple[int, int], ...]
     ) -> Term:
         """Return what some nodes make; structures ask for most of it again and again."""
-        key = (combine, pairs)
-        term = self._combined.get(key)
+        known = self._sums if combine is Graph.sum else self._products
+        term = known.get(pairs)
         if term is None:
-            term = self._combined[key] = self._of(combine(self.graph, pairs))
+            term = known[pairs] = self._of(combine(self.graph, pairs))
         return term
 
     def call(self, function: type[Basic], arguments: Sequence[object]) -> Term:

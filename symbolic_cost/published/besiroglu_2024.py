@@ -27,4 +27,4 @@ def _split(inputs: Values) -> Values:
     }
 
 
-work = Work("besiroglu-2024", "besiroglu_2024.toml", {"besiroglu-2024": _split})
+work = Work("besiroglu-2024", {"besiroglu-2024": _split})

@@ -27,7 +27,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
@@ -77,8 +77,7 @@ class Case:
             for row in rows
             if not isinstance(row, list | tuple) or len(row) != len(self.columns)
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         values: dict[str, Any] = {}
         for row in rows or ((),):
             cells = dict(zip(self.columns, row, strict=bool(self.columns)))
@@ -90,11 +89,7 @@ class Case:
         return values
 
     def _derived(self, known: Values) -> Values:
-        """Return what the library derives for a row.
-
-        Raises:
-            InputError: numbers for which there is nothing to derive, such as a rate of zero.
-        """
+        """Return what the library derives for a row."""
         if self.derive is None:
             return {}
         try:
@@ -130,25 +125,19 @@ def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label
 
 @dataclass(frozen=True)
 class Work:
-    """A publication of cases, which its module has under the name `work`.
-
-    Args:
-        name: of the publication.
-        data: name of its file below published/data.
-        derived: what the library derives, by case.
-    """
+    """A publication of cases, which its module has under the name `work`."""
 
     name: str
-    data: str
     derived: Mapping[str, Derived] = field(default_factory=dict)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
         """Every case by name."""
-        return {name: self._case(name, entry) for name, entry in printed_data(self.data).items()}
+        data = printed_data(f"{self.name.replace('-', '_')}.toml")
+        return {name: self._case(name, entry, data) for name, entry in data.items()}
 
-    def _case(self, name: str, own: Mapping[str, Any]) -> Case:
-        entry = {**printed_data(self.data).get(own.get("like"), {}), **own}
+    def _case(self, name: str, own: Mapping[str, Any], data: Mapping[str, Any]) -> Case:
+        entry = {**data.get(own.get("like", ""), {}), **own}
         results = tuple(result_of(each, entry.get("printed", {})) for each in entry["results"])
         return Case(
             name,
@@ -194,8 +183,7 @@ class Work:
             for name, numbers in inputs.items()
             if not isinstance(numbers, Mapping)
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return {name: self.cases[name].evaluated(numbers) for name, numbers in inputs.items()}
 
     def reproduce(self) -> Sequence[Comparison]:

@@ -107,7 +107,6 @@ def _told(inputs: Values, suffix: str, flop: float) -> dict[str, float]:
 _A3 = "chinchilla-tableA3-approach3"
 work = Work(
     "chinchilla-2022",
-    "chinchilla_2022.toml",
     {
         "chinchilla-table3-more": lambda _: power_law("chinchilla-table3"),
         "chinchilla-tableA3-approach2-more": lambda _: power_law("chinchilla-tableA3-approach2"),

@@ -127,7 +127,6 @@ def _gpt2(inputs: Values) -> Values:
 
 work = Work(
     "closed-forms",
-    "closed_forms.toml",
     {
         "narayanan-training-time": _training,
         "pipeline-bubble": _bubbles,

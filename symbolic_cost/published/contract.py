@@ -93,11 +93,7 @@ class Publication(Protocol):
 
 
 def _home(name: str) -> tuple[ModuleType, str]:
-    """Return the module of a publication, and the name that it has there; empty for all of it.
-
-    Raises:
-        UnknownNameError: no such publication; the closest are offered.
-    """
+    """Return the module of a publication, and the name that it has there; empty for all of it."""
     if name not in MODULES:
         raise UnknownNameError(unknown("publication", name, MODULES))
     module, _, attribute = MODULES[name].partition(":")
@@ -115,22 +111,13 @@ def publication(name: str) -> Publication:
 
 
 def meaning(name: str) -> str:
-    """Return one line on a publication.
-
-    Raises:
-        UnknownNameError: no such publication; the closest are offered.
-    """
+    """Return one line on a publication."""
     module, attribute = _home(name)
     return (getattr(module, attribute, module).__doc__ or "").split("\n")[0]
 
 
 def reproduce(name: str, inputs: Mapping[str, Any] | None = None) -> Reproduction:
-    """Compare a publication with what it printed, or evaluate it for other inputs.
-
-    Raises:
-        UnknownNameError: no such publication.
-        InputError: every problem of the inputs.
-    """
+    """Compare a publication with what it printed, or evaluate it for other inputs."""
     module = publication(name)
     if inputs is None:
         return Reproduction(name, tuple(module.reproduce()))
@@ -152,11 +139,7 @@ def _text(value: object) -> str:
 
 
 def formulas(name: str) -> Mapping[str, Expr]:
-    """Return the formula of each number by key, of publications that offer `formulas()`.
-
-    Raises:
-        UnknownNameError: no such publication.
-    """
+    """Return the formula of each number by key, of publications that offer `formulas()`."""
     offered = getattr(publication(name), "formulas", dict)
     offered_formulas: Mapping[str, Expr] = offered()
     return offered_formulas

@@ -30,11 +30,7 @@ def _scale(inputs: Values) -> Values:
     numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
     blocks = flop_per_token("block")
     products = blocks.xreplace({l: Integer(0)})  # without the pairs of attention
-    flop = {
-        "M": blocks,
-        "n_1": products / 6,
-        "n_2": (products + flop_per_token("head")) / 6,
-    }
+    flop = {"M": blocks, "n_1": products / 6, "n_2": (products + flop_per_token("head")) / 6}
     return {name: int(expr.xreplace(numbers)) for name, expr in flop.items()}
 
 
@@ -43,6 +39,4 @@ def _best(inputs: Values) -> Values:
     return {**best, "D_opt": best["tokens"]}
 
 
-work = Work(
-    "deepseek-2024", "deepseek_2024.toml", {"deepseek-llm-table3": _scale, "formula-4": _best}
-)
+work = Work("deepseek-2024", {"deepseek-llm-table3": _scale, "formula-4": _best})

@@ -5,4 +5,4 @@ Source: deepseek-serving-2025; deepseek-2024, Table 1.
 
 from symbolic_cost.published.cases import Work
 
-work = Work("deepseek-serving", "deepseek_serving.toml")
+work = Work("deepseek-serving")

@@ -42,12 +42,7 @@ class Departures(list[Departure]):
         return declared
 
     def errata(self, publication: str, shown_by: str) -> list[Erratum]:
-        """Return the departures as slips.
-
-        Args:
-            publication: whose they are.
-            shown_by: what computes the numbers without them.
-        """
+        """Return the departures as slips."""
         said = [(one, inspect.cleandoc(one.meaning).partition("\n\n")) for one in self]
         return [
             Erratum(

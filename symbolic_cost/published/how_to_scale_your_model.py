@@ -113,7 +113,6 @@ _MODELS = ("book-4-q1", "book-5-q1", "book-6-params", "book-6-q2", "book-7-memor
 
 work = Work(
     "how-to-scale-your-model",
-    "how_to_scale_your_model.toml",
     {
         "book-1-dot": _dot,
         "book-1-q4": _batched,

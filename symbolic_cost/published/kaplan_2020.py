@@ -32,8 +32,4 @@ def _appendix(inputs: Values) -> Values:
     }
 
 
-work = Work(
-    "kaplan-2020",
-    "kaplan_2020.toml",
-    {"kaplan-constants": _constants, "kaplan-appendix-b": _appendix},
-)
+work = Work("kaplan-2020", {"kaplan-constants": _constants, "kaplan-appendix-b": _appendix})

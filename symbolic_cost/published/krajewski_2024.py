@@ -16,4 +16,4 @@ def _loss(inputs: Values) -> Values:
     return {"loss_of_law": values["loss"]}
 
 
-work = Work("krajewski-2024", "krajewski_2024.toml", {"krajewski-table2": _loss})
+work = Work("krajewski-2024", {"krajewski-table2": _loss})

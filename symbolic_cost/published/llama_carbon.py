@@ -12,6 +12,4 @@ def _trained(inputs: Values) -> Values:
     return spent(watts, pue, carbon, float(inputs["hours"]) * 3600)
 
 
-work = Work(
-    "llama-carbon", "llama_carbon.toml", {"llama-carbon": _trained, "llama-2-carbon": _trained}
-)
+work = Work("llama-carbon", {"llama-carbon": _trained, "llama-2-carbon": _trained})

@@ -48,15 +48,9 @@ def _layer(inputs: Values) -> Values:
 
     written = total(Quantity.WRITE)
     flop = total(Quantity.FLOP) if inputs["each"] == 0 else 0
-    return {
-        "flop": flop,
-        "bytes": total(Quantity.READ) + written,
-        "elements": written // _BYTES,
-    }
+    return {"flop": flop, "bytes": total(Quantity.READ) + written, "elements": written // _BYTES}
 
 
 work = Work(
-    "llm-viewer-2024",
-    "llm_viewer_2024.toml",
-    {"llm-viewer-table1-prefill": _layer, "llm-viewer-table1-decode": _layer},
+    "llm-viewer-2024", {"llm-viewer-table1-prefill": _layer, "llm-viewer-table1-decode": _layer}
 )

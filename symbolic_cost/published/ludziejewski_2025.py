@@ -19,8 +19,4 @@ def _optimum(inputs: Values) -> Values:
     return optimum(law("moe-joint"), float(inputs["C"]), others={"E": inputs["E"]}).values
 
 
-work = Work(
-    "ludziejewski-2025",
-    "ludziejewski_2025.toml",
-    {"ludziejewski-2025-table4": _reduced, "optimum": _optimum},
-)
+work = Work("ludziejewski-2025", {"ludziejewski-2025-table4": _reduced, "optimum": _optimum})

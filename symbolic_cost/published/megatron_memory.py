@@ -10,4 +10,4 @@ compute_activation_memory_without_sp.
 
 from symbolic_cost.published.cases import Work
 
-work = Work("megatron-memory", "megatron_memory.toml")
+work = Work("megatron-memory")

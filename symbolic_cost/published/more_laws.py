@@ -86,7 +86,6 @@ def _total(inputs: Values) -> Values:
 
 work = Work(
     "more-laws",
-    "more_laws.toml",
     {
         "clark-2022": _routed,
         "abnar-2025": _sparse,

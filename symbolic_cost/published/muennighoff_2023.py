@@ -28,4 +28,4 @@ def _repeated(inputs: Values) -> Values:
     }
 
 
-work = Work("muennighoff-2023", "muennighoff_2023.toml", {"muennighoff-2023": _repeated})
+work = Work("muennighoff-2023", {"muennighoff-2023": _repeated})

@@ -23,4 +23,4 @@ def _trained(inputs: Values) -> Values:
     return {"seconds": seconds, **spent(watts, pue, carbon, seconds * float(inputs["chips"]))}
 
 
-work = Work("patterson-2021", "patterson_2021.toml", {"patterson-table4": _trained})
+work = Work("patterson-2021", {"patterson-table4": _trained})

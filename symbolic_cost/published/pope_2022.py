@@ -28,4 +28,4 @@ def _cached(inputs: Values) -> Values:
     }
 
 
-work = Work("pope-2022", "pope_2022.toml", {"pope-multiquery": _cached})
+work = Work("pope-2022", {"pope-multiquery": _cached})

@@ -69,8 +69,6 @@ class Cell(NamedTuple):
     """One printed number and its rule.
 
     Args:
-        key: place in the publication.
-        printed: the number as printed.
         expr: the rule, with numbers for symbols but for the one of a printed input.
         given: the printed input that it rests on, if any.
         symbol: of that input, over its unit.

@@ -50,7 +50,6 @@ def _best_of_size(inputs: Values) -> Values:
 
 work = Work(
     "sardana-2024",
-    "sardana_2024.toml",
     {
         "sardana-2024": _compared,
         "sardana-2024-cost": _priced,

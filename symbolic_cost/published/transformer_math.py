@@ -6,4 +6,4 @@ feed-forward layer two matrices.
 
 from symbolic_cost.published.cases import Work
 
-work = Work("transformer-math", "transformer_math.toml")
+work = Work("transformer-math")

@@ -16,4 +16,4 @@ def _block(inputs: Values) -> Values:
     return {"saved": int(saved("none").xreplace(numbers))}
 
 
-work = Work("ultra-scale-playbook", "ultra_scale_playbook.toml", {"playbook-memory": _block})
+work = Work("ultra-scale-playbook", {"playbook-memory": _block})

@@ -61,4 +61,4 @@ def _table(inputs: Values) -> Values:
     }
 
 
-work = Work("usp-2024", "usp_2024.toml", {"usp-table2": _table})
+work = Work("usp-2024", {"usp-table2": _table})

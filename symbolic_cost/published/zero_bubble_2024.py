@@ -66,11 +66,7 @@ class Run(Inputs):
 
 
 def bubble_rate(name: str) -> Expr:
-    """Return the share of a step in which a stage waits, in pp, M, T_F, T_B, T_W and alpha [1].
-
-    Raises:
-        UnknownNameError: no such schedule.
-    """
+    """Return the share of a step in which a stage waits, in pp, M, T_F, T_B, T_W and alpha [1]."""
     work = M * (T_F + T_B + T_W)
     return 1 - work / (schedule(name).step_time + WAITS[name] * alpha)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import field, fields
 from functools import lru_cache
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.records import dataclass
@@ -38,9 +38,7 @@ class Budget:
     """What may be spent; at least one of them, and days or GPUs so that there is a run.
 
     Args:
-        usd: dollars.
         days: of wall time.
-        gpus: devices.
         kwh: energy of the building.
     """
 
@@ -70,8 +68,7 @@ class Budget:
             and None in (self.days, self.gpus)
         ):
             problems = ["days and GPUs are given together, or one of them with dollars or energy"]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         hours = rates.hours_of(self.usd, self.kwh)
         spent = "dollars" if hours == rates.hours_of(self.usd) else "energy"
         if self.days is not None and self.gpus is not None:
@@ -101,7 +98,6 @@ class Allocation:
         parameters: that the law counts.
         tokens: that the budget trains on.
         loss: by the law.
-        gpus: that run.
         days: of wall time.
         binds: what of the budget.
         step: of one step [s].

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
+from symbolic_cost.grouping import grouped
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.scaling.law import Constants, Law
 from symbolic_cost.typed import Formula
@@ -48,10 +49,11 @@ def law(name: str) -> Law:
 @cache
 def _by_source() -> Mapping[str, Law]:
     """Return laws by the first author of their constants, where that names one law alone."""
-    named: dict[str, list[Law]] = {}
-    for one in laws().values():
-        for author in {own_set.source.partition("-")[0] for own_set in one.sets.values()}:
-            named.setdefault(author, []).append(one)
+    named = grouped(
+        (author, one)
+        for one in laws().values()
+        for author in {own_set.source.partition("-")[0] for own_set in one.sets.values()}
+    )
     return {author: constants[0] for author, constants in named.items() if len(constants) == 1}
 
 
@@ -93,8 +95,7 @@ def laws_of(data: Mapping[str, Any], place: str) -> dict[str, Law]:
             except InputError as error:
                 told = list(error.problems)
         problems += [f"{place}: {name}: {problem}" for problem in told]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return declared
 
 

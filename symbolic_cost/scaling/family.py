@@ -27,13 +27,7 @@ from symbolic_cost.typed import Formula
 
 RULES: Mapping[str, Mapping[str, str]] = {
     "gpt": {"e": "128*n_layers", "f": "4*e", "h": "n_layers"},
-    "llama": {
-        "e": "128*n_layers",
-        "f": "8*e/3",
-        "h": "n_layers",
-        "k": "n_layers",
-        "q": "128",
-    },
+    "llama": {"e": "128*n_layers", "f": "8*e/3", "h": "n_layers", "k": "n_layers", "q": "128"},
 }
 """Width by depth, where no rule is given: 128 features and one head of them per block."""
 
@@ -51,7 +45,6 @@ class Family:
     """Models of one family, by one free size.
 
     Args:
-        name: of a model whose sizes are symbols.
         rule: sizes as formulas of the free one and of each other, in order.
         sizes: numbers of the others.
         counts: parameters that a law counts: "all" or "non-embedding".

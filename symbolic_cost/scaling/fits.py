@@ -104,14 +104,6 @@ def fit(
 ) -> Fit:
     """Fit a law to runs.
 
-    Args:
-        law: whose parameters and bounds are used, and none of its constants.
-        runs: measured.
-        delta: where Huber's loss turns linear; a large one makes it least squares.
-        method: "huber", or "projection" (see `problem.METHODS`).
-        resampled: how many bootstrap samples are fitted, each of as many runs drawn again.
-        grouped: whether the fit is repeated without each group of runs.
-
     Raises:
         InputError: SciPy is not installed, or nothing converges.
     """

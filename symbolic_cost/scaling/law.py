@@ -13,7 +13,7 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symbolic_cost.display import Shown
-from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.typed import Formula, chain
@@ -133,8 +133,7 @@ class Law(Shown):
             for name, value in values.items()
             if name in self.variables and not _accepted(value, name in self.fixed)
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     def warnings(
         self, values: Mapping[str, Number], constants: str | None = None

@@ -158,12 +158,7 @@ def fit(
         grouped: whether each group of runs is left out once.
     """
     return fitted(
-        law(of),
-        _runs(of, rows),
-        delta=delta,
-        method=method,
-        resampled=resampled,
-        grouped=grouped,
+        law(of), _runs(of, rows), delta=delta, method=method, resampled=resampled, grouped=grouped
     )
 
 

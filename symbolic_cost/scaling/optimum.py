@@ -101,11 +101,7 @@ class _Plane:
         return first, second
 
     def refuse_end(self, first: float, second: float) -> None:
-        """Refuse a best point at the end of what is looked at: it is no optimum.
-
-        Raises:
-            InputError: it is one of them.
-        """
+        """Refuse a best point at the end of what is looked at: it is no optimum."""
         low, high = self.range
         if not (low * _END < first < high / _END and second > 2 * _LEAST):
             one, other = self.names
@@ -115,11 +111,7 @@ class _Plane:
             )
 
     def refuse_beaten(self, first: float, budget: float, loss: float) -> None:
-        """Refuse a point that its neighbours beat: where it is level, it is not least.
-
-        Raises:
-            InputError: one of them does.
-        """
+        """Refuse a point that its neighbours beat: where it is level, it is not least."""
         for beside in (first * _END, first / _END):
             if self.loss(beside, self.second(beside, budget)) < loss * (1 - _CLOSE):
                 raise InputError(f"law {self.law.name} has no least {self.law.gives} of a compute")
@@ -133,13 +125,6 @@ def optimum(
     family: Family | None = None,
 ) -> Optimum:
     """Return the least loss for a compute.
-
-    Args:
-        law: of two variables that its compute has.
-        flop: compute [FLOP].
-        constants: name of a set; not needed where there is one.
-        others: numbers of the variables that are not chosen.
-        family: whose exact FLOP take the place of the law's own compute.
 
     Raises:
         InputError: several sets and none named, or nothing that can be chosen.
@@ -165,10 +150,7 @@ def optimum(
 
 
 def cheapest(
-    law: Law,
-    value: float,
-    constants: str | None = None,
-    others: Mapping[str, Number] | None = None,
+    law: Law, value: float, constants: str | None = None, others: Mapping[str, Number] | None = None
 ) -> Optimum:
     """Return the least compute for a loss, later inference included where the law has it.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.reading import read_text
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law
@@ -88,8 +88,7 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
             f"{place}: has {len(rows)} row{'s' * (len(rows) != 1)}; "
             f"{len(law.parameters)} parameters need at least {least}"
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     names = [*wanted, law.gives]
     numbers = [[_number(row.get(name)) for name in names] for row in named_rows]
     problems = [
@@ -107,8 +106,7 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
         for at, name in enumerate(names)
         if np.ptp(table[:, at]) == 0
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     groups = tuple(str(row[GROUP]) for row in named_rows) if GROUP in present else ()
     return Runs({name: table[:, at] for at, name in enumerate(wanted)}, table[:, -1], groups)
 

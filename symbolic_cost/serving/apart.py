@@ -33,13 +33,7 @@ Counts = tuple[int, int]
 
 @dataclass(frozen=True)
 class Pair:
-    """A kind of engine that prefills and one that decodes.
-
-    Args:
-        asked: of both.
-        first: that prefills.
-        then: that decodes.
-    """
+    """A kind of engine that prefills and one that decodes."""
 
     asked: Choice
     first: Clock
@@ -87,11 +81,7 @@ class Pair:
         )
 
     def plans(self) -> Iterator[Plan]:
-        """Yield plans that meet the targets: at a rate, or on all GPUs by sequences of an engine.
-
-        Raises:
-            MissedError: the GPUs are too few, or a target is missed with any number.
-        """
+        """Yield plans that meet the targets: at a rate, or on all GPUs by sequences of each."""
         if self.asked.targets.rate is not None:
             yield self._at(self.asked.targets.rate)
             return
@@ -131,11 +121,7 @@ class Pair:
             yield min(room, ceil(decoding * wanted)), decoding
 
     def _at(self, rate: float) -> Plan:
-        """Return the fewest engines that take requests as they come.
-
-        Raises:
-            MissedError: the GPUs are too few, or a target is missed with any number.
-        """
+        """Return the fewest engines that take requests as they come."""
         targets, (first, then) = self.asked.targets, self.ranks
         stages = int(self.then.sized.engine.stages)
         room = roomy(self._most * stages) / stages

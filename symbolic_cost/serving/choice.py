@@ -26,7 +26,6 @@ class Plan:
     """So many engines of one kind, each with so many sequences.
 
     Args:
-        sized: the engine.
         engines: how many.
         steady: one of them in steady state.
         binds: what keeps it from more.
@@ -144,8 +143,6 @@ class Choice:
     """What is asked of an engine.
 
     Args:
-        gpus: that may be used.
-        load: what requests ask for.
         targets: what must be reached.
         chunks: prompt tokens of a step that are looked at; None for whole prompts.
     """
@@ -275,11 +272,7 @@ class Choice:
     def _at_rate(
         self, sized: Sized, engines: int, at: Callable[[float], Steady], most: int
     ) -> Plan:
-        """Return the fewest engines that take requests as they come.
-
-        Raises:
-            MissedError: the engines cannot take so many, or miss a target.
-        """
+        """Return the fewest engines that take requests as they come."""
         rate, room = self.targets.rate or 0.0, roomy(most * int(sized.engine.stages))
         each = at(room / int(sized.engine.stages)).requests * sized.copies
         misses = []

@@ -86,9 +86,7 @@ def _head(declare: Declare, shape: Shape) -> Model:
     whole = declare(shape)
     parts = [p for p in whole.parts if p.path == "rotation" or p.path.startswith(_PREDICTING)]
     own = whole.cut(parts)
-    placed = (
-        replace(p, place=Place.BLOCK) if p.path == f"{_PREDICTING}block" else p for p in own.parts
-    )
+    placed = (replace(p, place=Place.BLOCK) if p.path.endswith("block") else p for p in own.parts)
     return replace(own, parts=tuple(placed))
 
 
@@ -96,11 +94,7 @@ _PREDICTING = "prediction."
 
 
 def _refuse_open_sizes(model: Model) -> None:
-    """Refuse a family whose sizes are symbols.
-
-    Raises:
-        InputError: the sizes without numbers.
-    """
+    """Refuse a family whose sizes are symbols."""
     used = set().union(*(model.sizes[axis].free_symbols for axis in model.axis_names))
     names = {symbol.name for symbol in used} - model.bindings.keys() - {"b", "l", "c"}
     if names:

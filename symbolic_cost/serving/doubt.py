@@ -26,7 +26,6 @@ class Span:
     """Four of five engines lie between; the figure's own unit.
 
     Args:
-        low: end.
         high: end; inf where a queue may grow without end.
         most: kind of kernel that leaves most open.
     """
@@ -85,12 +84,7 @@ def has_states(engine: Engine) -> bool:
 
 
 def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
-    """Return between what a figure of a plan lies.
-
-    Args:
-        plan: as expected.
-        figure: of a plan: its tokens, TTFT or ITL.
-    """
+    """Return between what a figure of a plan lies."""
     expected = figure(plan)
     moved = {
         kind: (

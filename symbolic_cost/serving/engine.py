@@ -33,10 +33,8 @@ class Engine:
     """A model on the ranks of one copy of it.
 
     Args:
-        name: of the model.
         declare: makes the model for a shape.
         strategy: degrees as numbers; tp, pp, and dp with ep where attention is data-parallel.
-        machine: its rates, memory and links.
         weights: precision of weights, one of `WEIGHTS`.
         cache: precision of keys and values, one of `CACHES`; states have 16 bits.
         latent: makes the model as it decodes, where that differs.
@@ -107,10 +105,21 @@ class Engine:
 
     @cached_property
     def conventions(self) -> Conventions:
-        """Bytes of weights and values; nothing is kept for a backward pass."""
+        """Bytes of weights and values; nothing is kept for a backward pass.
+
+        In few bits are the matrices of the layers; tables, norms, biases and the head are not.
+        """
         size, _ = WEIGHTS[self.weights]
+        others = None if size == VALUE else VALUE
         nothing = Integer(0)
-        sizes = replace(STANDARD.sizes, value=VALUE, weight=size, statistic=nothing, moment=nothing)
+        sizes = replace(
+            STANDARD.sizes,
+            value=VALUE,
+            weight=size,
+            others=others,
+            statistic=nothing,
+            moment=nothing,
+        )
         return replace(STANDARD, name=f"serving, {self.weights} weights", sizes=sizes)
 
 

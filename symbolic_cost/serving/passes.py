@@ -79,12 +79,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass of an engine.
-
-    Args:
-        engine: that runs it.
-        shapes: that run together, a decode step before part of prompts.
-    """
+    """One forward pass of an engine."""
 
     engine: Engine
     shapes: tuple[Shape, ...]
@@ -262,10 +257,6 @@ def expected(model: Model, tokens: Expr | None = None) -> Model:
     """Return a model with as many experts as tokens choose in the mean, each by chance.
 
     n tokens that choose k of E each reach E (1 - (1 - k/E)^n): 30.5 of 256 for 4 tokens with 8.
-
-    Args:
-        model: on every rank.
-        tokens: of the whole pass; those of the model unless given.
     """
     experts, queue = model.placed(ROUTED), model.placed(QUEUE)
     if not experts or not queue:

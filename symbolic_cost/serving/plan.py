@@ -145,11 +145,7 @@ _READINGS = {one.value: one for one in Reading}
 
 
 def _chunks(chunk: int | str) -> Sequence[int | None]:
-    """Return the chunks that are looked at.
-
-    Raises:
-        InputError: neither a number of tokens nor a word that is accepted.
-    """
+    """Return the chunks that are looked at."""
     if chunk == "best":
         return CHUNKS
     if chunk == "none":
@@ -161,11 +157,7 @@ def _chunks(chunk: int | str) -> Sequence[int | None]:
 
 
 def _refuse_too_long(model: Model, load: Load) -> None:
-    """Refuse sequences that are longer than a model's table of positions.
-
-    Raises:
-        InputError: they are.
-    """
+    """Refuse sequences that are longer than a model's table of positions."""
     learned = [
         model.bindings.get(str(size), size)
         for part in model.parts
@@ -182,11 +174,7 @@ def _refuse_too_long(model: Model, load: Load) -> None:
 
 
 def _strategy(text: str) -> Strategy:
-    """Read a strategy whose degrees are numbers.
-
-    Raises:
-        InputError: it is no strategy, or has degrees without a number.
-    """
+    """Read a strategy whose degrees are numbers."""
     strategy = parse_strategy(text)
     refuse_symbols(strategy)
     return strategy
@@ -213,18 +201,7 @@ def _best(
     asked: Choice,
     apart: Sequence[Strategy],
 ) -> Plans:
-    """Return the best plan of every strategy.
-
-    Args:
-        engine: of one rank.
-        small: that drafts for it.
-        candidates: how it may be divided.
-        asked: of it.
-        apart: how engines may be divided that prefill apart.
-
-    Raises:
-        InputError: none has any; what is nearest comes first.
-    """
+    """Return the best plan of every strategy."""
     looked = _Looked()
 
     def sized(one: Strategy) -> Sized:
@@ -285,8 +262,6 @@ class _Looked:
     """Plans, and why there are no others.
 
     Attributes:
-        plans: so far.
-        refused: why strategies were left out, by name.
         misses: what came nearest to the targets, by name.
     """
 

@@ -41,7 +41,6 @@ class Prefilling:
     """The engines that prefill.
 
     Args:
-        times: of their passes.
         places: that take prompts, one after the other.
         transfer: time in which the cache of one prompt moves [s].
         stages: of a pipeline; as many prompts are on their way.
@@ -60,9 +59,7 @@ class Pools:
     """One of the places that decode, and all that prefill.
 
     Args:
-        load: what requests ask for.
         sequences: in each microbatch of a decoding engine at most.
-        times: of its passes.
         prefilling: engines for prompts.
         places: that decode.
         stages: of a decoding engine's pipeline.

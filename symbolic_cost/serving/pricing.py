@@ -20,6 +20,7 @@ from symbolic_cost.ledger import Origin, Phase, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.matrices import OTHERS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
@@ -82,23 +83,23 @@ class Work:
     """An op of one shape, or of several that run as one.
 
     Args:
-        path: of the op.
         rows: of its kernel and its collectives.
         kind: "core", "product" or "pass".
         share: of the shape, or of the first.
+        plain: "bf16" of a product whose weight is never in few bits, such as the head; else empty.
     """
 
     path: str
     rows: tuple[Row, ...]
     kind: str
     share: Share
+    plain: str = ""
 
 
 class Priced:
     """Prices a stage.
 
     Args:
-        engine: that runs it.
         shares: of the shapes that run together.
         to: takes the definitions.
     """
@@ -144,7 +145,8 @@ class Priced:
             for work in listed:
                 if kind == "product":
                     weights = work.share.weights
-                    yield PRODUCTS, self.kernels.product(work.rows, self.rate, VALUE, weights)
+                    rate = work.plain or self.rate
+                    yield PRODUCTS, self.kernels.product(work.rows, rate, VALUE, weights)
                 elif kind == "core":
                     yield self._attended(work)
                 yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)
@@ -185,13 +187,7 @@ class Priced:
         return own + (cache - own).xreplace({symbols.b: Integer(1)})
 
     def _passed(self, works: list[Work], rows: list[Row], names: Mapping[str, str]) -> Expr:
-        """Return the time of passes that run as one kernel.
-
-        Args:
-            works: that run together.
-            rows: of all the part's ops.
-            names: of tensors that are views of others.
-        """
+        """Return the time of passes that run as one kernel."""
         inside = {work.path for work in works}
         own = [row for work in works for row in work.rows]
 
@@ -232,7 +228,11 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
     cached = {row.tensor for row in share.kept(part.path, states=False)}
     for path, rows in by_path.items():
         if rows and not _reads_alone(rows, cached):
-            yield Work(path, tuple(rows), _kind(rows, ops.get(path), share.weights), share)
+            op = ops.get(path)
+            taken = () if op is None else op.pattern.inputs
+            plain = any(one.stored is not None and one.stored.name == OTHERS for one in taken)
+            kind = _kind(rows, op, share.weights)
+            yield Work(path, tuple(rows), kind, share, "bf16" if plain else "")
 
 
 def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
@@ -299,13 +299,7 @@ def _joined(one: Work, other: Work) -> Work:
 def _together(
     one: Sequence[Row], other: Sequence[Row], weights: frozenset[str] = frozenset()
 ) -> Iterator[Row]:
-    """Yield the rows of two shapes as those of one: all adds up but weights, which are read once.
-
-    Args:
-        one: rows of a shape.
-        other: rows of the same ops on another shape.
-        weights: tensors that are read once.
-    """
+    """Yield the rows of two shapes as those of one: all adds up but weights, read once."""
     left = list(other)
     for row in one:
         match = next((r for r in left if _key(r) == _key(row)), None)

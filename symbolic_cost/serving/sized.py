@@ -29,7 +29,6 @@ class Sized:
     """An engine with the times of its passes and what its memory takes.
 
     Args:
-        engine: whose passes they are.
         drafting: a small model on the same ranks, which drafts tokens one by one.
     """
 
@@ -136,7 +135,6 @@ class Clock:
     """The times of an engine's passes as one number each, as `steady.Times` asks for them.
 
     Args:
-        sized: whose passes they are.
         slow: how many times as long a kind of kernel takes as expected.
     """
 

@@ -71,9 +71,7 @@ class Batching:
     """An engine in steady state that prefills whole prompts between decode steps.
 
     Args:
-        load: what requests ask for.
         sequences: in each microbatch of the engine.
-        times: of its passes.
         stages: of a pipeline; as many microbatches are in flight, one after the other.
     """
 
@@ -112,11 +110,6 @@ class Batching:
         return self.sequences * self.stages / (self.load.steps * self.cycle)
 
     @property
-    def tokens(self) -> float:
-        """Output tokens per second."""
-        return self.requests * self.load.output
-
-    @property
     def first_token(self) -> float:
         """Time to the first token (TTFT) where requests arrive by chance [s]."""
         own = self.prompt / self.stages
@@ -139,9 +132,7 @@ class Chunked:
     """An engine in steady state whose steps hold decode tokens and part of prompts.
 
     Args:
-        load: what requests ask for.
         sequences: in each microbatch of the engine, those that are prefilled included.
-        times: of its passes.
         chunk: prompt tokens of one step at most.
         stages: of a pipeline; as many microbatches are in flight, each with chunks of its own.
     """
@@ -209,11 +200,6 @@ class Chunked:
     def requests(self) -> float:
         """Requests per second."""
         return self.stages * self.begun / self.step
-
-    @property
-    def tokens(self) -> float:
-        """Output tokens per second."""
-        return self.requests * self.load.output
 
     @property
     def first_token(self) -> float:

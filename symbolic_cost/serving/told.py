@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.serving.choice import Plan
-from symbolic_cost.serving.doubt import Span, span
+from symbolic_cost.serving.doubt import span
 from symbolic_cost.serving.notes import assumptions, engine_name
 from symbolic_cost.serving.plan import Plans
 from symbolic_cost.serving.pools import Pools
@@ -97,13 +97,7 @@ def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
     """Return what programs read besides."""
     costs = known.costs(1e6 / plan.tokens)
     rounded = (None if one is None else round(one, 4) for one in (costs.usd, costs.kwh))
-    return (
-        _engines(plan),
-        round(1 / plan.itl, 3),
-        round(plan.requests, 4),
-        plan.memory,
-        *rounded,
-    )
+    return (_engines(plan), round(1 / plan.itl, 3), round(plan.requests, 4), plan.memory, *rounded)
 
 
 def _engines(plan: Plan) -> str:
@@ -142,7 +136,9 @@ def _told(best: Plan, known: Rates) -> Iterator[str]:
     )
     asked = figures if best.rate is None else figures[1:]
     spans = [(name, span(best, figure), shown) for name, figure, shown in asked]
-    between = ", ".join(f"{name} {_between(own, shown)}" for name, own, shown in spans)
+    between = ", ".join(
+        f"{name} {shown(own.low)} to {shown(own.high)}" for name, own, shown in spans
+    )
     yield f"four of five such engines: {between}; most is open in {spans[-1][1].most}"
     sized, load = best.sized, best.steady.load
     held, usable = best.memory, float(sized.engine.machine.usable.value)
@@ -171,10 +167,6 @@ _BINDS = {
     "decode": "its decode engines set the pace",
     "batch": "a larger batch serves more",
 }
-
-
-def _between(own: Span, shown: Callable[[float], str]) -> str:
-    return f"{shown(own.low)} to {shown(own.high)}"
 
 
 def _plainly(value: float) -> str:

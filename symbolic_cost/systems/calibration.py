@@ -50,7 +50,6 @@ class Measured:
     """One measured run.
 
     Args:
-        run: its sizes and degrees.
         seconds: of one step [s].
     """
 
@@ -137,14 +136,7 @@ def errors_of(predicted: Iterable[float], measured: Iterable[float]) -> Errors:
 def _descent(
     errors: Callable[[Array], Array], start: Array, reach: tuple[Array, Array], weights: Array
 ) -> Array:
-    """Minimise a weighted sum of near-absolute errors: reweighted, damped least squares.
-
-    Args:
-        errors: of all runs, by the logarithms of what is fitted.
-        start: logarithms to begin with.
-        reach: the lowest and highest of each.
-        weights: of the runs.
-    """
+    """Minimise a weighted sum of near-absolute errors: reweighted, damped least squares."""
     at, damping = start, 1e-2
     now = errors(at)
     for _ in range(_ITERATIONS):

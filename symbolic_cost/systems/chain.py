@@ -63,11 +63,7 @@ class Chain:
         return tuple(in_glossary_order(symbols & _GLOSSARY_SYMBOLS))
 
     def needed(self, names: Iterable[str]) -> Chain:
-        """Return the definitions that some names rest on.
-
-        Raises:
-            InputError: every name that is not defined.
-        """
+        """Return the definitions that some names rest on."""
         wanted = set(self._checked(names))
         for name in reversed(tuple(self.definitions)):
             if name in wanted:
@@ -108,11 +104,7 @@ class Chain:
         return lowered(self.definitions)
 
     def expression(self, name: str) -> Expr:
-        """Return a definition in symbols of the glossary alone.
-
-        Raises:
-            InputError: the name is not defined.
-        """
+        """Return a definition in symbols of the glossary alone."""
         (wanted,) = self._checked([name])
         expr = self.definitions[wanted]
         for earlier in reversed(tuple(self.needed([name]).definitions)):
@@ -124,10 +116,6 @@ class Chain:
 
         Ceilings and brackets are flat wherever they do not jump; `jumps` lists them.
 
-        Args:
-            name: of a definition.
-            by: name of a symbol.
-
         Raises:
             InputError: the name is not defined, or no such symbol.
         """
@@ -136,15 +124,7 @@ class Chain:
         return Slope(self.needed([name]), name, variable)
 
     def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
-        """Return ceilings, floors and comparisons that `derivative` holds though they depend on it.
-
-        Args:
-            name: of a definition.
-            by: name of a symbol.
-
-        Raises:
-            InputError: as `derivative`.
-        """
+        """Return ceilings, floors and comparisons that `derivative` holds though they move."""
         moving, held = {symbol(by)}, []
         for earlier, expr in self.needed([name]).definitions.items():
             if expr.free_symbols & moving:
@@ -154,14 +134,7 @@ class Chain:
         return tuple(dict.fromkeys(sorted(held, key=str)))
 
     def compiled(self, *names: str) -> Evaluator:
-        """Return one function of numbers and float64 arrays.
-
-        Args:
-            names: what it returns; everything unless given.
-
-        Raises:
-            InputError: every name that is not defined.
-        """
+        """Return one function of numbers and float64 arrays."""
         from symbolic_cost.program.evaluator import Evaluator
 
         wanted = self._checked(names or self.definitions)
@@ -188,13 +161,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Slope:
-    """A definition and its derivative by a symbol; made by `Chain.derivative`.
-
-    Args:
-        chain: of the definition, and what it rests on.
-        name: of the definition.
-        by: name of the symbol.
-    """
+    """A definition and its derivative by a symbol; made by `Chain.derivative`."""
 
     chain: Chain
     name: str

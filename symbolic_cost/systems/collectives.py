@@ -47,9 +47,6 @@ class Algorithm:
     """The steps of every collective.
 
     Args:
-        name: of the algorithm.
-        meaning: one line.
-        source: key of a reference.
         rules: count and bytes sent by collective, of (message, p).
     """
 
@@ -59,13 +56,7 @@ class Algorithm:
     rules: Mapping[CollectiveKind, tuple[Expr, Expr]]
 
     def steps(self, kind: CollectiveKind, size: Expr, ranks: Expr) -> Steps:
-        """Return the steps of a collective.
-
-        Args:
-            kind: of the collective.
-            size: of the full message, of the local buffer for an all-to-all [byte].
-            ranks: that take part.
-        """
+        """Return the steps of a collective."""
         count, sent = self.rules[kind]
         of = {message: size, p: ranks}
         return Steps(replaced(count, of), replaced(sent, of))
@@ -172,9 +163,6 @@ class Collectives:
     """A named answer to the question how long a collective takes on a network.
 
     Args:
-        name: of the answer.
-        meaning: one line.
-        source: key of a reference.
         rule: gives the time [s].
     """
 

@@ -5,11 +5,12 @@ from functools import partial
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, mul
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
+from symbolic_cost.ops.graph import Weights
 from symbolic_cost.ops.update import Work
-from symbolic_cost.parallel.sharded import PartUpdate, States, Weights
+from symbolic_cost.parallel.sharded import PartUpdate, States
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.parallel.table import StageCosts
@@ -49,11 +50,8 @@ class StepEnds:
             forward = self.to[f"{stage}.forward"]
             ends["weights"].append(self._once(f"{stage}.weights", costs, Phase.STEP, forward))
             states = states_of(self.setting, stage)
-            updates = [(p.repeat, self._update(states, p.path, held)) for p, held in states.parts()]
-            if updates:
-                ends["clipping"].append(self._clipped(f"{stage}.clipping", states, updates))
-            optimized = Work.together((count, update.optimizer) for count, update in updates)
-            updated = self._work(f"{stage}.optimizer", optimized)
+            clipped, updated = self._updated(stage, states)
+            ends["clipping"] += clipped
             waits = self.offload.step(stage, costs, states, updated)
             ends["optimizer"].append(updated + waits)
             hosting.append(waits)
@@ -62,11 +60,25 @@ class StepEnds:
         if self.setting.training.offload:
             self.to.keep("optimizer.exposed", Max(*hosting))
 
+    def _updated(self, stage: Stage, states: States) -> tuple[list[Expr], Expr]:
+        """Define the times of clipping, if there are weights, and of the optimizer."""
+        held = ((part.path, part.repeat) for part in states.model.parts)
+        what = ("ends", stage, self.setting.timing.key, *_told(states), *held)
+
+        def made() -> tuple[list[Expr], Expr]:
+            updates = [
+                (p.repeat, self._update(states, p.path, own)) for p, own in states.model.learned
+            ]
+            clipped = [self._clipped(f"{stage}.clipping", states, updates)] if updates else []
+            optimized = Work.together((count, update.optimizer) for count, update in updates)
+            return clipped, self._work(f"{stage}.optimizer", optimized)
+
+        return self.to.once(what, states.placement, made)
+
     def _update(self, states: States, path: str, weights: Weights) -> PartUpdate:
         """Return what a part costs at the end of a step, once; it is the same on every stage."""
         names = tuple(weight.tensor for _, weight in weights)
-        sizes = states.conventions.sizes
-        what = ("update", path, names, sizes, states.precision, states.optimizer)
+        what = ("update", path, names, *_told(states))
         return self.to.once(what, states.placement, lambda: states.update(path, weights))
 
     def _clipped(
@@ -92,10 +104,11 @@ class StepEnds:
         """Define the exposed collectives of a step; messages of one group go together."""
         messages: dict[Group, list[Expr]] = {}
         for one in costs.parts:
-            make = partial(_sums, one.once, phase, one.times)
+            rows = self.to.once(("sent", phase), one.once, partial(_sent, one.once, phase))
+            make = partial(_sums, rows, one.times)
             for key, size in self.to.once(("messages", phase), one, make).items():
                 messages.setdefault(key, []).append(size)
-        for key, size in _sums(costs.sent, phase).items():
+        for key, size in _sums(_sent(costs.sent, phase)).items():
             messages.setdefault(key, []).append(size)
         exposed = []
         for (meshes, kind), sizes in messages.items():
@@ -110,25 +123,35 @@ class StepEnds:
         return self.to.keep(name, add(*exposed))
 
 
+def _told(states: States) -> tuple[object, ...]:
+    """Return what updates depend on besides weights and placement."""
+    return states.conventions.sizes, states.precision, states.optimizer
+
+
 Group = tuple[tuple[str, ...], CollectiveKind]
 """Mesh axes and kind of a collective."""
 
 
+def _sent(rows: Iterable[Row], phase: Phase) -> list[tuple[Row, Collective]]:
+    """Return the collectives of a step in a phase."""
+    return [
+        (row, row.collective)
+        for row in rows
+        if row.per_step and row.phase is phase and row.quantity is Quantity.COMMUNICATION
+        if row.collective is not None
+    ]
+
+
 def _sums(
-    rows: Iterable[Row], phase: Phase, times: Callable[[Expr], Expr] = lambda count: count
+    sent: Iterable[tuple[Row, Collective]], times: Callable[[Expr], Expr] = lambda count: count
 ) -> dict[Group, Expr]:
     """Return the messages of a step's collectives [byte] by group.
 
     Args:
-        rows: of costs.
-        phase: of the step.
+        sent: of a phase.
         times: how often a row occurs, of its count.
     """
-    messages: dict[Group, list[Expr]] = {}
-    for row in rows:
-        move = row.collective
-        is_sent = row.quantity is Quantity.COMMUNICATION and row.per_step and row.phase is phase
-        if move is not None and is_sent:
-            size = mul(times(row.count), move.calls, move.message)
-            messages.setdefault((move.meshes, move.kind), []).append(size)
-    return {group: add(*sizes) for group, sizes in messages.items()}
+    return sums(
+        ((move.meshes, move.kind), mul(times(row.count), move.calls, move.message))
+        for row, move in sent
+    )

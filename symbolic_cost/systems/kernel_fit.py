@@ -55,7 +55,6 @@ class Form:
     """What a kind of kernel takes, as a function of its parameters.
 
     Args:
-        name: of the kind.
         columns: that rows need beside latency_ms.
         start: of every parameter: first value, least and largest.
         time: of parameters and columns [s].
@@ -96,7 +95,6 @@ class Fitted:
     """What a fit gives.
 
     Args:
-        values: by parameter.
         bounds: parameters that stand on a bound of the fit, and so are not told by the rows.
         error: mean relative error of every third row, fitted to the others.
         count: of all rows.

@@ -16,11 +16,7 @@ from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.kernel_formulas import (
-    AttentionKernels,
-    Calls,
-    Products,
-)
+from symbolic_cost.systems.kernel_formulas import AttentionKernels, Calls, Products
 from symbolic_cost.systems.kernels import Kernels
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import machine as named_machine

@@ -41,7 +41,6 @@ class KernelFits:
     """What files of kernels give.
 
     Args:
-        fits: by kind.
         outliers: by kind, the rows that are far from the fit, the farthest first.
     """
 

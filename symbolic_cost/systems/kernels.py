@@ -30,12 +30,7 @@ from symbolic_cost.ledger import Collective, CollectiveKind, Quantity, Row, Unit
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import COLLECTIVES
-from symbolic_cost.systems.kernel_formulas import (
-    NORMAL_WIDTH,
-    AttentionKernels,
-    Calls,
-    Products,
-)
+from symbolic_cost.systems.kernel_formulas import NORMAL_WIDTH, AttentionKernels, Calls, Products
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.network import Hop, Hops
 from symbolic_cost.systems.routing import EACH, Routing
@@ -53,11 +48,7 @@ PASSES: Mapping[str, str] = {
 }
 """What kind of pass over memory an op kind is; an activation where none is named."""
 
-_SHRINKING = (
-    CollectiveKind.ALL_REDUCE,
-    CollectiveKind.REDUCE_SCATTER,
-    CollectiveKind.ALL_GATHER,
-)
+_SHRINKING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_GATHER)
 
 
 @dataclass(frozen=True)
@@ -104,12 +95,17 @@ class Kernels:
         """
         if precision in self.products or self.calls is None:
             return self.products.get(precision, self.products["bf16"])
-        near = "fp8" if precision in _NARROW and "fp8" in self.products else "bf16"
+        near = self.measured(precision)
         own = self.products[near]
         if precision not in _NARROW or near not in self.machine.matrix:
             return own
         faster = self.machine.peak(precision) / self.machine.peak(near)
         return replace(own, area=mul(own.area, faster), length=mul(own.length, faster))
+
+    def measured(self, precision: str) -> str:
+        """Return the precision whose products were measured that is nearest."""
+        narrow = precision in _NARROW and "fp8" in self.products
+        return "fp8" if narrow else "bf16"
 
     @property
     def note(self) -> str:

@@ -155,6 +155,12 @@ class Machine(Shown):
     kernels: Mapping[str, Any] = field(default_factory=dict)
     record: Machine | None = None
 
+    @property
+    def room(self) -> Expr | None:
+        """What a program may hold [byte]; None where that has no bound, or no number."""
+        usable = self.usable.value
+        return None if usable.is_infinite or usable.free_symbols else usable
+
     def peak(self, precision: str) -> Expr:
         """Return the peak rate of the matrix units [FLOP/s].
 

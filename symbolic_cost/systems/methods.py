@@ -19,8 +19,6 @@ class Methods:
     """Named answers to how work takes time.
 
     Args:
-        roofline: how computing and memory make one time.
-        collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis ("tp", "cp", "dp", "pp"), and of
             what moves between device and host ("host").
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are

@@ -78,7 +78,6 @@ class Hop:
     """The part of a group that lies on one tier.
 
     Args:
-        link: that joins its members.
         ranks: members; one where the group does not use the link.
     """
 

@@ -38,12 +38,7 @@ link, whatever the number of microbatches.
 
 
 class Offload:
-    """Writes what offloading takes.
-
-    Args:
-        given: what the step rests on.
-        to: where the definitions go.
-    """
+    """Writes what offloading takes."""
 
     def __init__(self, setting: Setting, to: Definitions) -> None:
         self.setting, self.to = setting, to

@@ -136,10 +136,6 @@ def overlap(text: str) -> Overlap:
 
 
 def overlaps(text: str) -> dict[str, Overlap]:
-    """Return the answers for mesh axes, as in "dp=full,tp=partial=0.5".
-
-    Raises:
-        InputError: an answer that is none.
-    """
+    """Return the answers for mesh axes, as in "dp=full,tp=partial=0.5"."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {mesh: overlap(answer) for mesh, _, answer in pairs}

@@ -1,14 +1,16 @@
 """Passes of one pipeline stage and microbatch, as definitions of a chain."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import CollectiveKind, Phase, Row
+from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.records import dataclass
@@ -95,12 +97,19 @@ class StagePasses:
 
     def _part(self, costs: PartCosts) -> PartTimes:
         """Define what a part takes once; it is the same on every stage."""
-        timing = self.setting.timing
-        return self.to.once(("times", timing.key), costs.once, lambda: self._timed(costs))
+        setting = self.setting
+        every, reduced = setting.training.recompute.every, setting.reduced(Phase.BACKWARD_WEIGHT)
+        about = "times", setting.timing.key, every, reduced
+
+        def made() -> PartTimes:
+            what = (*about, *self._split, *_work(costs.once))
+            return self.to.once(what, setting.divided.own, lambda: self._timed(costs))
+
+        return self.to.once(about, costs.once, made)
 
     def _timed(self, costs: PartCosts) -> PartTimes:
-        path, timing, divided = costs.part.path, self.setting.timing, self.setting.divided
-        known = shapes(costs.part, divided.own, divided.placement) if timing.rates else None
+        path, timing = costs.part.path, self.setting.timing
+        known = self._shapes(costs.part) if timing.rates else None
         ops = op_times(costs.once, timing, self.to, known)
         busy, exposed, issued, synced = {}, {}, {}, {}
         for name, phases in PASSES.items():
@@ -115,6 +124,18 @@ class StagePasses:
             synced[name] = self._synced(f"{path}.{name}", mine, known or Around())
         bundled = {name: self._bundled(path, name, costs) for name in PASSES}
         return PartTimes(tuple(ops), busy, exposed, bundled, issued, synced)
+
+    def _shapes(self, part: Part) -> Around:
+        """Return what a part's declaration says, alike whatever runs again or is in shards."""
+        own, placement = self.setting.divided.own, self.setting.divided.placement
+        what = ("shapes", part.path, *self._split)
+        return self.to.once(what, own, lambda: shapes(part, own, placement))
+
+    @cached_property
+    def _split(self) -> tuple[object, ...]:
+        """Which axes are split, and how; many strategies leave the model as it is."""
+        placement = self.setting.divided.placement
+        return (*placement.degrees.items(), *placement.axes.items())
 
     def _synced(self, name: str, ops: Iterable[OpTime], known: Around) -> Expr:
         """Define what a device waits for the host before and among the kernels of experts [s].
@@ -217,6 +238,17 @@ class StagePasses:
         if not times:
             return Integer(0)
         return policies[0].exposed(self.to.add(label, add(*times)), busy)
+
+
+def _work(rows: Iterable[Row]) -> Iterator[object]:
+    """Yield what tells the work of a part; other shards of its states change none of it."""
+    for row in rows:
+        if row.quantity in _WORK and not row.per_step:
+            yield row.path, row.phase, row.quantity, row.units, row.expr, row.collective
+            yield row.kind, row.tensor, row.origin
+
+
+_WORK = {Quantity.FLOP, *TRAFFIC, Quantity.COMMUNICATION}
 
 
 def _sum(terms: Iterable[Expr]) -> Expr:

@@ -89,11 +89,6 @@ class Costs:
     kwh: float | None
     kg_co2e: float | None
 
-    def per(self, count: float) -> Costs:
-        """Return the costs of one of so many, such as of one token."""
-        each = (self.usd, self.kwh, self.kg_co2e)
-        return Costs(*(None if one is None else one / count for one in each))
-
 
 @cache
 def facts() -> Mapping[str, Mapping[str, Any]]:

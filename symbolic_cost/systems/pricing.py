@@ -68,9 +68,6 @@ class Busy:
     """What an op keeps a device busy with [s].
 
     Args:
-        compute: of the units.
-        memory: of the memory.
-        call: of the kernel.
         kind: of work.
         kernels: that the host issues for it.
     """
@@ -202,11 +199,6 @@ class Rates:
 
         Weights are cast once per step, which microbatches share, or wherever they are used. What
         goes to several experts is cast by one kernel.
-
-        Args:
-            rows: of the product.
-            around: names what is cast.
-            moves: bytes per byte of that.
         """
         path, none = rows[0].path, frozenset[str]()
         tensors = around.casts.get(path, none)

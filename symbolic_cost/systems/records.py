@@ -90,10 +90,6 @@ def load_machine(path: str | Path) -> Machine:
 def machine_of(text: str, place: str = "machine") -> Machine:
     """Read a machine from TOML.
 
-    Args:
-        text: of the record.
-        place: that its problems name.
-
     Raises:
         InputError: everything that is wrong with it.
     """

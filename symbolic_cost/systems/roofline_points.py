@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sympy import Add, Expr
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.grouping import grouped
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.records import dataclass
@@ -16,7 +17,6 @@ class Point:
     """One op in one phase.
 
     Args:
-        path: dotted place in the model.
         flop: that it computes, all its repetitions [FLOP].
         traffic: that it reads and writes, all its repetitions [byte].
         rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].
@@ -37,15 +37,12 @@ class Point:
 
 
 def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
-    """Return the ops of a table that compute and touch memory, in order.
-
-    Raises:
-        InputError: symbols are left.
-    """
-    groups: dict[tuple[str, Phase], list[Row]] = {}
-    for row in table:
-        if row.quantity in {Quantity.FLOP, *TRAFFIC} and row.collective is None:
-            groups.setdefault((row.path, row.phase), []).append(row)
+    """Return the ops of a table that compute and touch memory, in order."""
+    groups = grouped(
+        ((row.path, row.phase), row)
+        for row in table
+        if row.quantity in {Quantity.FLOP, *TRAFFIC} and row.collective is None
+    )
     points = (_point(rows, device) for rows in groups.values())
     return tuple(point for point in points if point is not None)
 

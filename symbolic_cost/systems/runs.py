@@ -55,15 +55,10 @@ class Run:
     """One run of a GPT with f = 4 e.
 
     Args:
-        e: embedding width.
-        h: attention heads.
         l: sequence length [tokens].
         V: vocabulary before padding.
         global_batch: of a step [sequences].
         micro_batch: of one rank [sequences].
-        tp: tensor-parallel degree.
-        dp: data-parallel degree.
-        pp: pipeline-parallel degree.
     """
 
     e: int
@@ -149,13 +144,7 @@ def rates(machine: Machine, precision: str = "fp16") -> dict[str, float]:
 def step_seconds(
     runs: Sequence[Run], reached: Mapping[str, float], way: Way | None = None
 ) -> NDArray[np.float64]:
-    """Return the step time of every run [s].
-
-    Args:
-        runs: all trained in one way.
-        reached: rates by symbol, as of `rates`.
-        way: how they train.
-    """
+    """Return the step time of every run [s]."""
     seconds = np.zeros(len(runs))
     for stages in {min(run.pp, _MOST_STAGES) for run in runs}:
         places = [place for place, run in enumerate(runs) if min(run.pp, _MOST_STAGES) == stages]

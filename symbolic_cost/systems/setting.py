@@ -32,12 +32,7 @@ from symbolic_cost.systems.times import Timing
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that a step is derived from.
-
-    Args:
-        training: precision, optimizer, recomputation, schedule and microbatches.
-        methods: roofline, algorithms of collectives, overlap.
-    """
+    """Everything that a step is derived from."""
 
     model: Model
     strategy: Strategy
@@ -86,11 +81,12 @@ class Setting:
         A stack may cast gradients to fewer bytes than the precision keeps, and never to more: those
         of 16 bits are reduced in 16 bits.
         """
-        runs = self.methods.stack
-        if runs is None or phase is not Phase.BACKWARD_WEIGHT:
-            return Integer(1)
-        held = self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
-        return Min(runs.gradients, held) / held
+        return self._reduced if phase is Phase.BACKWARD_WEIGHT else Integer(1)
+
+    @cached_property
+    def _reduced(self) -> Expr:
+        runs, held = self.methods.stack, self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
+        return Integer(1) if runs is None else Min(runs.gradients, held) / held
 
     @cached_property
     def timing(self) -> Timing:

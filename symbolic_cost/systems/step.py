@@ -36,7 +36,6 @@ class StepTime:
         chain: ends with `STEP_PARTS` and `RESULTS`.
         stages: times of the ops of each stage.
         table: the cost table that each stage's times come from.
-        divided: what the tables come from.
     """
 
     chain: Chain

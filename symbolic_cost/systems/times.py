@@ -39,8 +39,6 @@ class Timing:
 
     Args:
         mesh: ranks by mesh axis, innermost first.
-        roofline: how computing and memory make one time.
-        collectives: how long a collective takes.
         overlaps: what of a communication is exposed, by mesh axis; none is hidden where not named.
         host: link over which offloaded bytes move; None where nothing is offloaded.
         strides: ranks between neighbours on a mesh axis, where their order is open.
@@ -143,13 +141,7 @@ class Definitions:
         return named(name)
 
     def once(self, what: tuple[object, ...], of: object, make: Callable[[], ResultT]) -> ResultT:
-        """Return what is made of an object, once for all stages that have it.
-
-        Args:
-            what: is made, and what it depends on besides.
-            of: the object.
-            make: makes it.
-        """
+        """Return what is made of an object, once for all stages that have it."""
         key = (id(of), *what)
         if key not in self._once:
             self._once[key] = of, make()  # the object lives as long, and nobody else has its id
@@ -163,11 +155,7 @@ class Definitions:
 
 
 class Reckoned(Definitions):
-    """Definitions that are terms at once, and need no names for each other.
-
-    Args:
-        space: where terms live.
-    """
+    """Definitions that are terms at once, and need no names for each other."""
 
     def __init__(self, space: Space) -> None:
         super().__init__()
@@ -228,10 +216,7 @@ class OpTime:
 
 
 def op_times(
-    rows: Iterable[Row],
-    timing: Timing,
-    definitions: Definitions,
-    of_part: Around | None = None,
+    rows: Iterable[Row], timing: Timing, definitions: Definitions, of_part: Around | None = None
 ) -> list[OpTime]:
     """Define the times of every op and phase.
 
@@ -255,11 +240,7 @@ def op_times(
 
 
 def _once_timed(
-    rows: list[Row],
-    forward: list[Row],
-    one: Around,
-    timing: Timing,
-    definitions: Definitions,
+    rows: list[Row], forward: list[Row], one: Around, timing: Timing, definitions: Definitions
 ) -> OpTime:
     """Define the times of an op, or return those of the same work elsewhere."""
     place = rows[0].path, rows[0].phase
@@ -302,12 +283,6 @@ def work_time(work: Work, timing: Timing, name: str, definitions: Definitions) -
     """Define computing and memory traffic [s].
 
     Units of one kind work after each other, and so do those of the other kind.
-
-    Args:
-        work: that takes time.
-        timing: how it does.
-        name: of the definitions.
-        definitions: to add to.
     """
     flop, traffic, memory = work.flop, work.traffic, Integer(0)
     compute = add(*(timing.device.compute_time(u, f) for u, f in flop.items() if f != 0))

@@ -8,9 +8,10 @@ from itertools import groupby
 
 from sympy import Expr, Integer, Rational, ceiling
 
-from symbolic_cost.algebra import add, mul, on_terms
+from symbolic_cost.algebra import mul, on_terms, sums
 from symbolic_cost.axes import At, Role
 from symbolic_cost.extrema import AtLeast
+from symbolic_cost.grouping import grouped
 from symbolic_cost.ledger import Phase, Quantity, Row, Units
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
@@ -54,9 +55,7 @@ def around(rows: Sequence[Row], stack: Stack, of_part: Around) -> Around:
     together = _together(rows) if stack.projections == "joined" else {}
     inside: set[int] = set()
     followers: set[tuple[str, Phase]] = set()
-    ops: dict[str, list[Row]] = {}
-    for row in rows:
-        ops.setdefault(row.path, []).append(row)
+    ops = grouped((row.path, row) for row in rows)
     readers: dict[str, set[str]] = {}
     for row in rows:
         if row.quantity is Quantity.READ:
@@ -100,14 +99,15 @@ def _together(rows: Sequence[Row]) -> Mapping[tuple[str, Phase], Expr]:
         forward = row.phase is Phase.FORWARD and row.quantity is Quantity.READ
         if forward and row.path in products:
             inputs.setdefault(row.path, (row.path.rpartition(".")[0], row.tensor))
-    sums: dict[tuple[tuple[str, str], Phase], list[Expr]] = {}
-    for row in rows:
-        joined = row.path in inputs and row.phase is not Phase.BACKWARD_INPUT
-        if joined and row.quantity is Quantity.WRITE:
-            sums.setdefault((inputs[row.path], row.phase), []).append(row.expr)
+    sizes = sums(
+        ((inputs[row.path], row.phase), row.expr)
+        for row in rows
+        if row.path in inputs and row.quantity is Quantity.WRITE
+        if row.phase is not Phase.BACKWARD_INPUT
+    )
     return {
-        (path, phase): add(*written)
-        for (layer, phase), written in sums.items()
+        (path, phase): written
+        for (layer, phase), written in sizes.items()
         for path, own in inputs.items()
         if own == layer
     }
@@ -168,11 +168,6 @@ def misaligned(part: Part, model: Model, placement: Placement) -> Mapping[str, E
 
     Sides are features: hidden, inner, vocabulary, heads with their width; sequences and positions
     are none. For example 96 heads of 150 on 8 ranks are 1800 = 28.1 x 64.
-
-    Args:
-        part: of the model.
-        model: gives axes their sizes and roles.
-        placement: which axes are split.
     """
     return {
         f"{part.path}.{op.path}": _odd(op, model, placement)

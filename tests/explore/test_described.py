@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import symbolic_cost as sc
-from symbolic_cost.explore.described import described
-from symbolic_cost.explore.priced import Costs, about_setup, structure_of
+from symbolic_cost.explore.priced import Costs, about_setup, described, structure_of
 from symbolic_cost.explore.together import together
 from symbolic_cost.systems.overlap import Overlap
 

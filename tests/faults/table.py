@@ -417,7 +417,7 @@ FAULTS = (
         "units=op.units if quantity is Quantity.FLOP else None",
         (SYSTEMS,),
     ),
-    Fault("ops/conv.py", "return Units.MATRIX", "return Units.VECTOR", (SYSTEMS,)),
+    Fault("ops/conv.py", "units = Units.MATRIX", "units = Units.VECTOR", (SYSTEMS,)),
     Fault(
         "ops/update.py",
         "flop[row.units].append(row.expr)",

@@ -223,3 +223,15 @@ def test_what_is_on_the_host_is_no_share_of_the_peak():
     assert shares["optimizer on the host"] is None
     named = ("weight", "weight gradient", "master weight", "saved", "workspace")
     assert abs(sum(shares[name] for name in named) - 100) < 0.05
+
+
+def test_a_global_batch_stays_when_numbers_come_later():
+    run = sc.job("gpt2", "dp=4", system="a100-80gb", global_batch=64)
+    built = sc.job("gpt2", "dp=4", {"b": 2}, system="a100-80gb", global_batch=64)
+    assert run.bind(b=2).training.microbatches == built.training.microbatches == 8
+    with pytest.raises(InputError, match="makes 16 microbatches, M=4 is given"):
+        run.bind(M=4)
+    with pytest.raises(InputError, match="a multiple of the 12 sequences"):
+        run.bind(b=3)
+    with pytest.raises(InputError, match="8 microbatches and M=4"):
+        sc.job("gpt2", "dp=4", system="a100-80gb", microbatches=8).bind(M=4)

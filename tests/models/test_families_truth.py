@@ -4,7 +4,8 @@
 parameters (two numbers where Transformers ties what the published file does not), FLOP of a forward
 pass at two sizes, of training and of a decode step, and the elements of the cache.
 `families_more.json` holds those of further families and heads, `families_images.json` those of
-networks for images, recordings and diffusion.
+networks for images, recordings and diffusion, `families_detection.json` those of detectors, masks
+and depths.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -21,7 +22,10 @@ from symbolic_cost.models.count import count
 GOLDEN = Path(__file__).parents[1] / "golden"
 TRUTH = {
     entry["id"]: entry
-    for name in ("families_truth.json", "families_more.json", "families_images.json")
+    for name in (
+        *("families_truth.json", "families_more.json"),
+        *("families_images.json", "families_detection.json"),
+    )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }
 APPROVED = GOLDEN / "families_exact.txt"

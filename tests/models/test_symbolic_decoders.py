@@ -228,6 +228,16 @@ def test_a_further_token_is_predicted_by_one_more_block_and_the_same_head():
     assert same(both.total("flop"), 3 * both.total("flop", phase=Phase.FORWARD))
 
 
+def test_further_tokens_of_single_layers_are_an_attention_and_experts_each():
+    """The module of Nemotron 3 is "*E": its last layer may be a state space."""
+    model = models.model("nemotron-3-super", 2)
+    parts = [part.path for part in model.parts if part.path.startswith("prediction")]
+    each = ("join", "full.block", "experts.block", "head")
+    assert parts == [f"{scope}.{name}" for scope in ("prediction", "prediction_2") for name in each]
+    with pytest.raises(InputError, match=r"llama-3-8b: only models of .* predict further tokens"):
+        models.model("llama-3-8b", 1)
+
+
 def test_depth_and_experts_cost_nothing_to_declare():
     config = {
         "model_type": "qwen3_moe",

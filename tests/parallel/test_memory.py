@@ -118,13 +118,28 @@ def test_hand_counted_states():
         ("fp32", "adam"): 16,
         ("bf16", "adam"): 8,
         ("bf16-mixed", "adam"): 18,
-        ("fp8-hybrid", "adam"): 20,
-        ("fp8-deepseek", "adam"): 13,
+        ("bf16-mixed", "lion"): 14,
         ("bf16-mixed", "adam-8bit"): 12 + Rational(8, 2048),
     }
     for (precision, optimizer), expected in numbers.items():
         found = table(precision=precision, optimizer=optimizer, stage=Stage.FIRST)
         assert same(moments(found)["between steps"], PSI * expected), (precision, optimizer)
+
+
+@pytest.mark.parametrize(
+    ("precision", "of_matrices", "of_others"),
+    [
+        ("fp8-hybrid", 20, 18),
+        ("fp8-deepseek", 13, 14),
+        ("fp8-linear", 16, 16),
+        ("mxfp8", 14 + Rational(33, 16), 16),
+        ("nvfp4", 14 + Rational(25, 8), 16),
+    ],
+)
+def test_few_bits_are_of_hidden_matrices(precision, of_matrices, of_others):
+    """Tables, norms, biases and the head have no copies in few bits."""
+    found = moments(table(precision=precision, stage=Stage.FIRST))["between steps"]
+    assert same(found, of_others * PSI + (of_matrices - of_others) * 12 * n_layers * e**2)
 
 
 def test_optimizers_that_tell_matrices_apart():

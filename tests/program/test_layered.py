@@ -1,5 +1,6 @@
 """Tapes in layers: every bit of the steps one by one, also of some outputs and read from bytes."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.layered import layered, read, written
 from symbolic_cost.program.scalars import function
 from symbolic_cost.program.spread import Spread
+from symbolic_cost.program.tape import recorded
 from tests.program.recipes import configurations, graphs, real, values
 from tests.program.test_bits import columns, same
 
@@ -76,3 +79,9 @@ def test_a_product_is_evaluated_over_the_axes_that_steps_depend_on():
         for _ in range(2):
             for name, array in spread(axes).items():
                 assert same(np.broadcast_to(array, sizes).reshape(-1), whole[name])
+
+
+def test_what_a_thread_runs_first_may_need_no_register():
+    nothing = layered(recorded(Graph({}), {}))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(nothing.run, {}, 3).result().shape == (0, 3)

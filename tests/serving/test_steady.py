@@ -148,7 +148,7 @@ def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
 
 def test_checked_drafts_yield_tokens():
     plain, drafted = (Batching(Load(100, 401, yielded=y), 8, COSTS) for y in (1.0, 2.0))
-    assert drafted.tokens > 1.5 * plain.tokens
+    assert drafted.requests > 1.5 * plain.requests
     assert drafted.between < plain.between
 
 

@@ -21,14 +21,7 @@ from symbolic_cost.systems.records import find_machine
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A machine with what was measured on it.
-
-    Args:
-        kernels: fitted to files of kernels; None without any.
-        cluster: fitted to steps; None without any.
-        runs: that were fitted, by name.
-        refused: rows that cannot be expressed, with the reason.
-    """
+    """A machine with what was measured on it."""
 
     machine: Machine
     kernels: KernelFits | None
@@ -81,11 +74,7 @@ def calibrated(
 
 
 def _on(run: RecordedRun, machine: Machine, stack: str) -> Job:
-    """Return the job of a row on the machine that is fitted.
-
-    Raises:
-        InputError: the row has no time, or ran on another machine.
-    """
+    """Return the job of a row on the machine that is fitted."""
     own = run.job.machine
     if run.seconds is None:
         raise InputError("no time is printed")

@@ -1,18 +1,25 @@
-"""What the import of an exported graph prints."""
+"""What `import` and `lift` print of exported graphs, files of weights and source code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from sympy import Expr, Integer
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
-from symbolic_cost.emit.sheet import Cell, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
+from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.bound import bound
+from symbolic_cost.models.configfile import PIPELINE, Document
+from symbolic_cost.models.count import count
+from symbolic_cost.models.stored.header import Header
+from symbolic_cost.models.stored.places import components, stored
 from symbolic_cost.models.traced.imported import Traced
+from symbolic_cost.models.traced.lift import Lifted
 from symbolic_cost.ops.derive import cost
 
 _COSTS = ("params", "flops_fwd", "flops_train", "saved")
@@ -60,3 +67,67 @@ def _totals(table: CostTable, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
 def _shown(size: Expr) -> Cell:
     """Return a number as one, and a formula in the dynamic sizes as it is."""
     return int(size) if isinstance(size, Integer) else factored(size)
+
+
+def stored_sheet(source: str) -> Sheet:
+    """Tabulate the data types of a checkpoint, or the parts of a pipeline.
+
+    Raises:
+        InputError: what is there is damaged, or no part of a pipeline is read.
+    """
+    if Path(source, PIPELINE).is_file():
+        return _pipeline(source)
+    header = stored(source)
+    if header is None:
+        raise InputError(f"{source}: there are no safetensors files")
+    return _types(source, header)
+
+
+def _types(source: str, header: Header) -> Sheet:
+    rows: list[tuple[Cell, ...]] = [
+        (dtype, str(count), str(size)) for dtype, (count, size) in header.dtypes.items()
+    ]
+    rows.append(("all", str(sum(one.count for one in header.tensors)), str(header.size)))
+    columns = (Column("data type"), Column("elements", "right"), Column("bytes", "right"))
+    buffers = len(header.tensors) - len(header.parameters)
+    notes = (
+        f"{len(header.tensors)} tensors, {header.count} elements of parameters",
+        *((f"{buffers} buffers are no parameters",) if buffers else ()),
+    )
+    return Sheet(f"Weights of {Path(source).name}", columns, tuple(rows), notes)
+
+
+def _pipeline(source: str) -> Sheet:
+    rows = tuple((name, *_part(one)) for name, one in components(Path(source)).items())
+    columns = (Column("part"), Column("parameters", "right"), Column("is"))
+    return Sheet(f"Pipeline {Path(source).name}", columns, rows)
+
+
+def _part(one: Document | str) -> tuple[Cell, Cell]:
+    if isinstance(one, str):
+        return None, f"refused: {one}"
+    try:
+        totals = count(one.values, seq=1)
+    except InputError as error:
+        return None, f"refused: {error.problems[0]}"
+    return str(totals["params"]), str(totals["architecture"])
+
+
+def lifted_sheet(family: Lifted) -> Sheet:
+    """Tabulate axes with their sizes, parts with their repetitions, and the ops of each."""
+    columns = (Column("what"), Column("name"), Column("is"))
+    notes = (
+        f"predicted exactly: parameters and FLOP of {family.checked}, which nothing was fitted to",
+        "a candidate: compare it with the family's source before it is declared",
+    )
+    return Sheet(f"Family of {family.model.name}", columns, tuple(_rows(family)), notes)
+
+
+def _rows(family: Lifted) -> Iterator[tuple[Cell, ...]]:
+    for name, (size, rest) in family.sizes.items():
+        dynamic = "" if rest == 1 else f" * {rest}"
+        yield "axis", name, f"{size}{dynamic}"
+    for part in family.model.parts:
+        yield "part", part.path, f"{family.repeats[part.path]} times"
+        for op in part.ops:
+            yield op.kind, op.path, op.pattern.text

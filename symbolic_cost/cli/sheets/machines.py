@@ -111,12 +111,7 @@ def _number(expr: Expr) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A calibrated machine, and the errors that remain by file.
-
-    Args:
-        machine: with the fitted efficiencies.
-        errors: of its predictions on the rows that they were fitted to.
-    """
+    """A calibrated machine, and the errors that remain by file."""
 
     machine: Machine
     errors: dict[str, Errors]

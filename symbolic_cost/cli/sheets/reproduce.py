@@ -1,4 +1,4 @@
-"""How a reproduction is printed."""
+"""What can be reproduced, and how a reproduction is printed."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from sympy import Expr
 
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Column, Sheet
-from symbolic_cost.published.contract import Comparison, Reproduction
+from symbolic_cost.published.contract import MODULES, Comparison, Reproduction, meaning
 
 
 def reproduction_sheet(result: Reproduction, formulas: Mapping[str, Expr]) -> Sheet:
@@ -75,3 +75,10 @@ def reproduction_json(result: Reproduction, formulas: Mapping[str, Expr]) -> str
 
 def _formula(formulas: Mapping[str, Expr], key: str) -> str | None:
     return plain(formulas[key]) if key in formulas else None
+
+
+def publications_sheet() -> Sheet:
+    """List every publication, with the first line of its module."""
+    rows = tuple((name, meaning(name)) for name in MODULES)
+    notes = ("symbolic-cost reproduce NAME prints published and computed numbers side by side",)
+    return Sheet("Publications", (Column("publication"), Column("content")), rows, notes)

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from sympy import Expr, Integer, Symbol
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
@@ -30,7 +31,6 @@ class Spent:
     """Time of a step that one thing takes.
 
     Args:
-        name: path of an op, or part of the step.
         phase: in which it runs; empty for a part of the step.
         times: how often in a step; zero where that has no meaning.
         once: time of one occurrence [s].
@@ -53,9 +53,6 @@ def explained_sheet(timed: Timed) -> Sheet:
 
     The stage that sets the pace is told, all its microbatches; bubble, sums of gradients, optimizer
     and gathers of weights stand beside its ops, so that the shares add up to one.
-
-    Raises:
-        InputError: a symbol has no number.
     """
     stage = _slowest(timed)
     notes = (
@@ -78,11 +75,7 @@ def spent_sheet(timed: Timed, rows: Iterable[Spent]) -> Sheet:
 
 
 def spent(timed: Timed) -> list[Spent]:
-    """Return what takes the time of a step, the largest first; together they are the step.
-
-    Raises:
-        InputError: a symbol has no number.
-    """
+    """Return what takes the time of a step, the largest first; together they are the step."""
     rows = sorted((*_ops(timed), *_parts(timed)), key=attrgetter("total"), reverse=True)
     return [row for row in rows if row.total > 0]
 
@@ -101,7 +94,8 @@ def _ops(timed: Timed) -> Iterator[Spent]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
     flop = _flop(timed, stage)
-    peak = timed.number(timed.setup.machine.peak(_units(timed))) if timed.setup.machine else None
+    machine, precision = timed.setup.machine, timed.setup.training.precision
+    peak = timed.number(machine.peak(precision.partition("-")[0])) if machine else None
     spent = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count
@@ -122,16 +116,11 @@ _REST = "neighbours, weights of blocks or the host"
 
 def _flop(timed: Timed, stage: StageTimes) -> Mapping[tuple[str, Phase], Expr]:
     """Return the FLOP of the matrix units of every op and phase, once."""
-    sums: dict[tuple[str, Phase], Expr] = {}
-    for row in timed.step.table[stage.stage]:
-        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX:
-            place = (row.path, row.phase)
-            sums[place] = sums.get(place, Integer(0)) + timed.number(timed.setup.value(row.expr))
-    return sums
-
-
-def _units(timed: Timed) -> str:
-    return timed.setup.training.precision.partition("-")[0]
+    return sums(
+        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
+        for row in timed.step.table[stage.stage]
+        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
+    )
 
 
 def _bound(timed: Timed, op: OpTime) -> str:

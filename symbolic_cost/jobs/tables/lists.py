@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.grouping import grouped
 from symbolic_cost.ops.recompute import MODULES, POLICIES
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.schedules import SCHEDULES
@@ -17,10 +18,9 @@ from symbolic_cost.symbols import GLOSSARY
 
 def symbols_sheet() -> Sheet:
     """List every symbol of the glossary, how it is typeset, and what it counts."""
-    degrees: dict[str, list[str]] = {}
-    for name, entry in STRATEGIES.items():
-        for symbol in entry.meshes.values():
-            degrees.setdefault(symbol.name, []).append(name)
+    degrees = grouped(
+        (one.name, name) for name, entry in STRATEGIES.items() for one in entry.meshes.values()
+    )
     rows = (
         (name, entry.latex, entry.meaning, ", ".join(degrees.get(name, ())), _kind(entry.integer))
         for name, entry in GLOSSARY.items()

@@ -20,11 +20,7 @@ from symbolic_cost.parallel.memory import peak as greatest_moment
 
 
 def memory_sheet(setup: Setup) -> Sheet:
-    """Tabulate quantities and moments: formula, value, share of the peak.
-
-    Raises:
-        InputError: numbers that are refused.
-    """
+    """Tabulate quantities and moments: formula, value, share of the peak."""
     training, fits = setup.training, () if setup.machine is None else fit(setup).told
     setup = lettered(setup)
     table = setup.memory_rows

@@ -12,9 +12,10 @@ from symbolic_cost.costs import NamedCost
 from symbolic_cost.emit import naming
 from symbolic_cost.emit.document import Document, Section
 from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.tables.per_op import FORMULAS, VALUES, heading_of
+from symbolic_cost.jobs.tables.per_op import FORMULAS, VALUES, below_headings
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -83,20 +84,15 @@ def _moves(cost: NamedCost) -> bool:
 def _per_op(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
     shown = [cost for cost in costs if len(cost.rows(work.rows))]
     columns = [Column("Op"), *_heads([(HEADS[cost.name], cost.unit) for cost in shown], only)]
-    rows: list[tuple[Cell, ...]] = []
-    above: Phrase = ()
+    ops: list[tuple[str, Expr, tuple[Cell, ...]]] = []
     for path in _ops(work.rows):
         own, bound = (op_rows(table, path) for table in (work.rows, work.bound))
-        if all(not len(cost.rows(own)) for cost in shown):
-            continue
-        heading = heading_of(path, own.rows[0].count)
-        if heading != above:
-            above = heading
-            rows.append((heading, *[None] * (len(columns) - 1)))
-        pairs = ((cost.total(own.once()), cost.total(bound.once())) for cost in shown)
-        rows.append((path.rpartition(".")[2], *_cells(pairs, only)))
+        if any(len(cost.rows(own)) for cost in shown):
+            pairs = ((cost.total(own.once()), cost.total(bound.once())) for cost in shown)
+            cells = (path.rpartition(".")[2], *_cells(pairs, only))
+            ops.append((path, own.rows[0].count, cells))
     title = f"Costs of {work.share.name} per op, each counted once, of one rank and microbatch"
-    return Sheet(title, tuple(columns), tuple(rows), header(work))
+    return Sheet(title, tuple(columns), tuple(below_headings(ops)), header(work))
 
 
 def _ops(table: CostTable) -> tuple[str, ...]:
@@ -143,31 +139,27 @@ def _collectives(work: Setup, only: str | None) -> Sheet:
     passes = [p for p in (*_PASSES, _STEP) if any(_pass(row) == p for row in tables[0])]
     named = [(name, Unit.BYTE) for name in passes]
     columns = [Column("Op"), Column("Collective"), Column("Over"), *_heads(named, only)]
-    rows: list[tuple[Cell, ...]] = []
-    above: Phrase = ()
+    rows: list[tuple[str, Expr, tuple[Cell, ...]]] = []
     for path in [one for one in _ops(work.rows) if one in tables[0].paths()]:
-        sums = [_by_kind(op_rows(table, path).once()) for table in tables]
-        heading = heading_of(path, op_rows(tables[0], path).rows[0].count)
-        if heading != above:
-            above = heading
-            rows.append((heading, *[None] * (len(columns) - 1)))
+        own, bound = (op_rows(table, path) for table in tables)
+        sums = [_by_kind(table.once()) for table in (own, bound)]
         for place, (kind, over) in enumerate(dict.fromkeys(key[:2] for key in sums[0])):
             keys = [(kind, over, name) for name in passes]
             pairs = ((Add(*sums[0].get(key, ())), Add(*sums[1].get(key, ()))) for key in keys)
             name = "" if place else path.rpartition(".")[2]
-            rows.append((name, kind, over, *_cells(pairs, only)))
+            cells = (name, kind, over, *_cells(pairs, only))
+            rows.append((path, own.rows[0].count, cells))
     title = f"Collectives of {work.share.name} by kind: what one rank sends per microbatch"
     title += ", and once per step" * (_STEP in passes)
-    return Sheet(title, tuple(columns), tuple(rows), header(work))
+    return Sheet(title, tuple(columns), tuple(below_headings(rows)), header(work))
 
 
 def _by_kind(table: CostTable) -> dict[tuple[str, str, str], list[Expr]]:
-    sums: dict[tuple[str, str, str], list[Expr]] = {}
-    for row in table:
-        if row.collective is not None:
-            key = (row.collective.kind.value, row.collective.group, _pass(row))
-            sums.setdefault(key, []).append(row.expr)
-    return sums
+    return grouped(
+        ((row.collective.kind.value, row.collective.group, _pass(row)), row.expr)
+        for row in table
+        if row.collective is not None
+    )
 
 
 # ---------------------------------------------------------------------- totals and text
@@ -239,12 +231,7 @@ def _conventions(work: Setup) -> Iterator[Phrase]:
     chosen = work.counting
     yield (f"{chosen.name}: {chosen.meaning}",)
     parts: list[Expr | str] = ["FLOP of a sum of "]
-    parts += [
-        n,
-        " products: ",
-        chosen.contraction.expr,
-        "; bytes of one element: ",
-    ]
+    parts += [n, " products: ", chosen.contraction.expr, "; bytes of one element: "]
     for place, role in enumerate(_SIZED):
         parts += [", " * bool(place) + role.value.replace("_", " ") + " ", chosen.sizes.of(role)]
     yield (*parts, f"; collectives: {chosen.charge.name}")

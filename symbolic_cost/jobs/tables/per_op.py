@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sympy import Expr
 
@@ -56,26 +56,32 @@ def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> 
     for cost in costs:
         columns += [Column(cost.name, "right", cost.unit)] * (only != FORMULAS)
         columns += [Column(f"{cost.name} formula")] * (only != VALUES)
-    rows: list[tuple[Cell, ...]] = []
-    above: Phrase = ()
-    for part, path, pairs in _ops(work, costs):
-        heading = heading_of(path, part.repeat)
-        if heading != above:
-            above = heading
-            rows.append((heading, *[None] * (len(columns) - 1)))
-        cells = [cell for pair in pairs for cell in _chosen(pair, only)[::-1]]
-        rows.append((path.rpartition(".")[2], *cells))
-    totals = [_chosen(pair, only)[::-1] for pair in _total(work, costs)]
-    rows.append(("total", *(cell for cells in totals for cell in cells)))
+
+    def row(name: str, pairs: list[_Pair]) -> tuple[Cell, ...]:
+        return (name, *(cell for pair in pairs for cell in _chosen(pair, only)[::-1]))
+
+    ops = below_headings(
+        (path, part.repeat, row(path.rpartition(".")[2], pairs))
+        for part, path, pairs in _ops(work, costs)
+    )
+    rows = (*ops, row("total", _total(work, costs)))
     return Sheet(
-        f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work), work.names
+        f"Costs of {work.share.name} per op", tuple(columns), rows, header(work), work.names
     )
 
 
-def heading_of(path: str, count: Expr) -> Phrase:
-    """Name what an op is a part of, with how often it occurs."""
-    above = path.rpartition(".")[0] or path
-    return (above,) if count == 1 else (f"{above}, ", count, " times")
+def below_headings(
+    ops: Iterable[tuple[str, Expr, tuple[Cell, ...]]],
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield rows of ops, of (path, count, cells), below what they are a part of."""
+    above: Phrase = ()
+    for path, count, cells in ops:
+        name = path.rpartition(".")[0] or path
+        heading: Phrase = (name,) if count == 1 else (f"{name}, ", count, " times")
+        if heading != above:
+            above = heading
+            yield (heading, *[None] * (len(cells) - 1))
+        yield cells
 
 
 _Pair = tuple[Expr, Expr] | None

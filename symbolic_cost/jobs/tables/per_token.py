@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from sympy import Expr, Symbol
+from sympy import Expr
 
 from symbolic_cost.analysis.differences import Side, differences
 from symbolic_cost.analysis.forms import factored
@@ -148,14 +148,11 @@ def _title(count: TokenFlop) -> str:
 
 
 def _notes(count: TokenFlop) -> tuple[str, ...]:
-    numbers = ", ".join(f"{symbol.name} = {value}" for symbol, value in _sorted(count))
+    known = count.numbers
+    numbers = ", ".join(f"{one.name} = {known[one]}" for one in in_glossary_order(known))
     rule = count.conventions
     return (
         f"model {count.model.name}, forward and both gradients{', ' if numbers else ''}{numbers}",
         f"conventions {rule.name}: {rule.meaning}",
         f"source: {rule.source}",
     )
-
-
-def _sorted(count: TokenFlop) -> list[tuple[Symbol, Expr]]:
-    return [(symbol, count.numbers[symbol]) for symbol in in_glossary_order(count.numbers)]

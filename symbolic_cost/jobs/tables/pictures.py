@@ -25,15 +25,7 @@ _SPAN = 16
 
 
 def memory_bars(works: Sequence[Setup], labels: Sequence[str] = ()) -> Bars:
-    """Return what one rank of each job holds at its peak.
-
-    Args:
-        works: the jobs.
-        labels: of their bars; the strategies unless given.
-
-    Raises:
-        InputError: symbols have no number.
-    """
+    """Return what one rank of each job holds at its peak."""
     stacks = [_peak(work) for work in works]
     names = dict.fromkeys(name for stack in stacks for name in stack)
     parts = {name: [stack.get(name, 0.0) for stack in stacks] for name in names}
@@ -71,11 +63,7 @@ def _label(work: Setup) -> str:
 
 
 def time_bars(answers: Sequence[TimeAnswer]) -> Bars:
-    """Return the parts of a step of each job: what adds up to it.
-
-    Raises:
-        InputError: symbols have no number.
-    """
+    """Return the parts of a step of each job: what adds up to it."""
     stacks = [_step(answer) for answer in answers]
     names = dict.fromkeys(name for stack in stacks for name in stack)
     parts = {name: [stack.get(name, 0.0) for stack in stacks] for name in names}

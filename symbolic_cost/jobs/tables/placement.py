@@ -95,11 +95,7 @@ def stages_sheet(work: Setup) -> Sheet:
 
 
 def _mesh(work: Setup) -> dict[str, int]:
-    """Return the ranks of every mesh axis, innermost first.
-
-    Raises:
-        InputError: a degree without a number.
-    """
+    """Return the ranks of every mesh axis, innermost first."""
     mesh = {}
     for name, degree in arranged(work.strategy.mesh, work.methods.order).items():
         known = work.value(degree)

@@ -122,10 +122,7 @@ def _notes(timed: Timed) -> tuple[str, ...]:
 
 def interval_notes(own: Interval) -> tuple[str, ...]:
     """Say between what steps lie, and what leaves most open."""
-    return (
-        f"four of five such steps take {ends_of(own)}",
-        f"most uncertain: {own.most}",
-    )
+    return (f"four of five such steps take {ends_of(own)}", f"most uncertain: {own.most}")
 
 
 def _op_rows(timed: Timed) -> Iterator[tuple[Cell, ...]]:

@@ -22,11 +22,7 @@ from symbolic_cost.numeric.binding import value
 def total_sheet(
     work: Setup, name: str, phase: str | None, path: str | None, form: str = "human"
 ) -> Sheet:
-    """Give one total as a formula, and its value where it is known.
-
-    Raises:
-        InputError: unknown cost, phase, path or form.
-    """
+    """Give one total as a formula, and its value where it is known."""
     work = lettered(work)
     cost, total = _total(work.rows, name, phase, path)
     formula, note = formed(total, form)
@@ -40,20 +36,12 @@ def total_sheet(
 def total_latex(
     work: Setup, name: str, phase: str | None, path: str | None, form: str = "human"
 ) -> str:
-    """Give one total in LaTeX's math mode, and nothing else.
-
-    Raises:
-        InputError: unknown cost, phase, path or form.
-    """
+    """Give one total in LaTeX's math mode, and nothing else."""
     return latex(formed(_total(work.rows, name, phase, path)[1], form)[0])
 
 
 def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
-    """Nest the totals of a cost by the parts of the model, with their shares.
-
-    Raises:
-        InputError: unknown cost or phase, or numbers that do not fit.
-    """
+    """Nest the totals of a cost by the parts of the model, with their shares."""
     cost, work = named_cost(name, phase), lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)

@@ -19,12 +19,7 @@ _SHOWN = 8
 
 
 def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
-    """Tabulate what one rank sends in a step, then what rank and cluster send in all.
-
-    Args:
-        work: the costed model.
-        per_op: one row per op and message, or one per group, collective and pass.
-    """
+    """Tabulate what one rank sends in a step, then what rank and cluster send in all."""
     work = lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}

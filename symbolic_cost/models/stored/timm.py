@@ -45,12 +45,8 @@ def timm_config(source: Document) -> dict[str, Any]:
     problems = [f"{source.where(k)} is not understood" for k in values if k not in _READ]
     if values.get("model_args"):
         problems.append(f"{source.where('model_args')}: {shown(values['model_args'])} is not read")
-    for pattern, spelt in _SPELT.items():
-        match = re.fullmatch(pattern, name)
-        if match is not None:
-            config = spelt(match)
-            break
-    else:
+    config = spelt(name)
+    if config is None:
         problems.append(f"{source.where('architecture')}: {shown(name)}: {_ACCEPTED} are read")
         raise InputError(problems)
     problems += _contradictions(source, config)
@@ -58,6 +54,15 @@ def timm_config(source: Document) -> dict[str, Any]:
         raise InputError(problems)
     classes = values["num_classes"]
     return {**config, "num_labels": classes, "architectures": [_HEADS[config["model_type"]]]}
+
+
+def spelt(name: str) -> dict[str, Any] | None:
+    """Return the fields that an architecture means; None of one that is not known."""
+    for pattern, fields in _SPELT.items():
+        match = re.fullmatch(pattern, name)
+        if match is not None:
+            return fields(match)
+    return None
 
 
 _HEADS = {

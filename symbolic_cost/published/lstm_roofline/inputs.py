@@ -16,7 +16,7 @@ from pydantic import Field, create_model
 from sympy import Expr, Symbol, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.published.inputs import Count, Index, Inputs, Latency, Rate
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import exact, named
@@ -207,8 +207,7 @@ def accepted(inputs: Mapping[str, Any]) -> Configured:
         twice = [key for key in value if key in before and before[key] != value[key]]
         problems += [f"input {key!r} is given twice, with different values" for key in twice]
         before.update(value)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Run.accepted(groups)
 
 

@@ -61,12 +61,7 @@ class Product(NamedTuple):
         return Add(*(Mul(*(self.sizes[axis] for axis in w.axes)) for w in self.op.weights))
 
     def product(self, phase: Phase, kind: int) -> Sizes:
-        """Return rows, length of the sum and columns of a product on one node.
-
-        Args:
-            phase: whose product.
-            kind: of the part's kernel parallelism.
-        """
+        """Return rows, length of the sum and columns of a product on one node."""
         kernel = next(kernel for kernel in self.op.kernels() if kernel.phase is phase)
         contraction = next(work for work in kernel.work if isinstance(work, Contraction))
         (rows, columns), (summed,) = contraction.result, contraction.summed

@@ -84,11 +84,7 @@ _KINDS = ("weight", "activation", "pointwise")
 
 
 def _needs(
-    to: Definitions,
-    shard: str,
-    layers: Expr,
-    held: Mapping[str, Sizes],
-    lookup: tuple[Expr, Expr],
+    to: Definitions, shard: str, layers: Expr, held: Mapping[str, Sizes], lookup: tuple[Expr, Expr]
 ) -> None:
     """Define what one shard needs, by part and by kind: weights, activations, elementwise memory.
 

@@ -34,12 +34,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def report(inputs: Mapping[str, Any], *, corrected: bool = False) -> str:
-    """Write the report as text.
-
-    Args:
-        inputs: as for `evaluate`.
-        corrected: whether the true figures follow, with the reason of every difference.
-    """
+    """Write the report as text."""
     run = Run.accepted(inputs)
     printed = figures(Amounts(run))
     text = report_text(run, printed)

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.gpt import GPT
@@ -234,8 +234,7 @@ def grouped(latencies: Mapping[str, str | float]) -> dict[str, Any]:
         for key in latencies
         if key.count("|") != _BARS
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     groups: dict[str, Any] = {"modules": {}, "classes": {}, "run": {}}
     for key, text in latencies.items():
         section, place, cls, field = key.split("|")

@@ -17,7 +17,6 @@ class Figure(NamedTuple):
     Args:
         section: "summary", "aggregated", "detailed" or "footer".
         place: path of a module, or depth.
-        cls: class of the module.
         span: of the values that it may have; None if it follows from the shape alone.
     """
 
@@ -170,12 +169,7 @@ _SUFFIX = {"params_pct": " Params", "macs_pct": " MACs", "latency_pct": " latenc
 
 
 def profile_text(profile: Profile, step: int = 1) -> str:
-    """Write a profile as the profiler lays it out.
-
-    Args:
-        profile: of a model.
-        step: at which it is said to be taken.
-    """
+    """Write a profile as the profiler lays it out."""
     title = _rule(profile.version.title, _RULE)
     lines = [
         title,

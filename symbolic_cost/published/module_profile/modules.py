@@ -29,8 +29,6 @@ class Module:
     """One module, with its totals once they are counted.
 
     Args:
-        cls: its class.
-        ops: paths of the ops that it runs itself.
         extra: its own description, with sizes of axes in braces.
         children: the modules inside; of repeated groups the first.
         repeat: how often the children occur, one group after the other, named by numbers.

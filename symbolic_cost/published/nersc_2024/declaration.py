@@ -72,12 +72,7 @@ _MLP = ("fc1", "fc1-bias", "act1", "dpr1", "fc2", "fc2-bias", "dpr2", "ln1")
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How a block runs.
-
-    Args:
-        flash: whether the attention is fused.
-        recompute: whether backward computes scores, softmax and dropout again.
-    """
+    """How a block runs."""
 
     strategy: str
     flash: bool = True

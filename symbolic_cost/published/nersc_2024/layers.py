@@ -87,7 +87,6 @@ class PassTime:
     """Times of one pass of a row [s]; the units' includes the launch.
 
     Args:
-        op: its times.
         launch: of its kernel.
         again: time that it takes once more.
     """

@@ -100,12 +100,7 @@ class Counts(NamedTuple):
 
 
 def implied(variant: str, *, sequence: bool = True) -> CostTable:
-    """Derive what the declarations of a variant imply per microbatch, without slips.
-
-    Args:
-        variant: of the tables.
-        sequence: whether variant B splits the positions of norms and dropouts.
-    """
+    """Derive what the declarations of a variant imply per microbatch, without slips."""
     table = cost(block(variant), CONVENTIONS[variant], placement(variant, sequence=sequence))
     # p and w are split as r is, or else (B) a reduction may leave uneven parts.
     splits = tuple(split for split in table.splits if split.axis not in {"p", "w"})

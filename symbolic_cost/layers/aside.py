@@ -1,0 +1,170 @@
+"""Tensors of a trail that stand aside under a name: maps that several layers take, queries.
+
+Axes: as the trail makes them; positions of a sequence are called y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
+from symbolic_cost.layers.maps import Mix, plus
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.unread import kept, unread
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Put:
+    """Sets the tensor at hand aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:  # noqa: ARG002 - it declares nothing
+        """Set it aside."""
+        trail.aside[self.title] = trail.at
+
+
+@dataclass(frozen=True)
+class Take:
+    """Takes a tensor from aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:  # noqa: ARG002 - it declares nothing
+        """Take it."""
+        trail.at = trail.aside[self.title]
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Layers that all take the tensor at hand, which stays at hand."""
+
+    layers: Mapping[str, Layer]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare every one."""
+        start = trail.at
+        for own, layer in self.layers.items():
+            trail.at = start
+            layer.declare(f"{name}.{own}" if name else own, trail)
+        trail.at = start
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A learned vector for each of some positions, the same for every sample."""
+
+    positions: int
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the vectors."""
+        axes = trail.new_axis("c", self.channels), trail.new_axis("y", self.positions)
+        batch = trail.at.axes[0]
+        result = Maps(name, (batch, *axes))
+        pattern = f"!{name}.samples[{batch}]:buffer, *table[{' '.join(axes)}] -> {result}"
+        trail.add(pointwise(name, pattern, "copy"), result)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What is computed of positions alone, or zeros, in the shape of the tensor at hand.
+
+    Args:
+        channels: how many, if others than that tensor has.
+    """
+
+    channels: int = 0
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Take it."""
+        batch, channel, *sides = trail.at.axes
+        own = trail.new_axis("c", self.channels) if self.channels else channel
+        trail.at = Maps(name, (batch, own, *sides), constant=True)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A layer whose weights are kept and that does not run."""
+
+    layer: Layer
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the weights."""
+        start, first = trail.at, len(trail.ops)
+        self.layer.declare(name, trail)
+        trail.ops[first:] = kept(trail.ops[first:])
+        trail.at = start
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A layer that runs, and whose result nothing takes."""
+
+    layer: Layer
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start, first = trail.at, len(trail.ops)
+        self.layer.declare(name, trail)
+        trail.ops[first:] = unread(trail.ops[first:])
+        trail.at = start
+
+
+@dataclass(frozen=True)
+class Detached:
+    """The tensor at hand, to which nothing flows back from here."""
+
+    def declare(self, name: str, trail: Trail) -> None:  # noqa: ARG002 - it declares nothing
+        """Mark it."""
+        trail.at = Maps(trail.at.tensor, trail.at.axes, constant=True)
+
+
+@dataclass(frozen=True)
+class Plus:
+    """The tensor at hand and one aside, added; their axes may have other names."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the sum."""
+        trail.at = plus(name, trail.at, self.title, trail)
+
+
+@dataclass(frozen=True)
+class FrozenNorm:
+    """A norm of every channel by constants: what it scales and shifts by is no parameter."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the norm."""
+        channel, axes = trail.at.axes[1], trail.at.axes
+        for part, function in (("scale", "mul"), ("shift", "add")):
+            result = Maps(f"{name}.{part}d", axes)
+            taken = f"{trail.at}, !{name}.{part}[{channel}]:buffer"
+            trail.add(pointwise(f"{name}.{part}", f"{taken} -> {result}", function), result)
+
+
+def rebuilt(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:
+    """Return a layer with everything in its chains and branches changed."""
+    if isinstance(layer, Chain):
+        return Chain({name: rebuilt(one, change) for name, one in layer.layers.items()})
+    if isinstance(layer, Residual):
+        both = (rebuilt(one, change) if one else None for one in (layer.branch, layer.shortcut))
+        branch, short = (one if isinstance(one, Chain) else None for one in both)
+        return Residual(branch or layer.branch, short, layer.function)
+    return change(layer)
+
+
+def frozen(layer: Layer) -> Layer:
+    """Return a layer with frozen norms in place of those over the batch."""
+    return rebuilt(layer, lambda one: FrozenNorm() if isinstance(one, BatchNorm) else one)
+
+
+def predictor(width: int, channels: int, layers: int, shared: str = "") -> Chain:
+    """Return products of channels with activations between them, perhaps of shared weights."""
+    names = [f"{shared}.{i}" if shared else "" for i in range(layers)]
+    made: dict[str, Layer] = {}
+    for i, name in enumerate(names[:-1]):
+        made |= {f"fc{i}": Mix(width, shared=name), f"act{i}": Activation()}
+    return Chain(made | {f"fc{layers - 1}": Mix(channels, shared=names[-1])})

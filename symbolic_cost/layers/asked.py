@@ -1,0 +1,94 @@
+"""Layers of images and texts that are compared, patch by patch.
+
+Axes: as the trail makes them; v rows of a table, b_all all images of a batch.
+"""
+
+from __future__ import annotations
+
+from sympy import Expr
+
+from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import norm, pointwise
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Words:
+    """The embedding of texts, with a learned vector for every position.
+
+    Args:
+        vocabulary: rows of the table of words.
+        places: rows of the table of positions.
+        length: of a text.
+    """
+
+    vocabulary: int
+    places: int
+    width: int
+    length: Expr
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the embedding."""
+        batch, y = trail.at.axes[0], trail.new_axis("y", self.length)
+        channel, v = trail.new_axis("c", self.width), trail.new_axis("v", self.vocabulary)
+        rows = trail.new_axis("p", self.places)
+        words, placed = (Maps(f"{name}.{part}", (batch, channel, y)) for part in ("word", "placed"))
+        table = f"!{name}.ids[{batch} {y}]:index, *table[{v} {channel}]"
+        place = f"{words}, *table[{rows} {channel}] -> {placed}"
+        trail.ops.append(lookup(f"{name}.words", f"{table} -> {words}"))
+        trail.add(pointwise(f"{name}.places", place, "add", laid=rows), placed)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Every position behind the first one, times the first one."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the products."""
+        batch, channel, old = trail.at.axes
+        result = Maps(name, (batch, channel, trail.new_axis("y", trail.sizes[old] - 1)))
+        trail.add(pointwise(name, f"{trail.at} -> {result}", "mul", laid=old), result)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Channels divided by their length."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the norm."""
+        at, result = trail.at, Maps(name, trail.at.axes)
+        trail.add(norm(name, f"{at} -> {result}", "rms_norm_bare", at.axes[1]), result)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A vector of a text aside, with all images of a batch: what nothing takes."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the products."""
+        (batch, _), text = trail.at.axes, trail.aside[self.title]
+        every = trail.new_axis("n", trail.sizes[batch])
+        others = Maps(f"{name}.others", (every, text.axes[1]))
+        pattern = f"{text}, {others} -> {name}[{batch} {every}]"
+        view_of = view(others.tensor, f"{trail.at} -> {others}")
+        trail.ops += unread((view_of, einsum(name, pattern)))
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Products of every position with a vector of a text aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare them."""
+        (batch, channel, y), text = trail.at.axes, trail.aside[self.title]
+        same, result = Maps(f"{name}.text", (batch, channel)), Maps(name, (batch, y))
+        trail.ops.append(view(same.tensor, f"{text} -> {same}"))
+        trail.add(einsum(name, f"{trail.at}, {same} -> {result}"), result)

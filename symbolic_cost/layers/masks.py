@@ -1,0 +1,75 @@
+"""Layers of maps whose positions are told by vectors of queries.
+
+Axes: as the trail makes them; n masks.
+"""
+
+from __future__ import annotations
+
+from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Waves of the two coordinates of every position of the map at hand, of learned frequencies."""
+
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the waves, which are the same for all samples."""
+        sides = trail.at.axes[2:]
+        two, half = trail.new_axis("m", 2), trail.new_axis("c", self.channels // 2)
+        wide = trail.new_axis("c", self.channels)
+        turned = Maps(f"{name}.turned", (half, *sides))
+        result = Maps(name, (wide, *sides))
+        grid = f"!{name}.grid[{' '.join(sides)} {two}]:buffer"
+        trail.ops.append(einsum(f"{name}.turn", f"{grid}, *w[{two} {half}] -> {turned}"))
+        trail.add(pointwise(name, f"{turned} -> {result}", "angles", laid=half), result)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A learned vector of channels, added to every position."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the sum."""
+        result = Maps(name, trail.at.axes)
+        weight = f"*shift[{trail.at.axes[1]}]"
+        trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "add"), result)
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Products of vectors with every position of the map at hand.
+
+    Args:
+        titles: tensors aside: vectors of a sample, or vectors of many queries.
+    """
+
+    titles: tuple[str, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the masks."""
+        at, vectors = trail.at, [trail.aside[title] for title in self.titles]
+        batch, channel, *sides = at.axes
+        if len(vectors[0].axes) == _OF_QUERIES:
+            n, first = vectors[0].axes[2], vectors[0]
+            many = Maps(f"{name}.vectors", (batch, channel, n))
+            how: Op = view(many.tensor, f"{first} -> {many}")
+        else:
+            n = trail.new_axis("n", len(vectors))
+            many = Maps(f"{name}.vectors", (batch, channel, n))
+            laid = " ".join(v.axes[1] for v in vectors)
+            pattern = f"{', '.join(map(str, vectors))} -> {many}"
+            how = pointwise(many.tensor, pattern, "copy", laid=laid)
+        result = Maps(name, (batch, n, *sides))
+        trail.ops.append(how)
+        trail.add(einsum(f"{name}.product", f"{at}, {many} -> {result}"), result)
+
+
+_OF_QUERIES = 3
+"""Axes of vectors of many queries: samples, channels, queries."""

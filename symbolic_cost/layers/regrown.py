@@ -1,0 +1,118 @@
+"""Layers that make maps of what a transformer or a smaller map holds.
+
+Axes: as the trail makes them.
+"""
+
+from __future__ import annotations
+
+from symbolic_cost.layers.conv import Maps, Trail, under
+from symbolic_cost.ops.conv import TransposedConv
+from symbolic_cost.ops.conv import conv as convolution
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The positions of a sequence behind the first one as a map.
+
+    Args:
+        height: of the map.
+        width: of the map.
+        first: what happens to the first position: "ignore", "add" to all others, or "project",
+            which puts it beside the channels of all others.
+    """
+
+    height: int
+    width: int
+    first: str = "ignore"
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the map."""
+        batch, channel, *old = trail.at.axes
+        wide = channel
+        if self.first == "project":
+            wide = trail.new_axis("c", 2 * trail.length(channel))
+        sides = trail.new_axis("y", self.height), trail.new_axis("x", self.width)
+        result = Maps(name, (batch, wide, *sides))
+        laid = " ".join([*old, *([channel] if wide != channel else [])])
+        how = "add" if self.first == "add" else "copy"
+        trail.add(pointwise(name, f"{trail.at} -> {result}", how, laid=laid), result)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A transposed convolution whose windows lie side by side.
+
+    Args:
+        channels: that come out.
+        kernel: positions of a window, as many as it steps.
+    """
+
+    channels: int
+    kernel: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the convolution."""
+        at = trail.at
+        batch, old, *sides = at.axes
+        new = trail.new_axis("c", self.channels)
+        positions = [trail.new_axis(a[0], self.kernel * trail.length(a)) for a in sides]
+        result = Maps(name, (batch, new, *positions))
+        window = trail.new_axis("s", self.kernel), trail.new_axis("t", self.kernel)
+        pattern = f"{at}, *w[{old} {new} {' '.join(window)}] + *bias[{new}] -> {result}"
+        made = convolution(name, pattern)
+        trail.add(TransposedConv(made.path, made.pattern, made.among), result)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The tensor at hand and others aside, side by side in their channels."""
+
+    titles: tuple[str, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare all."""
+        tensors = [trail.at, *(trail.aside[title] for title in self.titles)]
+        every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
+        result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
+        axes = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
+        laid = " ".join(axis for axis in axes if axis not in result.axes)
+        pattern = f"{', '.join(map(str, tensors))} -> {result}"
+        trail.add(pointwise(name, pattern, "copy", laid=laid), result)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The sum of tensors aside, each times a channel of the map at hand."""
+
+    titles: tuple[str, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the sum."""
+        batch, channel, *sides = trail.at.axes
+        first = trail.aside[self.titles[0]]
+        axes = (batch, first.axes[1], *sides)
+        taken = [under(f"{name}.{title}", trail.aside[title], axes, trail) for title in self.titles]
+        result = Maps(name, axes)
+        pattern = f"{', '.join(map(str, (trail.at, *taken)))} -> {result}"
+        trail.add(pointwise(name, pattern, "mul", sums=channel), result)
+
+
+@dataclass(frozen=True)
+class Carved:
+    """Some positions of the sequence at hand as a map again.
+
+    Args:
+        like: map aside that they were.
+    """
+
+    like: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the map."""
+        batch, channel, *old = trail.at.axes
+        sides = map(trail.copy, trail.aside[self.like].axes[2:])
+        result = Maps(name, (batch, channel, *sides))
+        pattern = f"{trail.at} -> {result}"
+        trail.add(pointwise(name, pattern, "copy", laid=" ".join(old)), result)
