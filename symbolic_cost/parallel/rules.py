@@ -83,7 +83,7 @@ def _copy(axis: Axis, copy: str) -> Axis:
 
 def _attends(op: Op, known: Glossary) -> bool:
     """Return whether an op gives keys or values; weights that nothing reads give nothing."""
-    return any(of_role(known, out.axes, Role.KEY_TOKEN) for out in op.outputs[:1])
+    return bool(op.outputs) and any(of_role(known, op.outputs[0].axes, Role.KEY_TOKEN))
 
 
 def _uncopied(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
