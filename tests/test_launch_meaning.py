@@ -98,6 +98,7 @@ def test_megatron(flags, target, meant, tmp_path):
     [
         ("--multi-latent-attention", "config.json of deepseek_v3"),
         ("--mtp-num-layers 1", "'--mtp-num-layers': 1 is not read: layers that predict"),
+        ("--heterogeneous-layers-config-path x", "-path': 'x' is not read: layers of several"),
         ("--window-size 128,0", "with its window"),
         ("--num-distributed-optimizer-instances 2", "replicas="),
         ("--context-parallel-size 2 --cp-comm-type p2p a2a", "one for all layers"),
@@ -159,6 +160,13 @@ def test_what_is_not_read_is_named(tmp_path):
     text = str(sc.job(str(path)).memory())
     assert "not read of run.sh: --tp-comm-overlap" in text
     assert "--lr" not in text
+
+
+def test_how_experts_get_their_tokens_is_named_unless_it_is_as_derived(tmp_path):
+    path = tmp_path / "run.sh"
+    for kind, told in (("alltoall", False), ("allgather", True)):
+        path.write_text(f"{GPT}--moe-token-dispatcher-type {kind}", encoding="utf-8")
+        assert ("--moe-token-dispatcher-type" in str(sc.job(str(path)).memory())) is told
 
 
 @pytest.mark.parametrize(

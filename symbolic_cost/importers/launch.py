@@ -180,7 +180,8 @@ class _Draft:
                     )
             elif target is None:
                 self.unread.append(entry)
-                self.open += [] if entry.key.startswith(known.free) else [entry.key]
+                usual = entry.key in known.words and meant in _OFF
+                self.open += [] if usual or entry.key.startswith(known.free) else [entry.key]
             elif entry.branch and not self._said_outside(entry, entries):
                 self.problems.append(
                     f"{entry.where}: stands in the branch of line {entry.branch}, and whether it "

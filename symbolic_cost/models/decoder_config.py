@@ -123,6 +123,8 @@ def deepseek(fields: Fields, shape: Shape) -> Model:
         name="indexer_types",
     )
     rank = fields.optional_size("q_lora_rank")
+    zero = fields.source.values.get("q_lora_rank") in (None, rank)
+    fields.require(holds=zero, problem="null or a size is accepted", name="q_lora_rank")
     return declared(fields, shape, decoder_of(fields).attended(query="r_q" if rank else ""))
 
 

@@ -182,11 +182,11 @@ def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str
 def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
     """Note what a tower or a connector makes that the language model does not take."""
     width = int(text.sizes["e"])
-    widths = {key: fields.source.values.get(key) for key in ("projection_dim",)}
+    assumed = 2048 if fields.family == "paligemma" else None
+    widths = {"projection_dim": fields.source.values.get("projection_dim", assumed)}
     widths |= {key: inner.source.values.get(key) for key in ("out_hidden_size", _BESIDE)}
     for key, value in widths.items():
-        whole = key in fields.source.values and fields.family == "paligemma"
-        if value is None or (key == "projection_dim" and not whole):
+        if value is None or (key == "projection_dim" and assumed is None):
             continue
         fields.require(
             holds=value == width,

@@ -220,10 +220,10 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             merge="patches_of_a_side",
             kept={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
         ),
-        "qwen2_vl": Nested("qwen2_vl_vision", "qwen2", _JOINED, merge="spatial_merge_size"),
+        "qwen2_vl": Nested("qwen2_vl_vision", "qwen2_vl_text", _JOINED, merge="spatial_merge_size"),
         "qwen2_5_vl": Nested(
             "qwen2_5_vl_vision",
-            "qwen2",
+            "qwen2_5_vl_text",
             replace(_JOINED, norm=Norm.RMS),
             merge="spatial_merge_size",
         ),

@@ -135,7 +135,7 @@ def freed(sizes: Sizes, patches: Expr) -> Sizes:
 
 def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
     """Read a side, or a side for each dimension."""
-    stated = fields.source.values.get(name)
+    stated = fields.source.values.get(name, fields.record.defaults.get(name))
     if not isinstance(stated, list | tuple):
         return (fields.size(name, default),) * number
     sides = fields.items(name)
@@ -165,7 +165,7 @@ def _further(fields: Fields) -> int:
         return 1
     if fields.family == "yolos":
         return fields.size("num_detection_tokens", 100)
-    return fields.size("num_register_tokens", 4)
+    return fields.size("num_register_tokens", *(() if fields.family == "dinov3_vit" else (4,)))
 
 
 _DISTILLED = ("deit", "audio-spectrogram-transformer")

@@ -24,6 +24,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     e, h = fields.size("hidden_size"), fields.size("num_attention_heads", 32)
     problem = f"{h} heads do not divide the {2 * e} features of stream and embeddings"
     fields.require(holds=2 * e % h == 0, problem=problem, name="num_attention_heads")
+    _check_widths(fields, e, h)
     values = {k: v for k, v in fields.source.values.items() if k not in _FOLLOWS}
     blocks = fields.size("num_mem_blocks", 1)
     values |= {"head_dim": max(2 * e // h, 1), "intermediate_size": _inner(fields, e)}
@@ -61,7 +62,16 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 _PLAIN = ("mamba", "linear_attention")
 _FOLLOWS = ("attention_head_dim", "attention_hidden_size", "mamba_headdim", "hybrid_layer_ids")
-"""Fields that follow from others, whatever they say."""
+"""Fields that follow from others, and say no more than they do."""
+
+
+def _check_widths(fields: Fields, width: int, heads: int) -> None:
+    """Note widths that are not those that others make."""
+    inner, scans = fields.size("expand", 2) * width, fields.size("mamba_num_heads", 8)
+    made = zip(_FOLLOWS, (2 * width // heads, 2 * width, inner // scans), strict=False)
+    for name, size in made:
+        problem = f"only {size} is declared, as other fields make it"
+        fields.require(holds=fields.optional_size(name) in (None, size), problem=problem, name=name)
 
 
 def _inner(fields: Fields, width: int) -> int:

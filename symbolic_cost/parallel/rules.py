@@ -81,22 +81,23 @@ def _copy(axis: Axis, copy: str) -> Axis:
     return replace(axis, name=f"{axis.name}_{copy}", copy=copy)
 
 
-def _attends(operand: Operand, known: Glossary) -> bool:
-    return any(of_role(known, operand.axes, Role.KEY_TOKEN))
+def _attends(op: Op, known: Glossary) -> bool:
+    """Return whether an op gives keys or values; weights that nothing reads give nothing."""
+    return bool(op.outputs) and any(of_role(known, op.outputs[0].axes, Role.KEY_TOKEN))
 
 
 def _uncopied(ops: tuple[Op, ...], known: Glossary) -> Iterator[Op]:
     """Yield ops that take keys and values themselves where they took copies."""
     sources: dict[str, Operand] = {}
     for op in ops:
-        if op.repeats and _attends(op.outputs[0], known):
+        if op.repeats and _attends(op, known):
             sources[op.outputs[0].tensor] = op.inputs[0]
             continue
         yield op.retaken(sources)
 
 
 def _in_shards(op: Op, known: Glossary) -> Op:
-    return op.regathering() if _attends(op.outputs[0], known) else op
+    return op.regathering() if _attends(op, known) else op
 
 
 def _exchanged(op: Op, known: Glossary) -> Names:

@@ -275,6 +275,11 @@ def misread(program):
     node(program, "view.default")["inputs"][0]["arg"] = {"as_int": 3}
 
 
+def threefold(program):
+    inputs = node(program, "einsum.default")["inputs"]
+    inputs[0]["arg"]["as_string"] = "bld,dhk,bhm->bhlm"
+
+
 def negative(program):
     program["graph_module"]["graph"]["tensor_values"]["linear"]["sizes"][2] = {"as_int": -1}
 
@@ -309,6 +314,7 @@ def older(program):
         (changed(graph=without_maker), "nothing makes the value 'nowhere'"),
         (changed(graph=cyclic), "before it is made: a graph has no cycles"),
         (changed(graph=misread), "aten.view in model: its arguments are not understood"),
+        (changed(graph=threefold), "products of two tensors are accepted"),
         (changed(graph=negative), "size -1: a whole number is accepted"),
         (changed(graph=older), "schema 7: 8 is read"),
     ],

@@ -191,6 +191,10 @@ def einsum(t: Trace, node: Node) -> None:
             f"{t.graph.place}: einsum {text!r} of {node.path}: a letter stands once in a tensor"
         )
     inputs, _, result = text.partition("->")
+    if inputs.count(",") > 1:  # taken two at a time, in an order that no graph says
+        raise InputError(
+            f"{t.graph.place}: einsum {text!r} of {node.path}: products of two tensors are accepted"
+        )
     dims: dict[str, Dim] = {}
     letters = []
     for ref, names in zip(refs, inputs.split(","), strict=True):
