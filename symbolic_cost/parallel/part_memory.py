@@ -91,7 +91,7 @@ def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """
     own = tuple(row for row in rows if row.phase is Phase.BACKWARD_WEIGHT)
     gathers = {
-        (row.part, row.tensor, row.collective.message): row.collective.ranks
+        (row.path, row.tensor): row.collective.ranks
         for row in own
         if row.quantity is Quantity.COMMUNICATION and row.collective is not None
         if row.collective.kind is CollectiveKind.ALL_GATHER
@@ -100,7 +100,7 @@ def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:
     for row in own:
         if row.quantity is Quantity.READ and (row.part, row.tensor) not in seen:
             seen.add((row.part, row.tensor))
-            kept = row.expr / gathers.get((row.part, row.tensor, row.expr), Integer(1))
+            kept = row.expr / gathers.get((row.path, row.tensor), Integer(1))
             yield replace(row, phase=Phase.FORWARD, quantity=Quantity.SAVED, expr=kept)
 
 

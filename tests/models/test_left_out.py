@@ -26,7 +26,7 @@ LEFT_OUT = [
     ("seed_oss/a", "attention_dropout", 0.1),
     ("Qwen/Qwen2.5-0.5B", "num_key_value_heads", 32),
     ("google/gemma-2b", "num_key_value_heads", 16),
-    ("deepseek-ai/DeepSeek-V2-Lite", "q_lora_rank", 1536),
+    ("deepseek-ai/DeepSeek-V2-Lite", "q_lora_rank", None),
     ("qwen2_vl/a", "text_config.intermediate_size", 29568),
     ("qwen2_5_vl/seen", "text_config.num_hidden_layers", 80),
     ("glm4v_moe/new", "text_config.attention_bias", True),
