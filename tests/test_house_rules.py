@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from symbolic_cost.references import REFERENCES
+
 PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 FORMULA_FREE = {"ops", "layers", "models"}  # their numbers are exact: integers and symbols
@@ -123,3 +125,15 @@ def test_flags_are_seen():
 )
 def test_rule_reports(rule, source, texts):
     assert violations(source, rule) == texts
+
+
+def test_sources_of_layers_and_models_are_references():
+    """`Source: vaswani-2017` in a docstring, and `source="vaswani-2017"` of a model."""
+    said = re.compile(r'(?:Source: |source(?:: str)? ?= ?")([a-z][a-z-]*-(?:19|20)\d\d)\b')
+    found = {
+        f"{path.name}: {key}"
+        for path in SOURCES
+        for key in said.findall(path.read_text(encoding="utf-8"))
+        if not any(name.startswith(key) for name in REFERENCES)
+    }
+    assert not found
