@@ -310,6 +310,7 @@ def test_networks_of_pipelines_that_are_refused(values, said):
         ("vit_base_patch16_224.augreg_in21k", 224, 768, 85806346),
         ("resnet18", 224, 512, 11181642),
         pytest.param("resnet50", 224, 2048, 23528522, marks=pytest.mark.slow),
+        pytest.param("efficientnet_b0", 224, 1280, 4020358, marks=pytest.mark.slow),
         pytest.param("convnext_tiny", 224, 768, 27827818, marks=pytest.mark.slow),
         pytest.param("swin_tiny_patch4_window7_224", 224, 768, 27527044, marks=pytest.mark.slow),
     ],

@@ -1,6 +1,7 @@
 """Configurations of timm, which name an architecture: what it says is spelt out.
 
-Sizes by name are those of timm/models/{vision_transformer,resnet,convnext,swin_transformer}.py.
+Sizes by name are those of vision_transformer, resnet, convnext, swin_transformer and efficientnet in
+timm/models.
 """
 
 import re
@@ -12,7 +13,8 @@ from symbolic_cost.models.configfile import Document
 
 _ACCEPTED = (
     "vit_{tiny,small,base,large,huge}_patchP_S, resnet{18,34,50,101,152}, "
-    "convnext_{atto..xlarge}, swin_{tiny,small,base,large}_patchP_windowW_S"
+    "convnext_{tiny,small,base,large,xlarge}, swin_{tiny,small,base,large}_patchP_windowW_S, "
+    "efficientnet_b{0,2,3,4,5}"
 )
 _VIT = {"tiny": (192, 12, 3), "small": (384, 12, 6), "base": (768, 12, 12),
         "large": (1024, 24, 16), "huge": (1280, 32, 16)}  # fmt: skip
@@ -24,6 +26,9 @@ _CONVNEXT = {"tiny": ((3, 3, 9, 3), 96), "small": ((3, 3, 27, 3), 96),
 _SWIN = {"tiny": (96, (2, 2, 6, 2), (3, 6, 12, 24)), "small": (96, (2, 2, 18, 2), (3, 6, 12, 24)),
          "base": (128, (2, 2, 18, 2), (4, 8, 16, 32)),
          "large": (192, (2, 2, 18, 2), (6, 12, 24, 48))}  # fmt: skip
+# Tenths of width and depth, image, last width; b1 sees 240 x 240, which its strides do not divide.
+_EFFICIENT = {"0": (10, 10, 224, 1280), "2": (11, 12, 256, 1408), "3": (12, 14, 288, 1536),
+              "4": (14, 18, 320, 1792), "5": (16, 22, 448, 2048)}  # fmt: skip
 _READ = ("architecture", "num_classes", "num_features", "global_pool", "pretrained_cfg",
          "model_args", "head_hidden_size", "model_name")  # fmt: skip
 _SPATIAL = 3
@@ -70,6 +75,7 @@ _HEADS = {
     "resnet": "ResNetForImageClassification",
     "convnext": "ConvNextForImageClassification",
     "swin": "SwinForImageClassification",
+    "efficientnet": "EfficientNetForImageClassification",
 }
 
 
@@ -83,7 +89,7 @@ def _contradictions(source: Document, config: Mapping[str, Any]) -> list[str]:
         problems.append(
             f"{source.where('pretrained_cfg')}: input_size = {shown(size)}: {image} by name"
         )
-    widths = config.get("hidden_sizes") or [config.get("hidden_size", 0)]
+    widths = config.get("hidden_sizes") or [config.get("hidden_size", config.get("hidden_dim", 0))]
     wide = config["embed_dim"] * 8 if "embed_dim" in config else widths[-1]
     features = values.get("num_features", wide)
     if features != wide:
@@ -129,10 +135,23 @@ def _swin(match: re.Match[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _efficientnet(match: re.Match[str]) -> dict[str, Any]:
+    width, depth, image, last = _EFFICIENT[match["size"]]
+    return {
+        "model_type": "efficientnet", "width_coefficient": width / 10,
+        "depth_coefficient": depth / 10,
+        "image_size": image, "hidden_dim": last, "in_channels": [32, 16, 24, 40, 80, 112, 192],
+        "out_channels": [16, 24, 40, 80, 112, 192, 320], "kernel_sizes": [3, 3, 5, 3, 5, 5, 3],
+        "strides": [1, 2, 2, 2, 1, 2, 1], "num_block_repeats": [1, 2, 2, 3, 3, 4, 1],
+        "expand_ratios": [1, 6, 6, 6, 6, 6, 6], "depthwise_padding": [], "depth_divisor": 8,
+    }  # fmt: skip
+
+
 _SPELT: Mapping[str, Callable[[re.Match[str]], dict[str, Any]]] = {
     r"vit_(?P<size>tiny|small|base|large|huge)_patch(?P<patch>\d{1,3})_(?P<image>\d{1,4})": _vit,
     r"resnet(?P<size>18|34|50|101|152)": _resnet,
     r"convnext_(?P<size>tiny|small|base|large|xlarge)": _convnext,
     r"swin_(?P<size>tiny|small|base|large)_patch(?P<patch>\d{1,3})"
     r"_window(?P<window>\d{1,3})_(?P<image>\d{1,4})": _swin,
+    r"efficientnet_b(?P<size>[02345])": _efficientnet,
 }
