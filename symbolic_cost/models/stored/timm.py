@@ -1,6 +1,6 @@
 """Configurations of timm, which name an architecture: what it says is spelt out.
 
-Sizes by name are those of vision_transformer, resnet, convnext, swin_transformer and efficientnet in
+Sizes by name are those of vision_transformer, resnet, convnext, swin_transformer, efficientnet in
 timm/models.
 """
 
