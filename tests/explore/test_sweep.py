@@ -347,7 +347,13 @@ LONG = command(
 def test_a_killed_sweep_continues_and_loses_nothing(tmp_path, how):
     file = tmp_path / "rows.csv"
     journal = tmp_path / "rows.csv.parts" / "done.jsonl"
-    running_one = subprocess.Popen([*LONG, str(file)], stderr=subprocess.PIPE, text=True)
+    running_one = subprocess.Popen(
+        [*LONG, str(file)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs the tests in its background has interrupts ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads
+    )
     while running_one.poll() is None:
         if journal.exists() and journal.read_text().count("\n") >= 1:
             running_one.send_signal(how)
