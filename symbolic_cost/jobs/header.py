@@ -196,8 +196,8 @@ def _repeated(setup: Setup) -> Iterator[str]:
 
 
 def _percent(share: Expr) -> str:
-    percent = float(100 * share)
-    return f"{percent:.2g} %" if percent >= _LEAST else f"less than {_LEAST} %"
+    percent = float(f"{float(100 * share):.2g}")
+    return f"{percent:g} %" if percent >= _LEAST else f"less than {_LEAST} %"
 
 
 _LEAST = 0.001

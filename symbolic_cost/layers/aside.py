@@ -5,11 +5,12 @@ Axes: as the trail makes them; positions of a sequence are called y.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.maps import Mix, plus
 from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import kept, unread
 from symbolic_cost.records import dataclass
 
@@ -92,10 +93,7 @@ class Idle:
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the weights."""
-        start, first = trail.at, len(trail.ops)
-        self.layer.declare(name, trail)
-        trail.ops[first:] = kept(trail.ops[first:])
-        trail.at = start
+        _beside(self.layer, name, trail, kept)
 
 
 @dataclass(frozen=True)
@@ -106,10 +104,17 @@ class Unread:
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
-        start, first = trail.at, len(trail.ops)
-        self.layer.declare(name, trail)
-        trail.ops[first:] = unread(trail.ops[first:])
-        trail.at = start
+        _beside(self.layer, name, trail, unread)
+
+
+def _beside(
+    layer: Layer, name: str, trail: Trail, held: Callable[[Iterable[Op]], tuple[Op, ...]]
+) -> None:
+    """Declare a layer of which the tensor at hand knows nothing; its ops are held in a way."""
+    start, first = trail.at, len(trail.ops)
+    layer.declare(name, trail)
+    trail.ops[first:] = held(trail.ops[first:])
+    trail.at = start
 
 
 @dataclass(frozen=True)

@@ -76,3 +76,12 @@ def test_a_total_is_refused_where_the_table_is():
     """197 positions of ViT-B/16 are not divided by 8, in a total as little as in a table."""
     with pytest.raises(sc.errors.InputError, match="not divisible by mesh axis cp"):
         sc.job("vit-b-16", "cp=8").total("flops_fwd")
+
+
+def test_a_share_of_all_is_a_hundred_percent():
+    from sympy import Rational
+
+    from symbolic_cost.jobs.header import _percent
+
+    said = [_percent(Rational(share, 10**6)) for share in (999_000, 36_120, 1_234, 1)]
+    assert said == ["100 %", "3.6 %", "0.12 %", "less than 0.001 %"]
