@@ -104,6 +104,12 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
     if share.key == "rotary_dim" and (share.default or fields.given(share.key)):
         stated = fields.source.values.get(share.key, share.key) is not None
         rotated = fields.size(share.key, int(share.default)) if stated else width
+        if fields.given("partial_rotary_factor") and not share.default:
+            part = fields.share("partial_rotary_factor", 1)
+            problem = f"{part} of a head's {width} is not the rotary_dim of {rotated}"
+            fields.require(
+                holds=int(width * part) == rotated, problem=problem, name="partial_rotary_factor"
+            )
     else:
         key = share.key if share.key != "rotary_dim" else "partial_rotary_factor"
         rotated = int(width * fields.share(key, float(share.default or 1)))
