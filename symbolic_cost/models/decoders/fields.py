@@ -1,7 +1,7 @@
 """Sizes of decoders, from the fields of a configuration."""
 
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import EXPERTS, NONE, Sparse
@@ -131,7 +131,7 @@ def _latent_sizes(fields: Fields, decoder: Decoder, attention: LatentAttention) 
         "d_r": fields.size("qk_rope_head_dim"),
         "d_v": fields.size("v_head_dim", *values),
     }
-    if attention.indexed:
+    if attention.indexed is not Indexing.NONE:
         numbers["h_x"] = fields.size("index_n_heads")
         numbers["d_x"] = fields.size("index_head_dim")
     if attention.query:
