@@ -141,7 +141,7 @@ VALID = {
     "Role": {"value": "batch"},
     "Placement": {"degrees": {"tp": 2}, "axes": {"f": ("tp",)}, "stored": {}},
     "Row": fields(TABLE.rows[0]),
-    "Strategy": {"degrees": {"tp": 2}, "zero": 0, "panels": 1, "copies": 1},
+    "Strategy": {"degrees": {"tp": 2}, "zero": 0, "panels": 1, "copies": 1, "shared": ()},
     "trace": {
         "module": None,
         "example_inputs": (),

@@ -36,8 +36,7 @@ def _subject(setup: Setup) -> Subject:
     if machine is None or problems:
         raise InputError(problems)
     model, stack, trains = setup.model, setup.methods.stack, setup.model.trains
-    heads = [axis.name for axis in model.placed(At(Role.HEAD))]
-    shared = heads and model.placed(At(Role.GROUP))
+    heads = [_integer(setup, model.sizes[axis]) for axis in model.grouped]
     facts = Facts(
         model=model.name,
         machine=machine.name,
@@ -46,7 +45,7 @@ def _subject(setup: Setup) -> Subject:
         length=_length(setup),
         experts=len(model.placed(At(Role.EXPERT))),
         blocks=_integer(setup, block_count(model)),
-        heads=_integer(setup, model.sizes[heads[0]]) if shared else None,
+        heads=min((n for n in heads if n), default=None) if all(heads) else None,
         hidden="" if stack is None else stack.overlap,
         unhosted=""
         if machine.host

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError, Problems, shown, unknown
 from symbolic_cost.explore.choices import as_option
 from symbolic_cost.explore.points import Axis, Grid, Ranks
 from symbolic_cost.explore.ranges import Given, Value, values
+from symbolic_cost.extrema import Min
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import RATES, degree_names
 from symbolic_cost.numeric.binding import check_values
@@ -254,9 +254,8 @@ def _ranks(
     constants = {name: float(number) for name, number in numbers_set.items() if name in used}
     known = {n: v for n, v in job.values.items() if n not in numbers and n not in degrees}
     exprs = {"blocks": block_count(job.model)}
-    heads = [axis.name for axis in job.model.placed(At(Role.HEAD))]
-    if "tp" in strategy and job.model.placed(At(Role.GROUP)) and heads:
-        exprs["heads"] = job.model.sizes[heads[0]]
+    if "tp" in strategy and job.model.grouped:
+        exprs["heads"] = Min(*(job.model.sizes[axis] for axis in job.model.grouped))
     return Ranks(tuple(degrees), degrees, constants, follows, lowered(exprs, values=known))
 
 

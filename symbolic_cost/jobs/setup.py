@@ -14,7 +14,6 @@ from types import MappingProxyType
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import At, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
@@ -88,16 +87,22 @@ class Setup(Shown):
         """Return the strategy; ranks beyond the key/value heads share these, where both are known.
 
         For example 8 key/value heads on tp=16: two ranks hold each head, and half of the query
-        heads that share it.
+        heads that share it. Where layers differ, heads that the ranks divide have no copies.
         """
-        heads = [axis.name for axis in self.model.placed(At(Role.HEAD))]
-        if "tp" not in self.strategy or not self.model.placed(At(Role.GROUP)) or not heads:
-            return self.strategy
-        (degree,) = self.strategy.degrees["tp"]
+        strategy, sizes = self.strategy, self.model.sizes
         numbers = {**self.model.bindings, **self.numbers}
-        ranks, count = (bind(e, numbers) for e in (degree, self.model.sizes[heads[0]]))
-        shared = ranks.is_Integer and count.is_Integer and ranks > count and ranks % count == 0
-        return replace(self.strategy, copies=int(ranks / count)) if shared else self.strategy
+        counts = {axis: bind(sizes[axis], numbers) for axis in self.model.grouped}
+        if "tp" not in strategy or not counts or not all(n.is_Integer for n in counts.values()):
+            return strategy
+        least = min(counts.values())
+        if strategy.copies == 1:
+            ranks = bind(strategy.degrees["tp"][0], numbers)
+            if not (ranks.is_Integer and ranks > least and ranks % least == 0):
+                return strategy
+            strategy = replace(strategy, copies=int(ranks / least))
+        ranks = least * strategy.copies
+        shared = tuple(axis for axis, count in counts.items() if count % ranks != 0)
+        return replace(strategy, shared=shared)
 
     @cached_property
     def values(self) -> Mapping[str, int | Fraction]:

@@ -224,6 +224,30 @@ class Model(Shown):
         known = [self.axes[name] for name in self.axis_names if name in self.axes]
         return tuple(axis for place in places for axis in known if axis in place)
 
+    @cached_property
+    def unseen(self) -> frozenset[str]:
+        """Positions of towers that see nothing, whose weights alone are there: no images."""
+        none = {axis.name for axis in self.placed(At(Role.BATCH)) if self.sizes[axis.name] == 0}
+        parts = [self._axes_of(part) for part in self.parts] if none else []
+        working = frozenset().union(*(axes for axes in parts if not axes & none))
+        tokens = {axis.name for axis in self.placed(At(Role.TOKEN))}
+        return frozenset(tokens & frozenset().union(*parts)) - working
+
+    @cached_property
+    def grouped(self) -> Mapping[str, str]:
+        """By the axis of heads of keys and values, that of the query heads which share one."""
+        ops = (op for part in self.parts for op in part.ops)
+        operands = {operand.axes for op in ops for operand in (*op.inputs, *op.outputs)}
+        heads, groups = (
+            [axis.name for axis in self.placed(At(role))] for role in (Role.HEAD, Role.GROUP)
+        )
+        return {
+            head: group
+            for head in heads
+            for group in groups
+            if any(head in axes and group in axes for axes in operands)
+        }
+
     def size(self, *places: At) -> Expr:
         """Return the product of the sizes of the axes that some places mean; one without any."""
         return mul(*(self.sizes[axis.name] for axis in self.placed(*places)))
@@ -233,16 +257,27 @@ class Model(Shown):
         """What is worked off, and how much: tokens of every sequence, or samples where none are.
 
         Tokens are positions of the residual stream, those of a source and of a target together;
-        patches of images are none. For example T5 takes b (l + l_t) tokens, ResNet b samples.
+        patches of images are none, nor is what towers see whose samples are others, images. For
+        example T5 takes b (l + l_t) tokens, ResNet and CLIP b samples, LLaVA b l tokens.
         """
-        samples = self.size(At(Role.BATCH, ("",)))
+        batches = [axis.name for axis in self.placed(At(Role.BATCH, ("",)))]
+        apart = len({self.sizes[name] for name in batches}) > 1
+        parts = [self._axes_of(part) for part in self.parts]
+        known = {axis for axes in parts if not apart or batches[-1] in axes for axis in axes}
         residual, query, patch = (
-            self.placed(At(Role.TOKEN, (copy,))) for copy in ("residual", "query", "patch")
+            [axis for axis in self.placed(At(Role.TOKEN, (copy,))) if axis.name in known]
+            for copy in ("residual", "query", "patch")
         )
         stream = residual or query
+        samples = self.sizes[batches[-1]] if batches else Integer(1)
         if patch or not stream:
             return "samples", samples
         return "tokens", samples * add(*(self.sizes[axis.name] for axis in stream))
+
+    @staticmethod
+    def _axes_of(part: Part) -> frozenset[str]:
+        operands = (o for op in part.ops for o in (*op.inputs, *op.outputs))
+        return frozenset(axis for operand in operands for axis in operand.axes)
 
     def cut(self, parts: Iterable[Part]) -> Model:
         """Return the model of some of its parts; what the others hand on comes from outside.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ from typing import Any
 
 from sympy import Expr, Integer, Mul
 
-from symbolic_cost.axes import At, Axis, Role
+from symbolic_cost.axes import At, Axis
 from symbolic_cost.checking import checked
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, shown, unknown
@@ -62,6 +62,8 @@ class Strategy(Shown):
         panels: steps in which 2D and 2.5D products move their operands.
         copies: tensor-parallel ranks that hold the same key/value heads, each for a part of the
             query heads that share them; more than one where tp exceeds the key/value heads.
+        shared: axes of the heads of which there are copies, where others are as many as ranks;
+            all heads of keys and values unless given.
 
     Raises:
         InputError: every name, degree and combination that is refused.
@@ -71,6 +73,7 @@ class Strategy(Shown):
     zero: int = 0
     panels: Expr | int = 1
     copies: Expr | int = 1
+    shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check names, degrees and their combination; put the mesh in order."""
@@ -170,7 +173,7 @@ class Strategy(Shown):
             )
             for name, ranks in self.degrees.items()
         }
-        return replace(self, degrees=degrees, copies=1)
+        return replace(self, degrees=degrees, copies=1, shared=())
 
     def symbols(self) -> frozenset[str]:
         """Return the names of the symbols of all degrees."""
@@ -226,8 +229,11 @@ class Strategy(Shown):
 
     def _meshes(self, mesh: str, axis: Axis, model: Model) -> tuple[str, ...]:
         """Return the mesh axes for a place; ranks that share key/value heads split all else."""
-        shared = axis.role is Role.HEAD and model.placed(At(Role.GROUP))
+        shared = axis.name in self._shared(model)
         return (mesh,) if self.copies == 1 or mesh != "tp" or shared else (KEY_COPIES, mesh)
+
+    def _shared(self, model: Model) -> Collection[str]:
+        return [heads for heads in model.grouped if heads in self.shared or not self.shared]
 
     def _leaves(self, placement: Placement) -> dict[tuple[str, str], tuple[Exempt, ...]]:
         """Return what the ranks of every strategy's mesh axes may repeat."""
@@ -252,12 +258,15 @@ class Strategy(Shown):
                 problems.append(_lacking(name, model, missing or places))
             for mesh, group in entry.places.items():
                 for axis in model.placed(*group):
+                    if axis.name in model.unseen:
+                        continue
                     outer = axes.get(axis.name, ())
                     inmost = any(axis in place for place in entry.inmost)
                     inner = self._meshes(mesh, axis, model)
                     axes[axis.name] = (*inner, *outer) if inmost else (*outer, *inner)
             if self.copies != 1 and name == "tp":
-                axes |= {axis.name: (KEY_COPIES,) for axis in model.placed(At(Role.GROUP))}
+                groups = (model.grouped[heads] for heads in self._shared(model))
+                axes |= dict.fromkeys(groups, (KEY_COPIES,))
         if problems:
             raise PlacementError(problems)
         degrees = {mesh: degree for mesh, degree in self.mesh.items() if mesh != "pp"}
@@ -311,7 +320,8 @@ def parse_strategy(text: str) -> Strategy:
             degrees[name] = tuple(map(int, numbers)) if equals else symbolic
     numbers_of = (int(degrees.pop(name, default)[0]) for name, default in options.items())
     try:
-        strategy = Strategy(degrees, *numbers_of)
+        zero, panels, copies = numbers_of
+        strategy = Strategy(degrees, zero, panels, copies)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from None
     if problems:

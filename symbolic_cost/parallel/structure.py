@@ -45,7 +45,8 @@ class Structure:
         panels = self.strategy.panels if in_panels else 1
         left = {name: degrees[name] for name in degrees if name in names}
         copies = self.strategy.copies if "tp" in left else 1
-        return Strategy(left, zero, panels, copies)
+        shared = () if copies == 1 else self.strategy.shared
+        return Strategy(left, zero, panels, copies, shared)
 
     @cached_property
     def symbolic(self) -> Strategy:

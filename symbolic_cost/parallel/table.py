@@ -166,7 +166,7 @@ class Divided:
         model, ranks = self.model, self.ranks
         inside = tuple(item for item in ranks.degrees.items() if item[0] != "pp")
         sizes = tuple(model.sizes.items())
-        key = (id(model.parts), sizes, inside, ranks.panels, ranks.copies)
+        key = (id(model.parts), sizes, inside, ranks.panels, ranks.copies, ranks.shared)
         split = _SPLIT.of(key, lambda: _Split(model, ranks))
         if split.model.parts is not model.parts:
             return _Placed(_Split(model, ranks), ranks)
