@@ -55,10 +55,32 @@ def _dataclass(
     return cls
 
 
+def _replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 - any record
+    """Return a record with other values for some fields; what nothing checks is copied as it is."""
+    names = _copied(type(record))
+    if not changes.keys() <= names.keys():
+        return dataclasses.replace(record, **changes)
+    made = object.__new__(type(record))
+    values, own = vars(record), vars(made)
+    for name in names:
+        own[name] = values[name]
+    own.update(changes)
+    return made
+
+
+@cache
+def _copied(cls: _Class) -> dict[str, None]:
+    """Return the fields of a class whose instances are what was passed; none of another."""
+    listed = fields(cls)
+    plain = not hasattr(cls, "__post_init__") and all(one.init for one in listed)
+    return dict.fromkeys(one.name for one in listed) if plain else {}
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - which others import from here
+    from dataclasses import replace as replace  # noqa: PLC0414 - as above
 else:
-    dataclass = _dataclass
+    dataclass, replace = _dataclass, _replace
 
 
 class _Pending:

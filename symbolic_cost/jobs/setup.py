@@ -6,7 +6,7 @@ derived with degrees as symbols, and numbers are bound.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure, structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods

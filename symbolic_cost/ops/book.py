@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import field, replace
+from dataclasses import field
 
 from sympy import Expr, Integer, ceiling
 
@@ -17,7 +17,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 _UNITS = {Quantity.FLOP: Unit.FLOP, Quantity.PARAMETER: Unit.ELEMENT, Quantity.CACHED: Unit.ELEMENT}

@@ -1,7 +1,7 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
 from symbolic_cost.ops.weights import Tied, book_weights, shared_weights, tied_weights
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import named
 
 

@@ -4,7 +4,6 @@ A kind says what its backward pass needs; the conventions say what it costs.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,7 @@ from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.reading import package_data
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 class Keeps(StrEnum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -21,7 +21,7 @@ from symbolic_cost.errors import InputError, PatternError, shown, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 OUTSIDE = "outside"
 """Source of what no part of the model makes."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
-from functools import cached_property
+from dataclasses import field
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from sympy import Expr, Integer
@@ -31,7 +31,7 @@ from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.parallel.workspace import greatest, workspace_row
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 MOMENTS = {
     "between steps": (STATES, None),
@@ -112,8 +112,11 @@ class Training:
         object.__setattr__(self, "microbatches", number)
 
     def kept(self, conventions: Conventions) -> Conventions:
-        """Return conventions with what the training says of saved inputs."""
-        return conventions if self.saved is None else replace(conventions, saved=self.saved)
+        """Return conventions with what the training says of saved inputs; the same for the same."""
+        if self.saved is None or self.saved is conventions.saved:
+            return conventions
+        make = partial(replace, conventions, saved=self.saved)
+        return _COUNTED.of((id(conventions), self.saved), lambda: (conventions, make()))[1]
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return the same with the bytes of the precision; of the same answers one object."""
