@@ -8,9 +8,10 @@ derivation is written once, with the functions of this module, and runs in both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any, Protocol
 
-from sympy import Add, Basic, Expr, Lambda, Mul
+from sympy import Add, Basic, Expr, Integer, Lambda, Mul
 
 from symbolic_cost.grouping import KeyT, grouped
 
@@ -158,7 +159,11 @@ def sums(pairs: Iterable[tuple[KeyT, Expr]]) -> dict[KeyT, Expr]:
 def mul(*factors: Expr) -> Expr:
     """Return a product."""
     space = space_of(factors)
-    return Mul(*factors) if space is None else space.product(factors)
+    if space is not None:
+        return space.product(factors)
+    if all(getattr(one, "is_Integer", False) for one in factors):
+        return Integer(prod(one.p for one in factors))  # which Mul finds out in ten times as long
+    return Mul(*factors)
 
 
 def replaced(expr: Basic, values: Mapping[Any, Any]) -> Expr:

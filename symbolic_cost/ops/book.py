@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import field
 
 from sympy import Expr, Integer, ceiling
@@ -24,6 +23,9 @@ _UNITS = {Quantity.FLOP: Unit.FLOP, Quantity.PARAMETER: Unit.ELEMENT, Quantity.C
 _REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
 
 
+EVERY = frozenset(Quantity)
+
+
 @dataclass
 class Book:
     """The rows of one part, and what is needed to write them."""
@@ -33,7 +35,7 @@ class Book:
     placement: Placement
     conventions: Conventions
     recompute: Recompute
-    quantities: Collection[Quantity] = tuple(Quantity)
+    quantities: frozenset[Quantity] = EVERY
     rows: list[Row] = field(default_factory=list)
 
     def path(self, op: Op) -> str:

@@ -363,6 +363,8 @@ def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
 
 def _is_size(length: object) -> bool:
     """Whether an expression may be positive; a mean may be a fraction, a cache may be empty."""
+    if isinstance(length, Integer):
+        return bool(length.p >= 0)
     if not isinstance(length, Expr | Term):
         return False
     return length.is_finite is not False and length.is_extended_nonnegative is not False

@@ -79,6 +79,7 @@ class Pattern:
     outputs: tuple[Operand, ...]
 
 
+@lru_cache(1 << 12)  # layers declare the same ones again and again
 def parse(text: str) -> Pattern:
     """Parse a pattern.
 

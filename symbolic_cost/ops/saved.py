@@ -57,10 +57,8 @@ def _fixed(part: Part) -> set[str]:
 
 def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
     """Return what an op saves, or another function that the conventions name in its place."""
-    if isinstance(op, Elementwise):
-        other = book.conventions.kept_as.get(op.function, op.function)
-        return replace(op, function=other).saves()
-    return op.saves()
+    other = book.conventions.kept_as.get(op.function) if isinstance(op, Elementwise) else None
+    return op.saves() if other is None else replace(op, function=other).saves()
 
 
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:
