@@ -189,7 +189,9 @@ def _initializing(
         frozen: whether fields are set past the refusals.
         checks: whether the class checks itself.
     """
-    taken, named, made, lines = ["self"], [], ["_missing", "_set"], []
+    taken, made = ["self"], ["_missing", "_set"]
+    named: list[str] = []
+    lines: list[str] = []
     for place, (has_factory, passed, by_name) in enumerate(kinds):
         name = value = f"_{place}"
         if passed:

@@ -110,8 +110,9 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     Raises:
         InputError: the strategy does not go with the model.
     """
-    to, memory = Reckoned(space), setup.stages_memory
+    to = Reckoned(space)
     if setup.machine is None:
+        memory = setup.stages_memory
         whole = memory.divided
         memory = replace(memory, divided=replace(whole, model=space.model(whole.model)))
     else:

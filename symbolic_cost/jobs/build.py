@@ -212,9 +212,10 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
         problems.texts.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
     names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
+    names |= {} if problems.texts else {"recompute": again}
     training = problems.attempt(lambda: Training(**names))
     problems.refuse()
-    return replace(training, recompute=again)
+    return training
 
 
 def _methods(options: Options, strategy: Strategy | None, machine: Machine | None) -> Methods:

@@ -148,8 +148,10 @@ class Setup(Shown):
         What is kept of gathered inputs is decided here for memory, communication and time alike:
         as the training says, else as the conventions do.
         """
-        chunks = exact(self.values.get("v", self.training.chunks))
-        trained = replace(self.training, chunks=chunks, saved=self.counting.saved)
+        trained, saved = self.training, self.counting.saved
+        chunks = exact(self.values.get("v", trained.chunks))
+        if chunks != trained.chunks or saved is not trained.saved:
+            trained = replace(trained, chunks=chunks, saved=saved)
         if trained.layout != AUTO:
             return trained
         blocks, stages = map(self.value, (block_count(self.model), self.placed.degree("pp")))

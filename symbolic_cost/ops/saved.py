@@ -57,8 +57,9 @@ def _fixed(part: Part) -> set[str]:
 
 def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
     """Return what an op saves, or another function that the conventions name in its place."""
-    other = book.conventions.kept_as.get(op.function) if isinstance(op, Elementwise) else None
-    return op.saves() if other is None else replace(op, function=other).saves()
+    if isinstance(op, Elementwise) and op.function in book.conventions.kept_as:
+        return replace(op, function=book.conventions.kept_as[op.function]).saves()
+    return op.saves()
 
 
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:

@@ -182,12 +182,17 @@ class Memory:
         """Return what the device holds [byte], by quantity and phase of a workspace."""
         parts = self._parts(stage)
         sums: Held = {}
+        training = self.training
+        here = {q: 1 - training.hosted(q) for q in Quantity if q.value in training.offload}
+        gone = {quantity for quantity, share in here.items() if share == 0}
         for costs, held in parts:
+            often: dict[str, Expr] = {}
             for (group, quantity, count), size in held.sums.items():
-                times, _ = self._times(group, costs.part, stage)
-                here = 1 - self.training.hosted(quantity)
-                if here != 0 and times != 0:
-                    total = mul(here, times, costs.times(count), size)
+                if group not in often:
+                    often[group], _ = self._times(group, costs.part, stage)
+                times = often[group]
+                if times != 0 and quantity not in gone:
+                    total = mul(here.get(quantity, _WHOLE), times, costs.times(count), size)
                     sums.setdefault((quantity, None), []).append(total)
         for row in self._workspace(stage, parts):
             sums.setdefault((row.quantity, row.phase), []).append(row.expr)
@@ -272,6 +277,7 @@ class Memory:
         yield workspace_row("converted_gradients", Phase.STEP, converted)
 
 
+_WHOLE = Integer(1)
 _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
 
