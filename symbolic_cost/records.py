@@ -57,10 +57,11 @@ def _dataclass(
 
 def _replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 - any record
     """Return a record with other values for some fields; what nothing checks is copied as it is."""
-    names = _copied(type(record))
+    cls: Any = type(record)
+    names = _copied(cls)
     if not changes.keys() <= names.keys():
         return dataclasses.replace(record, **changes)
-    made = object.__new__(type(record))
+    made = object.__new__(cls)
     values, own = vars(record), vars(made)
     for name in names:
         own[name] = values[name]
