@@ -1,7 +1,6 @@
 """Conditions on numbers: divisions that must come out whole, sizes that must be large enough."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
@@ -9,6 +8,7 @@ from sympy import Expr, Symbol
 
 from symbolic_cost.errors import DivisibilityError, InputError
 from symbolic_cost.ledger import Condition, Least, Split
+from symbolic_cost.records import replace
 
 _SHOWN_DEGREES = 6
 _SEARCHED_DEGREES = 4096

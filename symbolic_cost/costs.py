@@ -1,13 +1,11 @@
 """Named costs: what users ask for by one word, as a selection of rows."""
 
-from dataclasses import replace
-
 from sympy import Expr
 
 from symbolic_cost.algebra import add
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
 from symbolic_cost.ledger import BACKWARD, TRAINING, CostTable, Phase, Quantity, Row
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from symbolic_cost.checking import Names, checked
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import Shown
 from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, shown, unknown
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 

@@ -55,10 +55,33 @@ def _dataclass(
     return cls
 
 
+def _replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 - any record
+    """Return a record with other values for some fields; what nothing checks is copied as it is."""
+    cls: Any = type(record)
+    names = _copied(cls)
+    if not changes.keys() <= names.keys():
+        return dataclasses.replace(record, **changes)
+    made = object.__new__(cls)
+    values, own = vars(record), vars(made)
+    for name in names:
+        own[name] = values[name]
+    own.update(changes)
+    return made
+
+
+@cache
+def _copied(cls: _Class) -> dict[str, None]:
+    """Return the fields of a class whose instances are what was passed; none of another."""
+    listed = fields(cls)
+    plain = not hasattr(cls, "__post_init__") and all(one.init for one in listed)
+    return dict.fromkeys(one.name for one in listed) if plain else {}
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - which others import from here
+    from dataclasses import replace as replace  # noqa: PLC0414 - as above
 else:
-    dataclass = _dataclass
+    dataclass, replace = _dataclass, _replace
 
 
 class _Pending:
@@ -132,36 +155,60 @@ def _values(names: list[str]) -> Callable[[object], tuple[object, ...]]:
 
 
 def _initializer(cls: _Class, listed: tuple[Field[Any], ...]) -> FunctionType:
-    """Write the method that takes the fields; its text has no names but those of fields."""
-    frozen = cls.__dataclass_params__.frozen
-    held: dict[str, object] = {"_missing": _MADE, "_set": object.__setattr__}
-    lines = []
-    for one in listed:
-        name = value = one.name
-        if one.default_factory is not MISSING:
-            held[f"_made_{name}"] = one.default_factory
-            value = f"_made_{name}() if {name} is _missing else {name}"
-            value = value if one.init else f"_made_{name}()"
-        if one.init or value != name:
-            lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
-    lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    taken = [one for one in listed if one.init and not one.kw_only]
-    named = [one for one in listed if one.init and one.kw_only]
-    head = ", ".join(
-        ["self", *(o.name for o in taken), *["*"] * bool(named), *(o.name for o in named)]
+    """Return the method that takes the fields."""
+    kinds = tuple((o.default_factory is not MISSING, o.init, bool(o.kw_only)) for o in listed)
+    frozen, checks = cls.__dataclass_params__.frozen, hasattr(cls, "__post_init__")
+    alike = _initializing(kinds, frozen=frozen, checks=checks)
+    names = {f"_{place}": one.name for place, one in enumerate(listed)}
+    code = alike.replace(
+        co_varnames=tuple(names.get(one, one) for one in alike.co_varnames),
+        co_names=tuple(names.get(one, one) for one in alike.co_names),
+        co_consts=tuple(names.get(one, one) for one in alike.co_consts),
     )
-    body = "\n  ".join(lines or ["pass"])
-    text = f"def make({', '.join(held)}):\n def __init__({head}):\n  {body}"
-    outer = compile(text, "<fields>", "exec").co_consts[0]
-    code = next(one for one in outer.co_consts if isinstance(one, CodeType))
+    held: dict[str, object] = {"_missing": _MADE, "_set": object.__setattr__}
+    held |= {f"_made_{place}": one.default_factory for place, one in enumerate(listed)}
     cells = tuple(CellType(held[name]) for name in code.co_freevars)
     space = sys.modules[cls.__module__].__dict__
+    taken = [one for one in listed if one.init and not one.kw_only]
+    named = [one for one in listed if one.init and one.kw_only]
     defaults = tuple(one for field in taken for one in _default(field))
     made = FunctionType(code, space, "__init__", defaults, cells)
     made.__kwdefaults__ = {field.name: one for field in named for one in _default(field)}
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__annotations__ = {one.name: one.type for one in listed if one.init} | {"return": None}
     return made
+
+
+@cache
+def _initializing(
+    kinds: tuple[tuple[bool, bool, bool], ...], *, frozen: bool, checks: bool
+) -> CodeType:
+    """Write the method of classes with fields of these kinds, by place: each compiled text counts.
+
+    Args:
+        kinds: of every field, whether it has a factory, is passed, and is passed by name alone.
+        frozen: whether fields are set past the refusals.
+        checks: whether the class checks itself.
+    """
+    taken, made = ["self"], ["_missing", "_set"]
+    named: list[str] = []
+    lines: list[str] = []
+    for place, (has_factory, passed, by_name) in enumerate(kinds):
+        name = value = f"_{place}"
+        if passed:
+            (named if by_name else taken).append(name)
+        if has_factory:
+            made.append(f"_made{name}")
+            given = f" if {name} is _missing else {name}" if passed else ""
+            value = f"_made{name}(){given}"
+        if passed or has_factory:
+            lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    lines += ["self.__post_init__()"] if checks else []
+    head = ", ".join([*taken, *["*"] * bool(named), *named])
+    body = "\n  ".join(lines or ["pass"])
+    text = f"def make({', '.join(made)}):\n def __init__({head}):\n  {body}"
+    outer = compile(text, "<fields>", "exec").co_consts[0]
+    return next(one for one in outer.co_consts if isinstance(one, CodeType))
 
 
 def _default(one: Field[Any]) -> list[object]:

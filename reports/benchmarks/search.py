@@ -51,8 +51,29 @@ SPACES: tuple[tuple[str, str, dict[str, int], str, int, dict[str, object]], ...]
 )
 """What Calculon takes for as many candidates, and the question."""
 
+SWEPT = (
+    "-m symbolic_cost sweep llama-3-70b --system h100 --gpus 1024 --global-batch 1024 "
+    "--vary tp=1:8:x2 --vary pp=1:16:x2 --vary b=1,2,4 --vary l=1024:131072:1024 "
+    "--vary f=8192:65536:1024"
+)
+SWEEPS = {
+    "sweep of 10,944,000 candidates, the best 20": "--vary e=4096:16384:512 --top 20",
+    "sweep of 437,760 candidates, all that count as Parquet": "-o out.parquet",
+}
+
 LINE = "-m symbolic_cost search {} --system {} --gpus {} --global-batch {} --choose cp=1"
 BARE, IMPORT = "bare Python, fresh process [s]", "import of SymPy, fresh process [s]"
+
+
+def sweeps() -> dict[str, float]:
+    """Return the figures of SWEEPS, each from an empty folder."""
+    figures: dict[str, float] = {}
+    for name, rest in SWEEPS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, memory = spent([*SWEPT.split(), *rest.split()], folder)
+        figures[f"{name}: nothing kept, fresh process [s]"] = seconds
+        figures[f"{name}: peak memory [MiB]"] = memory
+    return figures
 
 
 def spent(line: list[str], folder: str) -> tuple[float, float]:
@@ -61,6 +82,7 @@ def spent(line: list[str], folder: str) -> tuple[float, float]:
         [sys.executable, *line],
         stdout=subprocess.DEVNULL,
         env={**os.environ, "SYMBOLIC_COST_CACHE": folder},
+        cwd=folder,
     )
     _, status, used = os.wait4(child.pid, 0)
     if status:
@@ -156,7 +178,7 @@ def measured() -> dict[str, float]:
             figures[f"{name}: another question, programs kept, fresh process [s]"] = seconds
             figures[f"{name}: programs kept, beside SymPy's import"] = seconds / figures[IMPORT]
             figures[f"{name}: peak memory [MiB]"] = memory
-        figures |= spaces(folder)
+        figures |= spaces(folder) | sweeps()
         for model, system, gpus, batch in SEARCHES:  # last: a child's peak is no less than ours
             figures |= again(model, system, gpus, batch)
     return figures

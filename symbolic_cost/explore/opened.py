@@ -9,7 +9,6 @@ For example with dp inside of tp neighbours on tp are dp ranks apart: 1 + (dp - 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sympy import Expr
 
@@ -18,6 +17,7 @@ from symbolic_cost.explore.choices import HOST, OFFLOADED, OPEN, OPENED
 from symbolic_cost.extrema import Choice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.strategy import KEY_COPIES
+from symbolic_cost.records import replace
 from symbolic_cost.systems.overlap import partial
 
 

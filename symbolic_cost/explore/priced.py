@@ -10,7 +10,7 @@ dp=64 alone is another one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import partial
@@ -33,6 +33,7 @@ from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.memory import at_moments
 from symbolic_cost.program.graph import Graph
+from symbolic_cost.records import replace
 from symbolic_cost.symbols import GLOSSARY, exact
 from symbolic_cost.systems.results import RESULTS, STEP_PARTS
 from symbolic_cost.systems.step import defined_step
@@ -109,8 +110,9 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     Raises:
         InputError: the strategy does not go with the model.
     """
-    to, memory = Reckoned(space), setup.stages_memory
+    to = Reckoned(space)
     if setup.machine is None:
+        memory = setup.stages_memory
         whole = memory.divided
         memory = replace(memory, divided=replace(whole, model=space.model(whole.model)))
     else:

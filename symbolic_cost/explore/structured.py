@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structu
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
 from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
+from symbolic_cost.records import replace
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.priced import Costs

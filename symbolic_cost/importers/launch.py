@@ -101,10 +101,10 @@ def is_launch_file(path: str | Path) -> bool:
     if file.suffix != ".json":
         return False
     try:
-        known, _ = _read(file)
+        keys = set(tree.keys(read_text(file, LARGEST_FILE, file.name), file.name))
     except InputError:
         return False  # told by who reads it as a config.json
-    return known is not PUBLISHED
+    return any(not keys.isdisjoint(known.marks) for known in TREES)
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:

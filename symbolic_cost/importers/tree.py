@@ -31,8 +31,7 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
         raise InputError(
             f"{file}: reading it needs PyYAML: install symbolic_cost[config]"
         ) from None
-    if len(text) > LARGEST_TREE:
-        raise InputError(f"{file}: {len(text)} characters: at most {LARGEST_TREE} are read")
+    _refuse_long(text, file)
     if file.endswith(".json"):
         json_value(text, file)
     if max(accumulate((one in "[{") - (one in "]}") for one in text), default=0) > _MOST_BRACKETS:
@@ -52,11 +51,31 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
         raise InputError(f"{file}: nested too deeply for a configuration") from None
 
 
+def keys(text: str, file: str) -> Iterator[str]:
+    """Yield the dotted keys of a JSON file, without what YAML takes to read them.
+
+    Raises:
+        InputError: not JSON, or larger than a launch file.
+    """
+    _refuse_long(text, file)
+    yield from _below(json_value(text, file), "", 0)
+
+
+def _below(node: Any, prefix: str, depth: int) -> Iterator[str]:  # noqa: ANN401 - whatever JSON holds
+    for key, value in node.items() if isinstance(node, dict) and depth <= _DEEPEST else ():
+        yield f"{prefix}{key}"
+        yield from _below(value, f"{prefix}{key}.", depth + 1)
+
+
+def _refuse_long(text: str, file: str) -> None:
+    if len(text) > LARGEST_TREE:
+        raise InputError(f"{file}: {len(text)} characters: at most {LARGEST_TREE} are read")
+
+
 def _toml(text: str, file: str) -> tuple[Entry, ...]:
     """Return the settings of a TOML file; tables of tables are left out."""
     try:
-        if len(text) > LARGEST_TREE:
-            raise InputError(f"{file}: {len(text)} characters: at most {LARGEST_TREE} are read")
+        _refuse_long(text, file)
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{file}: is not TOML: {shown(str(error))}") from None

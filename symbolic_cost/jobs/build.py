@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, runtime_checkable
@@ -25,6 +24,7 @@ from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import KEY_COPIES, Strategy, parse_strategy
+from symbolic_cost.records import replace
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
@@ -212,9 +212,10 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
         problems.texts.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
     names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
+    names |= {} if problems.texts else {"recompute": again}
     training = problems.attempt(lambda: Training(**names))
     problems.refuse()
-    return replace(training, recompute=again)
+    return training
 
 
 def _methods(options: Options, strategy: Strategy | None, machine: Machine | None) -> Methods:
@@ -230,7 +231,8 @@ def _methods(options: Options, strategy: Strategy | None, machine: Machine | Non
     scattered = options.get("scattered", False)
     if scattered and strategy is not None and not {"tp", "pp"} <= set(strategy.degrees):
         problems.texts.append("scattered is about tensor-parallel ranks (tp) of stages (pp)")
-    runs = problems.attempt(_stack, options.get("stack", usual(machine, roof)), machine)
+    named = options["stack"] if "stack" in options else usual(machine, roof)
+    runs = problems.attempt(_stack, named, machine)
     problems.refuse()
     if runs is not None and roof != MAXIMUM:
         raise InputError(

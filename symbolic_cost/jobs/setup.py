@@ -6,7 +6,7 @@ derived with degrees as symbols, and numbers are bound.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure, structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import Active, exact
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
@@ -153,8 +153,10 @@ class Setup(Shown):
         What is kept of gathered inputs is decided here for memory, communication and time alike:
         as the training says, else as the conventions do.
         """
-        chunks = exact(self.values.get("v", self.training.chunks))
-        trained = replace(self.training, chunks=chunks, saved=self.counting.saved)
+        trained, saved = self.training, self.counting.saved
+        chunks = exact(self.values.get("v", trained.chunks))
+        if chunks != trained.chunks or saved is not trained.saved:
+            trained = replace(trained, chunks=chunks, saved=saved)
         if trained.layout != AUTO:
             return trained
         blocks, stages = map(self.value, (block_count(self.model), self.placed.degree("pp")))

@@ -1,7 +1,6 @@
 """The time of a job's step, with the number of every definition."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr
@@ -18,7 +17,7 @@ from symbolic_cost.parallel.memory import Memory
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import M, exact, named
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.spread import Interval, interval

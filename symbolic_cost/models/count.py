@@ -140,7 +140,7 @@ def _decoded(
     source: str | Path | Mapping[str, Any], step: Shape, train: str, rules: Conventions
 ) -> int:
     """Return the FLOP of a step of generation."""
-    return _whole(_forward(counted(_declared(source, step, train).model, rules, _COUNTED)))
+    return _whole(_forward(counted(_declared(source, step, train).model, rules, {Quantity.FLOP})))
 
 
 def _stored(

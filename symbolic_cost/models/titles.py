@@ -1,10 +1,10 @@
 """Ops and parts under other names of axes, so that one declaration serves several towers."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import replace
 
 
 def retitled(ops: Iterable[Op], names: Mapping[str, str]) -> tuple[Op, ...]:

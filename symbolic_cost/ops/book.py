@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import field, replace
+from dataclasses import field
 
 from sympy import Expr, Integer, ceiling
 
@@ -17,11 +16,14 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 _UNITS = {Quantity.FLOP: Unit.FLOP, Quantity.PARAMETER: Unit.ELEMENT, Quantity.CACHED: Unit.ELEMENT}
 _REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+
+
+EVERY = frozenset(Quantity)
 
 
 @dataclass
@@ -33,7 +35,7 @@ class Book:
     placement: Placement
     conventions: Conventions
     recompute: Recompute
-    quantities: Collection[Quantity] = tuple(Quantity)
+    quantities: frozenset[Quantity] = EVERY
     rows: list[Row] = field(default_factory=list)
 
     def path(self, op: Op) -> str:

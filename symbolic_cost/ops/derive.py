@@ -1,7 +1,7 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
 from symbolic_cost.errors import InputError, PlacementError, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Split
-from symbolic_cost.ops.book import Book
+from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Model, Part
@@ -21,7 +21,7 @@ from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.saved import book_saved
 from symbolic_cost.ops.weights import Tied, book_weights, shared_weights, tied_weights
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import named
 
 
@@ -164,9 +164,9 @@ class Derivation:
         recompute: Recompute,
         booked: Bookings | None = None,
         *,
-        quantities: Collection[Quantity] = tuple(Quantity),
+        quantities: Collection[Quantity] = EVERY,
     ) -> None:
-        self._model, self._conventions = model, conventions
+        self._model, self._conventions, wanted = model, conventions, frozenset(quantities)
         self._bookings = booked or Bookings()
         self._stored = tuple(placement.stored.items())
         self._flows: dict[str, Flow] = {}
@@ -182,7 +182,7 @@ class Derivation:
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
             self._flows[part.path] = Flow(
-                Book(once, counter, placement, conventions, recompute, quantities)
+                Book(once, counter, placement, conventions, recompute, wanted)
             )
         if problems:
             raise PlacementError(dict.fromkeys(problems))
@@ -252,7 +252,8 @@ def _weight_rows(flow: Flow, tied: dict[str, Tied]) -> list[list[Row]]:
     rows = []
     for op in flow.ops:
         book = replace(flow.book, rows=[])
-        book_weights(book, op, flow, tied)
+        if not book.quantities.isdisjoint(_OF_WEIGHTS):
+            book_weights(book, op, flow, tied)
         _book_caches(book, op)
         rows.append(book.rows)
     return rows
@@ -268,7 +269,8 @@ def _rows(flow: Flow, weights: list[list[Row]], kernels: Kernels) -> list[Row]:
             _book_kernels(own, op)
             kernels[key] = own.rows
         book.rows += kernels[key] + weights[place]
-    book_saved(book, flow)
+    if not book.quantities.isdisjoint(_KEPT):
+        book_saved(book, flow)
     return book.rows
 
 
@@ -311,6 +313,8 @@ def _book_kernels(book: Book, op: Op) -> None:
             if book.region(op) is not None:
                 _book_flop(book, op, kernel, Phase.RECOMPUTE)
                 _book_traffic(book, op, kernel, Phase.RECOMPUTE)
+    if book.quantities.isdisjoint(_MOVED):
+        return
     backward = [kernel for kernel in kernels if kernel.phase in BACKWARD]
     for kernel in _as_counted(book.conventions, op, backward):
         _book_traffic(book, op, kernel, kernel.phase)
@@ -319,6 +323,13 @@ def _book_kernels(book: Book, op: Op) -> None:
             if operand.needs_gradient:
                 gradient = operand.gradient()
                 book.bytes(op, Phase.BACKWARD_INPUT, Quantity.ACTIVATION_GRADIENT, gradient)
+
+
+_MOVED = frozenset({Quantity.READ, Quantity.WRITE, Quantity.ACTIVATION_GRADIENT})
+_KEPT = frozenset({Quantity.SAVED, Quantity.COMMUNICATION})
+_OF_WEIGHTS = frozenset(
+    {Quantity.PARAMETER, Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT, Quantity.COMMUNICATION}
+)
 
 
 def _book_caches(book: Book, op: Op) -> None:

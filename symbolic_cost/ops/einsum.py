@@ -1,7 +1,6 @@
 """Contractions: the forward product and, over the same index space, every gradient product."""
 
 from collections import Counter
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,7 +18,7 @@ from symbolic_cost.ops.op import (
     Work,
 )
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 class Call(StrEnum):

@@ -3,8 +3,7 @@
 A kind says what its backward pass needs; the conventions say what it costs.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,7 @@ from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.reading import package_data
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 class Keeps(StrEnum):
@@ -180,21 +179,17 @@ class Elementwise(Op):
         if needs.of_weights and not flows:
             needs = replace(needs, keeps=Keeps.NOTHING, statistics=0, scale=None)
             needs = replace(needs, between=needs.of_weights)
-        first = self.outputs[0]
-        rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
-        role = Role.MOMENT if needs.moments else Role.STATISTIC
-        middle = Role.SINGLE if needs.precise else first.role
-        besides = (
-            replace(first, tensor=f"{first.tensor}.between", role=middle, copies=needs.between),
-            Operand(f"{first.tensor}.statistics", rows, role, copies=needs.statistics),
-        )
-        scales = self.weights[:1] if needs.scale else ()
-        copied = (
-            Operand(f"{first.tensor}.scale", weight.axes, needs.scale or Role.VALUE)
-            for weight in scales
-        )
-        saved = tuple(operand for operand in besides if operand.copies)
-        return self._kept(needs.keeps) + saved + tuple(copied)
+        first, saved = self.outputs[0], list(self._kept(needs.keeps))
+        if needs.between:
+            role, name = (Role.SINGLE if needs.precise else first.role), f"{first.tensor}.between"
+            saved.append(replace(first, tensor=name, role=role, copies=needs.between))
+        if needs.statistics:
+            rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)
+            role, name = (Role.MOMENT if needs.moments else Role.STATISTIC), "statistics"
+            saved.append(Operand(f"{first.tensor}.{name}", rows, role, copies=needs.statistics))
+        if needs.scale and self.weights:
+            saved.append(Operand(f"{first.tensor}.scale", self.weights[0].axes, needs.scale))
+        return tuple(saved)
 
     def _met(self) -> tuple[Operand, ...]:
         """Return the inputs; of a product those that meet the gradient of another one."""
@@ -210,24 +205,33 @@ class Elementwise(Op):
         return () if linear else self.weights[:1]
 
     def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
-        first, result = self.inputs[0], self.outputs[0]
-        single = Operand(f"{result.tensor}.single", first.axes, Role.SINGLE)
-        logarithms = Operand(f"{result.tensor}.logarithms", first.axes)
-        number = Operand(f"{result.tensor}.number", ())
-        saved: dict[Keeps, tuple[Operand, ...]] = {
-            Keeps.NOTHING: (),
-            Keeps.INPUTS: self._met(),
-            Keeps.OUTPUTS: self.outputs,
-            Keeps.MASK: (Operand(f"{result.tensor}.mask", result.axes, Role.MASK),),
-            Keeps.SINGLE_OUTPUTS: (single,),
-            Keeps.SINGLE_INPUTS: (single,),
-            Keeps.CAST_OUTPUTS: (replace(single, role=Role.CAST),),
-            Keeps.INDICES: tuple(o for o in self.outputs if o.role is Role.INDEX),
-            Keeps.TARGETS: (single, *self.inputs[1:], replace(number, role=Role.STATISTIC)),
-            Keeps.LOGARITHMS: (logarithms,),
-            Keeps.LOGARITHMS_TARGETS: (logarithms, *self.inputs[1:], number),
+        axes = self.inputs[0].axes
+
+        def own(name: str, role: Role = Role.VALUE, axes: tuple[str, ...] = axes) -> Operand:
+            return Operand(f"{self.outputs[0].tensor}.{name}", axes, role)
+
+        kept: dict[Keeps, Callable[[], tuple[Operand, ...]]] = {
+            Keeps.NOTHING: tuple,
+            Keeps.INPUTS: self._met,
+            Keeps.OUTPUTS: lambda: self.outputs,
+            Keeps.MASK: lambda: (own("mask", Role.MASK, self.outputs[0].axes),),
+            Keeps.SINGLE_OUTPUTS: lambda: (own("single", Role.SINGLE),),
+            Keeps.SINGLE_INPUTS: lambda: (own("single", Role.SINGLE),),
+            Keeps.CAST_OUTPUTS: lambda: (own("single", Role.CAST),),
+            Keeps.INDICES: lambda: tuple(o for o in self.outputs if o.role is Role.INDEX),
+            Keeps.TARGETS: lambda: (
+                own("single", Role.SINGLE),
+                *self.inputs[1:],
+                own("number", Role.STATISTIC, ()),
+            ),
+            Keeps.LOGARITHMS: lambda: (own("logarithms"),),
+            Keeps.LOGARITHMS_TARGETS: lambda: (
+                own("logarithms"),
+                *self.inputs[1:],
+                own("number", axes=()),
+            ),
         }
-        return saved[keeps]
+        return kept[keeps]()
 
 
 def pointwise(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -21,7 +21,7 @@ from symbolic_cost.errors import InputError, PatternError, shown, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 OUTSIDE = "outside"
 """Source of what no part of the model makes."""
@@ -398,6 +398,8 @@ def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
 
 def _is_size(length: object) -> bool:
     """Whether an expression may be positive; a mean may be a fraction, a cache may be empty."""
+    if isinstance(length, Integer):
+        return bool(length.p >= 0)
     if not isinstance(length, Expr | Term):
         return False
     return length.is_finite is not False and length.is_extended_nonnegative is not False

@@ -7,7 +7,7 @@ The kinds of work are all that the counting conventions need to know.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +15,7 @@ from typing import Any, Self
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

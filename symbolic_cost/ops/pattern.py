@@ -12,13 +12,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.stored import Stored
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _OPERAND = re.compile(
     r"(?P<mark>[*!]?)\s*(?P<name>@?[A-Za-z_][\w.]*)\s*\[(?P<axes>[^\]\[]*)\](?:\s*:(?P<role>\w+))?"
@@ -80,6 +79,7 @@ class Pattern:
     outputs: tuple[Operand, ...]
 
 
+@lru_cache(1 << 12)  # layers declare the same ones again and again
 def parse(text: str) -> Pattern:
     """Parse a pattern.
 

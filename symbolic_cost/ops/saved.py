@@ -1,7 +1,5 @@
 """Saved activations: what each op keeps for backward, by tensor, less what is recomputed."""
 
-from dataclasses import replace
-
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
@@ -11,6 +9,7 @@ from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import replace
 
 
 def book_saved(book: Book, flow: Flow) -> None:
@@ -58,9 +57,8 @@ def _fixed(part: Part) -> set[str]:
 
 def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
     """Return what an op saves, or another function that the conventions name in its place."""
-    if isinstance(op, Elementwise):
-        other = book.conventions.kept_as.get(op.function, op.function)
-        return replace(op, function=other).saves()
+    if isinstance(op, Elementwise) and op.function in book.conventions.kept_as:
+        return replace(op, function=book.conventions.kept_as[op.function]).saves()
     return op.saves()
 
 

@@ -4,7 +4,6 @@ A view computes nothing, but where an axis and the axis in its place are split d
 elements move: that is where sequence, context and expert parallelism communicate.
 """
 
-from dataclasses import replace
 from typing import Self
 
 from symbolic_cost.conventions.questions import Saved
@@ -12,7 +11,7 @@ from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -64,16 +64,18 @@ def shared_weights(flow: Flow) -> dict[str, Tied]:
 
 def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
     """Book the weights of an op, those that are tied with their first use."""
+    moving = bool(book.placement.degrees)
     for weight in op.weights:
         use = tied.get(weight.tensor, Tied(weight, flow.left_partial(op, weight)))
-        _gather_before_use(book, op, weight, use.first)
+        if moving:
+            _gather_before_use(book, op, weight, use.first)
         if use.booked:
-            if weight.needs_gradient:
+            if moving and weight.needs_gradient:
                 _return_gradient(book, op, weight, flow.left_partial(op, weight), use)
             continue
         use.booked = True
         once, waiting = book.unrepeated() if is_tied(weight) else book, use.waiting
-        if weight.needs_gradient:
+        if moving and weight.needs_gradient:
             _reduce_gradient(once, op, weight, waiting)
             _gather_updated(once, op, weight)
         once.elements(op, Quantity.PARAMETER, weight)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
-from functools import cached_property
+from dataclasses import field
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from sympy import Expr, Integer
@@ -31,7 +31,7 @@ from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.parallel.workspace import greatest, workspace_row
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 MOMENTS = {
     "between steps": (STATES, None),
@@ -112,8 +112,11 @@ class Training:
         object.__setattr__(self, "microbatches", number)
 
     def kept(self, conventions: Conventions) -> Conventions:
-        """Return conventions with what the training says of saved inputs."""
-        return conventions if self.saved is None else replace(conventions, saved=self.saved)
+        """Return conventions with what the training says of saved inputs; the same for the same."""
+        if self.saved is None or self.saved is conventions.saved:
+            return conventions
+        make = partial(replace, conventions, saved=self.saved)
+        return _COUNTED.of((id(conventions), self.saved), lambda: (conventions, make()))[1]
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return the same with the bytes of the precision; of the same answers one object."""
@@ -179,12 +182,17 @@ class Memory:
         """Return what the device holds [byte], by quantity and phase of a workspace."""
         parts = self._parts(stage)
         sums: Held = {}
+        training = self.training
+        here = {q: 1 - training.hosted(q) for q in Quantity if q.value in training.offload}
+        gone = {quantity for quantity, share in here.items() if share == 0}
         for costs, held in parts:
+            often: dict[str, Expr] = {}
             for (group, quantity, count), size in held.sums.items():
-                times, _ = self._times(group, costs.part, stage)
-                here = 1 - self.training.hosted(quantity)
-                if here != 0 and times != 0:
-                    total = mul(here, times, costs.times(count), size)
+                if group not in often:
+                    often[group], _ = self._times(group, costs.part, stage)
+                times = often[group]
+                if times != 0 and quantity not in gone:
+                    total = mul(here.get(quantity, _WHOLE), times, costs.times(count), size)
                     sums.setdefault((quantity, None), []).append(total)
         for row in self._workspace(stage, parts):
             sums.setdefault((row.quantity, row.phase), []).append(row.expr)
@@ -269,6 +277,7 @@ class Memory:
         yield workspace_row("converted_gradients", Phase.STEP, converted)
 
 
+_WHOLE = Integer(1)
 _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -14,7 +13,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.parallel.steps import FLAT
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT, Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
 """What stays from step to step."""

@@ -85,10 +85,13 @@ class Schedule:
 
 _WHOLE = T_F + T_B + T_W
 _THERE_AND_BACK = 2 * M * (pp - 1)
-_UNEQUAL = Max(
-    T_F - T_W, T_B - T_W, (T_B - T_F) / 2, (T_F - T_B) / 2, (T_W - T_F) / 2, T_F - (T_B + T_W) / 2
-)
-"""What a stage of the V schedule waits for the next one: nothing where all passes take as long."""
+
+
+def _unequal() -> Expr:
+    """Return what a stage of the V schedule waits for the next one: nothing for equal passes."""
+    halves = (T_B - T_F) / 2, (T_F - T_B) / 2, (T_W - T_F) / 2, T_F - (T_B + T_W) / 2
+    return Max(T_F - T_W, T_B - T_W, *halves)
+
 
 SCHEDULES: Mapping[str, Schedule] = Lazy(
     {
@@ -153,7 +156,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             "zb-v",
             "two chunks per stage, forth and back; 2 pp - 1 microbatches or more, or equal passes",
             "qi-2024",
-            bubble=(pp - 1) * _UNEQUAL + Max(2 * pp - 1 - M, 0) * T_W / 2,
+            bubble=(pp - 1) * _unequal() + Max(2 * pp - 1 - M, 0) * T_W / 2,
             in_flight=Min(pp, M),
             entered=Min(2 * pp - 1, M),
             ended=Integer(1),

@@ -1,7 +1,7 @@
 """What a weight has beside its gradient, in shards where ZeRO says so, and what updates it."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -18,7 +18,7 @@ from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import Held, Update, Work
 from symbolic_cost.parallel.states import Optimizer, Precision
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 NORM, OPTIMIZER = "gradient_norm", "optimizer"

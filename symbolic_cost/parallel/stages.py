@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from sympy import Expr, Integer
@@ -36,7 +35,7 @@ from symbolic_cost.parallel.orders import Stage as Stage  # noqa: PLC0414 - know
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.parallel.strategy import KEY_COPIES
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
 _ONE = Integer(1)

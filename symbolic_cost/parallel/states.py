@@ -1,7 +1,7 @@
 """What training keeps per parameter: precision policies and optimizers, as data."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from sympy import Expr, Integer, Rational
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import looked_up
 from symbolic_cost.reading import package_data
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 
 

@@ -1,7 +1,6 @@
 """Algorithms that move data in steps: what one collective is made of, and its buffers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from sympy import Expr
 
@@ -11,6 +10,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row
 from symbolic_cost.parallel.rules import SUMMED
 from symbolic_cost.parallel.workspace import greatest, workspace_row
+from symbolic_cost.records import replace
 from symbolic_cost.symbols import Active
 
 FLAT = "flat"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
 from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 
 Degrees = tuple[Expr | int, ...]

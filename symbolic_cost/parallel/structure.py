@@ -8,7 +8,6 @@ that are left beside ep are one. A degree without a number is taken for two or m
 pipeline for three or more; `Structure.assumptions` says so.
 """
 
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -19,7 +18,7 @@ from symbolic_cost.ledger import Least
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _ENDS = 2
 """Stages of a pipeline that are unlike those between them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ from symbolic_cost.parallel.stages import (
 from symbolic_cost.parallel.steps import BUFFERS, apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure, structure
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 
 KeyT = TypeVar("KeyT")
@@ -67,10 +67,23 @@ class _Split:
     def __init__(self, model: Model, ranks: Strategy) -> None:
         self.model, self.own = model, ranks.model(model)
         self._bookings: list[tuple[Conventions, Bookings]] = []
+        self._shares: dict[tuple[object, ...], Model] = {}
 
     def bookings(self, conventions: Conventions) -> Bookings:
         """Return what is booked under some conventions."""
         return _of(self._bookings, conventions, Bookings)
+
+    def share(self, stage: Stage, stages: Expr, pipeline: Pipeline, blocks: Blocks | None) -> Model:
+        """Return the parts of a stage, each a number of times."""
+        copies, chunks = pipeline.schedule.copies, pipeline.chunks_of_a_stage
+        asked = (stage, stages, pipeline, blocks)
+        if asked not in self._shares:
+            parts = stage_parts(self.own, stages, stage, pipeline, blocks)
+            key = (copies, chunks, *parts.items())
+            if key not in self._shares:
+                self._shares[key] = cut_stage(self.own, parts, 1 / copies, chunks)
+            self._shares[asked] = self._shares[key]
+        return self._shares[asked]
 
 
 class _Placed:
@@ -79,17 +92,8 @@ class _Placed:
     def __init__(self, split: _Split, ranks: Strategy) -> None:
         self.split, self.own = split, split.own
         self.placement = ranks.placement(self.own)
-        self._shares: dict[tuple[object, ...], Model] = {}
         self._derivations: list[tuple[tuple[Recompute, Conventions], Derivation]] = []
         self._sent: list[tuple[Conventions, dict[object, tuple[Row, ...]]]] = []
-
-    def share(self, parts: Mapping[str, Expr], pipeline: Pipeline) -> Model:
-        """Return some of the parts, each a number of times."""
-        copies, chunks = pipeline.schedule.copies, pipeline.chunks_of_a_stage
-        key = (copies, chunks, *parts.items())
-        if key not in self._shares:
-            self._shares[key] = cut_stage(self.own, parts, 1 / copies, chunks)
-        return self._shares[key]
 
     def derivation(self, conventions: Conventions, recompute: Recompute) -> Derivation:
         """Return the derivation under some conventions and policy."""
@@ -188,17 +192,11 @@ class Divided:
         """What stages send, as far as it is known, by stage and pipeline."""
         return self._placed.sent(self.conventions)
 
-    @cached_property
-    def _shares(self) -> dict[Stage, Model]:
-        return {}
-
     def share(self, stage: Stage) -> Model:
         """Return the parts of one stage."""
-        if stage not in self._shares:
-            self.structure.checked(stage)
-            parts = stage_parts(self.own, self.stages, stage, self.pipeline, self.blocks.get(stage))
-            self._shares[stage] = self._placed.share(parts, self.pipeline)
-        return self._shares[stage]
+        self.structure.checked(stage)
+        split = self._placed.split
+        return split.share(stage, self.stages, self.pipeline, self.blocks.get(stage))
 
     @cached_property
     def _tables(self) -> dict[tuple[Stage, Recompute], StageCosts]:

@@ -40,6 +40,7 @@ class Arithmetic:
         self.nodes: list[Node] = []
         self.masks: list[int] = []
         """Bit i is set where a node depends on the i-th symbol."""
+        self._masks: dict[int, int] = {}
         self._places: list[tuple[int, int, int]] = []
         self._numbers: dict[Node, int] = {}
         self._ratios: dict[tuple[int, int], Ratio] = {}
@@ -221,6 +222,7 @@ class Arithmetic:
             for argument in arguments(node):
                 mask |= self.masks[argument]
                 keys.append(self._places[argument][2])
+            mask = self._masks.setdefault(mask, mask)  # of thousands of nodes a few hundred differ
             self.nodes.append(node)
             self.masks.append(mask)
             # What varies least stands first in sums and products.

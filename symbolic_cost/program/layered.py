@@ -229,17 +229,22 @@ def _layers(tape: Tape) -> Iterator[tuple[str, list[int]]]:
     for place in reversed(range(len(steps))):
         chain[place] = max((1 + chain[one] for one in users[place]), default=0)
     ready: dict[str, list[int]] = {}
-    for place, (kind, _) in enumerate(steps):
-        if not missing[place]:
+    urgent: dict[str, int] = {}
+    free = [place for place, count in enumerate(missing) if not count]
+    while free or ready:
+        for place in free:
+            kind = steps[place][0]
             ready.setdefault(kind, []).append(place)
-    while ready:
-        chosen = max(ready, key=lambda kind: max(chain[one] for one in ready[kind]))
+            urgent[kind] = max(urgent.get(kind, 0), chain[place])
+        chosen = max(ready, key=urgent.__getitem__)
         layer = sorted(ready.pop(chosen))
+        del urgent[chosen]
         yield chosen, layer
+        free = []
         for one in (one for place in layer for one in users[place]):
             missing[one] -= 1
             if not missing[one]:
-                ready.setdefault(steps[one][0], []).append(one)
+                free.append(one)
 
 
 # ---------------------------------------------------------------------- the folder

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sympy import Basic, Symbol
 
@@ -18,9 +18,6 @@ from symbolic_cost.algebra import Term
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.lowering import CALLS, Lowering
-
-_Pairs: TypeAlias = Iterable[tuple[int, int]]
-"""Nodes with their factor or exponent."""
 
 
 class Terms:
@@ -38,8 +35,10 @@ class Terms:
         self._terms: dict[int, Term] = {}
         self._made: dict[tuple[object, ...], int] = {}
         self._whole: dict[int, bool] = {}
-        self._sums: dict[tuple[tuple[int, int], ...], Term] = {}
-        self._products: dict[tuple[tuple[int, int], ...], Term] = {}
+        self._sums: dict[tuple[int, ...], Term] = {}
+        self._products: dict[tuple[int, ...], Term] = {}
+        self._differences: dict[tuple[int, int], Term] = {}
+        self._quotients: dict[tuple[int, int], Term] = {}
 
     def term(self, value: object) -> Any:  # noqa: ANN401 - it stands for an expression
         """Return the term of an expression or a number."""
@@ -62,32 +61,48 @@ class Terms:
         return term
 
     # ------------------------------------------------------------------ arithmetic
+    # Structures ask for most of it again and again: what was made is known by its nodes.
 
     def sum(self, terms: Iterable[object]) -> Term:
         """Return a sum."""
         node = self.node
-        pairs = [(one.node if type(one) is Term else node(one), 1) for one in terms]
-        return self._once(Graph.sum, tuple(pairs))
+        nodes = tuple([one.node if type(one) is Term else node(one) for one in terms])
+        term = self._sums.get(nodes)
+        if term is None:
+            made = self.graph.sum([(one, 1) for one in nodes])
+            term = self._sums[nodes] = self._of(made)
+        return term
+
+    def product(self, factors: Iterable[object]) -> Term:
+        """Return a product."""
+        node = self.node
+        nodes = tuple([one.node if type(one) is Term else node(one) for one in factors])
+        term = self._products.get(nodes)
+        if term is None:
+            made = self.graph.product([(one, 1) for one in nodes])
+            term = self._products[nodes] = self._of(made)
+        return term
 
     def difference(self, one: object, other: object) -> Term:
         """Return a difference."""
-        return self._once(Graph.sum, ((self.node(one), 1), (self.node(other), -1)))
-
-    def product(self, factors: Iterable[tuple[object, int]]) -> Term:
-        """Return a product of powers."""
-        node = self.node
-        pairs = [(one.node if type(one) is Term else node(one), by) for one, by in factors]
-        return self._once(Graph.product, tuple(pairs))
-
-    def _once(
-        self, combine: Callable[[Graph, _Pairs], int], pairs: tuple[tuple[int, int], ...]
-    ) -> Term:
-        """Return what some nodes make; structures ask for most of it again and again."""
-        known = self._sums if combine is Graph.sum else self._products
-        term = known.get(pairs)
+        nodes = self.node(one), self.node(other)
+        term = self._differences.get(nodes)
         if term is None:
-            term = known[pairs] = self._of(combine(self.graph, pairs))
+            made = self.graph.sum(zip(nodes, (1, -1), strict=True))
+            term = self._differences[nodes] = self._of(made)
         return term
+
+    def quotient(self, one: object, other: object) -> Term:
+        """Return a quotient."""
+        nodes = self.node(one), self.node(other)
+        term = self._quotients.get(nodes)
+        if term is None:
+            term = self._quotients[nodes] = self._of(self.graph.over(*nodes))
+        return term
+
+    def power(self, one: object, exponent: int) -> Term:
+        """Return an integer power."""
+        return self._of(self.graph.product([(self.node(one), exponent)]))
 
     def call(self, function: type[Basic], arguments: Sequence[object]) -> Term:
         """Return a function of SymPy's of some arguments."""

@@ -63,7 +63,13 @@ class StepEnds:
     def _updated(self, stage: Stage, states: States) -> tuple[list[Expr], Expr]:
         """Define the times of clipping, if there are weights, and of the optimizer."""
         held = ((part.path, part.repeat) for part in states.model.parts)
-        what = ("ends", stage, self.setting.timing.key, *_told(states), *held)
+        what = (
+            "ends",
+            stage,
+            self.setting.timing.key(self.setting.timing.mesh),
+            *_told(states),
+            *held,
+        )
 
         def made() -> tuple[list[Expr], Expr]:
             updates = [

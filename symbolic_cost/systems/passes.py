@@ -20,6 +20,7 @@ from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import (
     Definitions,
     OpTime,
+    Timing,
     bundles,
     collective_time,
     op_times,
@@ -99,13 +100,14 @@ class StagePasses:
         """Define what a part takes once; it is the same on every stage."""
         setting = self.setting
         every, reduced = setting.training.recompute.every, setting.reduced(Phase.BACKWARD_WEIGHT)
-        about = "times", setting.timing.key, every, reduced
+        timing, own, about = setting.timing, setting.divided.own, ("times", every, reduced)
 
         def made() -> PartTimes:
-            what = (*about, *self._split, *_work(costs.once))
-            return self.to.once(what, setting.divided.own, lambda: self._timed(costs))
+            works = self.to.once(("works",), own, _Works)
+            what = (*about, *self._split, *works.of(costs.once, timing))
+            return self.to.once(what, own, lambda: self._timed(costs))
 
-        return self.to.once(about, costs.once, made)
+        return self.to.once((*about, timing.key(timing.mesh)), costs.once, made)
 
     def _timed(self, costs: PartCosts) -> PartTimes:
         path, timing = costs.part.path, self.setting.timing
@@ -240,12 +242,30 @@ class StagePasses:
         return policies[0].exposed(self.to.add(label, add(*times)), busy)
 
 
-def _work(rows: Iterable[Row]) -> Iterator[object]:
-    """Yield what tells the work of a part; other shards of its states change none of it."""
-    for row in rows:
-        if row.quantity in _WORK and not row.per_step:
-            yield row.path, row.phase, row.quantity, row.units, row.expr, row.collective
-            yield row.kind, row.tensor, row.origin
+class _Works:
+    """The work of rows as numbers: equal work has one, and many derivations have the same row."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._rows: dict[int, tuple[Row, int]] = {}
+
+    def of(self, rows: Iterable[Row], timing: Timing) -> Iterator[int]:
+        """Yield what tells the work of a part; other shards of its states change none of it."""
+        meshes: dict[str, None] = {}
+        for row in rows:
+            if row.quantity in _WORK and not row.per_step:
+                known = self._rows.get(id(row))
+                if known is None:  # the row lives as long, and nobody else has its id
+                    known = self._rows[id(row)] = row, self._number(row)
+                yield known[1]
+                if row.collective is not None:
+                    meshes |= dict.fromkeys(row.collective.meshes)
+        yield timing.key(meshes)
+
+    def _number(self, row: Row) -> int:
+        place = row.path, row.phase, row.kind, row.tensor, row.origin
+        work = (*place, row.quantity, row.units, row.expr, row.collective)
+        return self._numbers.setdefault(work, len(self._numbers))
 
 
 _WORK = {Quantity.FLOP, *TRAFFIC, Quantity.COMMUNICATION}

@@ -11,7 +11,6 @@ alone are 0.22 ms in training.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -21,7 +20,7 @@ from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.collectives import COLLECTIVES
 from symbolic_cost.systems.kernels import PASSES, Kernels, head_width
 from symbolic_cost.systems.links import Measured, outer_links

@@ -51,9 +51,12 @@ REGISTERED: dict[str, Machine] = {}
 
 def machine_names() -> tuple[str, ...]:
     """Return the names of the library's machines, and of registered ones."""
-    files = (entry.name for entry in _DATA.iterdir())
-    records = (name.removesuffix(".toml") for name in files if name.endswith(".toml"))
-    return tuple(sorted([*records, *REGISTERED]))
+    return tuple(sorted([*_recorded(), *REGISTERED]))
+
+
+@cache
+def _recorded() -> tuple[str, ...]:
+    return tuple(entry.stem for entry in _DATA.iterdir() if entry.suffix == ".toml")
 
 
 def machine(name: str) -> Machine:

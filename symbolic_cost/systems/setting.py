@@ -1,6 +1,5 @@
 """What a step rests on: model, strategy, machine, and how work takes time there."""
 
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -20,7 +19,7 @@ from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods

@@ -179,7 +179,7 @@ def stack(name: str) -> Stack | None:
     Raises:
         InputError: no such stack; the closest are offered.
     """
-    return looked_up("stack", name, {**_stacks(), ROOFLINE: None})
+    return None if name == ROOFLINE else looked_up("stack", name, {**_stacks(), ROOFLINE: None})
 
 
 def stack_name(runs: Stack | None) -> str:

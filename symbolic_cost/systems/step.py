@@ -1,7 +1,6 @@
 """Time of a training step: stages, schedule, exposed communication and optimizer as one chain."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from sympy import Expr
 
@@ -14,7 +13,7 @@ from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.ends import StepEnds
 from symbolic_cost.systems.machines import Machine

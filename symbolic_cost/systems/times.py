@@ -57,21 +57,29 @@ class Timing:
     rates: Rates | None = None
     routing: Routing = EACH
 
+    def key(self, meshes: Iterable[str] = ()) -> int:
+        """Return what tells it from others for collectives of some mesh axes, or for computing.
+
+        Axes outside of these change nothing: a tensor-parallel group lies where it lies, whatever
+        number of stages is around it.
+        """
+        group = tuple(meshes)
+        if group not in self._keys:
+            axes = tuple(self.mesh)
+            reached = len(axes) if self.strides else max(map(axes.index, group), default=-1) + 1
+            inner = (*self._about, *((name, self.mesh[name]) for name in axes[:reached]))
+            self._keys[group] = _KEYS.of(inner, lambda: next(_NUMBERS))
+        return self._keys[group]
+
     @cached_property
-    def key(self) -> int:
-        """What tells it from others."""
+    def _keys(self) -> dict[tuple[str, ...], int]:
+        return {}
+
+    @cached_property
+    def _about(self) -> tuple[object, ...]:
         answers = (self.roofline, self.collectives, *sorted(self.overlaps.items(), key=str))
-        every = (
-            self.device,
-            self.network,
-            self.host,
-            self.rates,
-            self.routing,
-            *self.mesh.items(),
-            *self.strides.items(),
-            answers,
-        )
-        return _KEYS.of(every, lambda: next(_NUMBERS))
+        rates = (self.device, self.network, self.host, self.rates, self.routing)
+        return (*rates, answers, *self.strides.items())
 
     @property
     def steal(self) -> Expr:
@@ -244,10 +252,16 @@ def _once_timed(
 ) -> OpTime:
     """Define the times of an op, or return those of the same work elsewhere."""
     place = rows[0].path, rows[0].phase
-    work = ((row.quantity, row.units, row.expr, row.collective) for row in rows)
+    work = ((row.quantity, row.units, row.expr, *_moved(row, timing)) for row in rows)
     beside = () if timing.rates is None else (place in one.followers, *_beside(rows, forward, one))
-    what = ("op", timing.key, *place, *beside, *work)
+    what = ("op", timing.key(), *place, *beside, *work)
     return definitions.once(what, None, lambda: _op_time(rows, forward, one, timing, definitions))
+
+
+def _moved(row: Row, timing: Timing) -> tuple[object, ...]:
+    """Return what of a row's collective tells how long it takes."""
+    move = row.collective
+    return () if move is None else (move, timing.key(move.meshes))
 
 
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
@@ -350,7 +364,7 @@ def sent_time(
         hops = definitions.hops(pair or "+".join(meshes), places)
         return communication(kind, size, hops, timing, definitions, routing=routing)
 
-    what = ("collective", timing.key, kind, meshes, size, pair, routing)
+    what = ("collective", timing.key(meshes), kind, meshes, size, pair, routing)
     return definitions.once(what, None, made)
 
 

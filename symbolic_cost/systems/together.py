@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import groupby
 
 from sympy import Expr, Integer, Rational, ceiling
@@ -18,7 +18,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.ops.view import View
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.stacks import Fusion, Stack
 
 
