@@ -59,7 +59,6 @@ class CompressedAttention:
     whole: str = "heads"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             einsum("q_down", "full[b l e], *w[e r_q] -> q_low[b l r_q]"),

@@ -170,7 +170,6 @@ class Conv:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         channels = trail.new_axis("c", self.channels)
         _convolve(self, name, trail, f"{trail.at.axes[1]} {channels}", channels)
 
@@ -191,7 +190,6 @@ class Depthwise:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         channels = trail.at.axes[1]
         _convolve(self, name, trail, channels, channels)
 
@@ -209,7 +207,6 @@ class BatchNorm:
     """A norm of every channel over batch and positions."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         row = " ".join(axis for axis in at.axes if axis != at.axes[1])
         weights = f"*scale[{at.axes[1]}], *shift[{at.axes[1]}]"
@@ -223,7 +220,6 @@ class Activation:
     function: str = "relu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the function."""
         result = Maps(name, trail.at.axes)
         trail.add(pointwise(name, f"{trail.at} -> {result}", self.function), result)
 
@@ -233,7 +229,6 @@ class Dropout:
     """A dropout."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the dropout."""
         result = Maps(name, trail.at.axes)
         trail.add(dropout(name, f"{trail.at} -> {result}"), result)
 
@@ -250,7 +245,6 @@ class Linear:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, *features = trail.at.axes
         columns = trail.new_axis("c", self.features, Role.HIDDEN)
         bias = f" + *bias[{columns}]" if self.bias else ""

@@ -30,7 +30,6 @@ class Decomposed:
     distances: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *sides = start.axes
         rows, taken = self._windows(name, trail)

@@ -31,7 +31,6 @@ class GatedMLP:
     thinned: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *gated_products(

@@ -39,7 +39,6 @@ class Lightning:
     function: str = "silu"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         heads = "[b l h v]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),

@@ -42,7 +42,6 @@ class Mix:
     shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
@@ -66,7 +65,6 @@ class Normed:
     shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
@@ -80,7 +78,6 @@ class Scaled:
     """A learned factor for every channel."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the factor."""
         result = Maps(name, trail.at.axes)
         weight = f"*scale[{trail.at.axes[1]}]"
         trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "mul"), result)
@@ -91,7 +88,6 @@ class Placed:
     """A learned vector for every position, added."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         result = Maps(name, trail.at.axes)
         table = f"*table[{' '.join(trail.at.axes[1:])}]"
         trail.add(pointwise(name, f"{trail.at}, {table} -> {result}", "add"), result)
@@ -102,7 +98,6 @@ class Mean:
     """The mean of all positions."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the mean."""
         batch, channel, *rest = trail.at.axes
         result = Maps(name, (batch, channel))
         trail.add(pointwise(name, f"{trail.at} -> {result}", "sum", sums=" ".join(rest)), result)
@@ -165,7 +160,6 @@ class Reduced:
     width: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *own = start.axes
         h = trail.new_axis("h", self.heads, Role.HEAD)

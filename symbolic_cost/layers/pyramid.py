@@ -31,7 +31,6 @@ class Token:
     """A learned token before all positions, which are one sequence from then on."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
         length = 1
         for side in sides:
@@ -46,7 +45,6 @@ class FirstPosition:
     """The first position alone."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *rest = trail.at.axes
         result = Maps(name, (batch, channel))
         trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=" ".join(rest)), result)
@@ -65,7 +63,6 @@ class Squeeze:
     function: str = "relu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         channel = start.axes[1]
         layers: dict[str, Layer] = {
@@ -95,7 +92,6 @@ class Grouped:
     padding: Padding = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *old = trail.at.axes
         each = trail.length(channel) // self.groups
         g, i, o = (trail.new_axis("g", size) for size in (self.groups, each, each))
@@ -123,7 +119,6 @@ class Focal:
     normed: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start, width = trail.at, trail.length(trail.at.axes[1])
         gates = self._gates(name, trail)
         Mix(width).declare(f"{name}.query", trail)
@@ -195,7 +190,6 @@ class Plained:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         Chain({"linear": Mix(self.channels, bias=False), "norm": BatchNorm()}).declare(name, trail)
 
 
@@ -218,7 +212,6 @@ class Biased:
     stride: int = 1
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *sides = start.axes
         h = trail.new_axis("h", self.heads, Role.HEAD)

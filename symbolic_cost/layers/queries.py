@@ -33,7 +33,6 @@ class Conditional:
     place_seen: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start, aside = trail.at, trail.aside
         batch, channel, *own = start.axes
         h = trail.new_axis("h", self.heads, Role.HEAD)
@@ -93,7 +92,6 @@ class Sampled:
     place: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *own = start.axes
         h = trail.new_axis("h", self.heads, Role.HEAD)
@@ -164,7 +162,6 @@ class Levels:
     number: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         _, channel, *own = trail.at.axes
         level, result = trail.new_axis("n", self.number), Maps(name, trail.at.axes)
         table = f"!{name}.sine[{channel} {' '.join(own)}]:buffer, *table[{level} {channel}]"
@@ -179,7 +176,6 @@ class Sine:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare them."""
         batch, two, *own = trail.at.axes
         wide = trail.new_axis("c", self.channels)
         result = Maps(name, (batch, wide, *own))
@@ -193,7 +189,6 @@ class Times:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the product."""
         other, result = trail.aside[self.title], Maps(name, trail.at.axes)
         same = under(f"{name}.same", other, trail.at.axes, trail)
         trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "mul"), result)

@@ -28,7 +28,6 @@ class Grid:
     first: str = "ignore"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the map."""
         batch, channel, *old = trail.at.axes
         wide = channel
         if self.first == "project":
@@ -53,7 +52,6 @@ class Spread:
     kernel: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         at = trail.at
         batch, old, *sides = at.axes
         new = trail.new_axis("c", self.channels)
@@ -72,7 +70,6 @@ class Beside:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare all."""
         tensors = [trail.at, *(trail.aside[title] for title in self.titles)]
         every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
         result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
@@ -89,7 +86,6 @@ class Opened:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         batch, channel, *sides = trail.at.axes
         first = trail.aside[self.titles[0]]
         axes = (batch, first.axes[1], *sides)
@@ -110,7 +106,6 @@ class Carved:
     like: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the map."""
         batch, channel, *old = trail.at.axes
         sides = map(trail.copy, trail.aside[self.like].axes[2:])
         result = Maps(name, (batch, channel, *sides))

@@ -36,7 +36,6 @@ class Timed:
     function: str = "silu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         at, time = trail.at, trail.aside["time"]
         batch, channel = at.axes[:2]
         active = Maps(f"{name}.active", time.axes)
@@ -105,7 +104,6 @@ class Rejoined:
     """The map that was kept last, side by side with the one at hand."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
         other = trail.kept.pop()
         laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
@@ -127,7 +125,6 @@ class First:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
         result = Maps(name, (batch, trail.new_axis("c", self.channels), *sides))
         trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=channel), result)
@@ -141,7 +138,6 @@ class Gated:
     function: str = "gelu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, Role.INNER)
         wide = f"[{batch} {new} {' '.join(rest)}]"
