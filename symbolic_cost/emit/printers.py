@@ -8,8 +8,9 @@ terms before negative ones. What divides goes below one fraction bar.
 # ruff: noqa: N802 - SymPy calls a printer's methods by the names of its classes
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sympy import (
@@ -37,13 +38,24 @@ from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
 
 
 class _Ordered:
-    """Sums, products and powers in the declared order; a subclass says how they look."""
+    """Sums, products and powers in the declared order; a subclass says how they look.
+
+    Attributes:
+        shapes: of brackets, roots and functions, %s for what they hold.
+    """
 
     _print: Callable[[Any], str]
-    group: Callable[[str], str]
-    root: Callable[[str], str]
     power: Callable[[str, str], str]
-    quotient: Callable[[list[Expr], list[Expr]], str]
+    shapes: Mapping[str, str]
+
+    def group(self, text: str) -> str:
+        """Return a text in brackets."""
+        return self.shapes["group"] % text
+
+    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
+        """Return a product over one factor or one bracket."""
+        below = self.product(bottom)
+        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
 
     def terms(self, expr: Expr) -> list[str]:
         """Return the terms of a sum, each but a positive first one led by its sign."""
@@ -79,7 +91,7 @@ class _Ordered:
         if not isinstance(expr, Pow):
             return self._print(expr)
         if expr.exp == S.Half:
-            return self.root(self._print(expr.base))
+            return self.shapes["root"] % self._print(expr.base)
         base = self._print(expr.base)
         bare = isinstance(expr.base, Symbol | Function) or str(expr.base).isdigit()
         return self.power(base if bare else self.group(base), self._print(expr.exp))
@@ -91,6 +103,18 @@ class _Ordered:
 
     def _print_Integer(self, expr: Expr) -> str:
         return str(expr)
+
+    def _print_Max(self, expr: Expr) -> str:
+        return self.shapes["max"] % self._arguments(expr)
+
+    def _print_Min(self, expr: Expr) -> str:
+        return self.shapes["min"] % self._arguments(expr)
+
+    def _print_ceiling(self, expr: Expr) -> str:
+        return self.shapes["ceiling"] % self.rounded(expr)
+
+    def _print_floor(self, expr: Expr) -> str:
+        return self.shapes["floor"] % self.rounded(expr)
 
     def _arguments(self, expr: Expr) -> str:
         return ", ".join(self._print(argument) for argument in _ordered(expr.args))
@@ -106,13 +130,17 @@ class _Ordered:
 class LaTeX(_Ordered, LatexPrinter):
     """Prints LaTeX for math mode."""
 
-    def group(self, text: str) -> str:
-        """Return a text in brackets of its height."""
-        return rf"\left({text}\right)"
-
-    def root(self, text: str) -> str:
-        """Return a square root."""
-        return rf"\sqrt{{{text}}}"
+    shapes = MappingProxyType(
+        {
+            "group": r"\left(%s\right)",
+            "root": r"\sqrt{%s}",
+            "max": r"\max\left(%s\right)",
+            "min": r"\min\left(%s\right)",
+            "exp": r"\exp\left(%s\right)",  # SymPy's power of e reads as the embedding width's
+            "ceiling": r"\left\lceil{%s}\right\rceil",
+            "floor": r"\left\lfloor{%s}\right\rfloor",
+        }
+    )
 
     def power(self, base: str, exponent: str) -> str:
         """Return a power."""
@@ -140,21 +168,8 @@ class LaTeX(_Ordered, LatexPrinter):
         # A bare name of several letters would read as a product.
         return re.sub(r"^[A-Za-z]{2,}", r"\\mathit{\g<0>}", super()._print_Symbol(expr))
 
-    def _print_Max(self, expr: Expr) -> str:
-        return rf"\max\left({self._arguments(expr)}\right)"
-
     def _print_exp(self, expr: Expr) -> str:
-        # SymPy's power of e would read as a power of the embedding width.
-        return rf"\exp\left({self._arguments(expr)}\right)"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return rf"\min\left({self._arguments(expr)}\right)"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return rf"\left\lceil{{{self.rounded(expr)}}}\right\rceil"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return rf"\left\lfloor{{{self.rounded(expr)}}}\right\rfloor"
+        return self.shapes["exp"] % self._arguments(expr)
 
 
 class BreakableLaTeX(LaTeX):
@@ -164,10 +179,18 @@ class BreakableLaTeX(LaTeX):
     """
 
     brackets = ("[", "]")
-
-    def group(self, text: str) -> str:
-        """Return a text in brackets inside which a line may end."""
-        return f"({text})"
+    shapes = MappingProxyType(
+        {
+            "group": "(%s)",  # inside which a line may end
+            "root": r"\sqrt{%s}",
+            "max": r"\max(%s)",
+            "min": r"\min(%s)",
+            "exp": r"\exp(%s)",
+            "ceiling": r"\lceil %s \rceil",
+            "floor": r"\lfloor %s \rfloor",
+        }
+    )
+    quotient = _Ordered.quotient
 
     def space(self, before: str, after: str) -> str:
         """Return what stands between two factors; a line may end beside all but single letters."""
@@ -179,28 +202,8 @@ class BreakableLaTeX(LaTeX):
         """Return a factor as TeX sees it."""
         return factor
 
-    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
-        """Return a product over one factor or one bracket."""
-        below = self.product(bottom)
-        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
-
-    def _print_Max(self, expr: Expr) -> str:
-        return rf"\max({self._arguments(expr)})"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return rf"\min({self._arguments(expr)})"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return rf"\lceil {self.rounded(expr)} \rceil"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return rf"\lfloor {self.rounded(expr)} \rfloor"
-
     def _print_log(self, expr: Expr) -> str:
         return rf"\log({self._print(expr.args[0])})"
-
-    def _print_exp(self, expr: Expr) -> str:
-        return rf"\exp({self._arguments(expr)})"
 
     def _arguments(self, expr: Expr) -> str:
         return r", \allowbreak ".join(self._print(argument) for argument in _ordered(expr.args))
@@ -242,37 +245,18 @@ class MacroLaTeX(BreakableLaTeX):
 class Plain(_Ordered, StrPrinter):
     """Prints text: a space multiplies, `^` is a power, `/` divides a whole product."""
 
+    raised = "^"
+    shapes = MappingProxyType(
+        {"group": "(%s)", "root": "sqrt(%s)"}
+        | {name: f"{name}(%s)" for name in ("max", "min", "ceiling", "floor")}
+    )
+
     def _print_Symbol(self, expr: Symbol) -> str:
         return naming.text_of(expr.name)
 
-    def group(self, text: str) -> str:
-        """Return a text in brackets."""
-        return f"({text})"
-
-    def root(self, text: str) -> str:
-        """Return a square root."""
-        return f"sqrt({text})"
-
     def power(self, base: str, exponent: str) -> str:
         """Return a power."""
-        return f"{base}^{exponent if exponent.isalnum() else self.group(exponent)}"
-
-    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
-        """Return a product over one factor or one bracket."""
-        below = self.product(bottom)
-        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
-
-    def _print_Max(self, expr: Expr) -> str:
-        return f"max({self._arguments(expr)})"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return f"min({self._arguments(expr)})"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return f"ceiling({self.rounded(expr)})"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return f"floor({self.rounded(expr)})"
+        return f"{base}{self.raised}{exponent if exponent.isalnum() else self.group(exponent)}"
 
     def _print_Piecewise(self, expr: Expr) -> str:
         *cases, (last, condition) = expr.args
@@ -292,17 +276,12 @@ class Code(Plain):
     """Prints the operators of Python: `*`, `**` and conditions in brackets that are 1 or 0."""
 
     brackets = ("(", ")")
+    raised = "**"
+    shapes = MappingProxyType({**Plain.shapes, "ceiling": "ceil(%s)"})
 
     def space(self, before: str, after: str) -> str:  # noqa: ARG002 - always the same
         """Return the sign of a product."""
         return "*"
-
-    def power(self, base: str, exponent: str) -> str:
-        """Return a power."""
-        return f"{base}**{exponent if exponent.isalnum() else self.group(exponent)}"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return f"ceil({self.rounded(expr)})"
 
     def _print_Piecewise(self, expr: Expr) -> str:
         return self.group(super()._print_Piecewise(expr).replace("undefined", "nan"))
