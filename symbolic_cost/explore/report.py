@@ -17,7 +17,7 @@ from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.report import Chapter, Figure, Picture, Written
 from symbolic_cost.emit.roofline import draw as draw_roofline
 from symbolic_cost.emit.roofline import points_sheet
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed, stacked
+from symbolic_cost.emit.sheet import Cell, Sheet, headed, stacked
 from symbolic_cost.emit.timeline import draw as draw_timeline
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.explore.changes import Change, more_memory, other_strategies, rates_sheet
@@ -262,7 +262,6 @@ _CAUSES = {"compute": "computing", "memory": "moving data in the device's memory
 
 
 def _binding(timed: Timed, rows: list[Spent], waits: list[Wait]) -> Chapter:
-    columns = headed("waits for, of a step> [s], share> [%]")
     cells = tuple((one.name, one.seconds, one.share) for one in waits)
     first = next((one for one in rows if one.phase), rows[0])
     said = (
@@ -273,7 +272,7 @@ def _binding(timed: Timed, rows: list[Spent], waits: list[Wait]) -> Chapter:
         ),
         *timed.warnings,
     )
-    top = Sheet("What a step waits for", columns, cells)
+    top = Sheet("What a step waits for", headed("waits for, of a step> [s], share> [%]"), cells)
     return Chapter("What binds", said, sheets=(top,), folded=(spent_sheet(timed, rows),))
 
 
@@ -357,7 +356,7 @@ def _changes(own: Job, timed: Timed) -> Chapter:
         "What to change",
         (*(one.said for one in changes), *told),
         sheets=sheets,
-        folded=(Sheet("What was searched", (Column("candidates"),), looked),) * bool(looked),
+        folded=(Sheet("What was searched", headed("candidates"), looked),) * bool(looked),
     )
 
 
@@ -375,13 +374,12 @@ def _sources(own: Job, timed: Timed) -> Chapter:
         for name in GLOSSARY
         if name in symbols
     )
-    columns = (Column("symbol"), Column("meaning"), Column("value", "right"))
     return Chapter(
         "Where the numbers come from",
         lines,
         header(own),
         sheets=(totals_sheet(own, named_costs(_TOTALS), _printed),),
-        folded=(Sheet("Symbols", columns, meanings),),
+        folded=(Sheet("Symbols", headed("symbol, meaning, value>"), meanings),),
         anchored=chain_sheet(timed, (*RESULTS, *STEP_PARTS)),
     )
 

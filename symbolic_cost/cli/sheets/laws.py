@@ -27,9 +27,8 @@ def laws_sheet() -> Sheet:
         for law in [laws.law(name)]
         for set_ in law.sets.values()
     )
-    columns = tuple(map(Column, ("law", "meaning", "formula", "constants", "source")))
     notes = ("symbolic-cost laws NAME shows one; a TOML file of the same form is a law, too",)
-    return Sheet("Scaling laws", columns, rows, notes)
+    return Sheet("Scaling laws", headed("law, meaning, formula, constants, source"), rows, notes)
 
 
 def law_sheet(law: Law, chosen: Sequence[str]) -> Sheet:
@@ -199,8 +198,7 @@ def power_sheet(lines: Mapping[str, PowerLaw], law: str, number: int) -> Sheet:
         )
         for name, one in lines.items()
     )
-    headings = ("best", "A", "exponent", "standard error", "budgets")
-    columns = tuple(Column(name, "left" if name == "best" else "right") for name in headings)
+    columns = headed("best, A>, exponent>, standard error>, budgets>")
     return Sheet(f"A C**p of {law} by approach {number}", columns, rows)
 
 
@@ -222,9 +220,8 @@ def allocation_sheet(allocation: Allocation, law: str, system: str) -> Sheet:
         ("carbon [kg CO2e]", allocation.costs.kg_co2e),
         ("binds", allocation.binds),
     ]
-    columns = (Column("quantity"), Column("value", "right"))
     title = f"Least loss of {law} on {system} for the budget"
-    return Sheet(title, columns, tuple(rows), allocation.warnings)
+    return Sheet(title, headed("quantity, value>"), tuple(rows), allocation.warnings)
 
 
 def prices_sheet() -> Sheet:
@@ -237,8 +234,7 @@ def prices_sheet() -> Sheet:
     cells = tuple(
         (name, kind, one.value, one.includes, one.source, one.date) for name, kind, one in rows
     )
-    headings = ("name", "what", "value", "includes", "source", "date")
-    columns = tuple(Column(each, "right" if each == "value" else "left") for each in headings)
+    columns = headed("name, what, value>, includes, source, date")
     notes = ("prices move: laws allocate takes --price, --power, --pue and --grid instead",)
     return Sheet("Prices, power, PUE and carbon", columns, cells, notes)
 
@@ -248,9 +244,9 @@ def errata_sheet() -> Sheet:
     rows = tuple(
         (one.publication, one.place, one.printed, one.computed, one.proof) for one in errata()
     )
-    headings = ("publication", "place", "printed", "follows", "proof")
+    columns = headed("publication, place, printed, follows, proof")
     notes = ("each contradicts the inputs that are printed beside it",)
-    return Sheet("Errata", tuple(map(Column, headings)), rows, notes)
+    return Sheet("Errata", columns, rows, notes)
 
 
 _POINTS = 17
