@@ -268,12 +268,11 @@ class _Page:
     def _start(self) -> dict[str, str]:
         """Return where the page starts."""
         values = self.checked() | self._sizes()
-        lacking = [
+        refuse(
             f"no number for {name} ({GLOSSARY[name].meaning}): bind it, as in --set {name}=8"
             for name in self._symbols
             if name not in values
-        ]
-        refuse(lacking)
+        )
         options = ("sp", "zero", "recompute")
         return {name: values[name] for name in (*self._symbols, *options)}
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from sympy import Expr, Symbol
 
 from symbolic_cost.algebra import add, sums
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.conditions import Check, condition_nodes
@@ -193,9 +193,7 @@ class Workings:
             InputError: every size and degree without a number.
         """
         listed = tuple(self.open_inputs())
-        lacking = [one for one in listed if one.value is None]
-        if lacking:
-            raise InputError([_lacking(one) for one in lacking])
+        refuse(_lacking(one) for one in listed if one.value is None)
         return listed
 
     def open_inputs(self) -> Iterator[Input]:
