@@ -84,6 +84,10 @@ class Trail:
         self.roles[name] = Axis(name, Role.TOKEN, "patch") if places else Axis(name, role)
         return name
 
+    def heads(self, number: int, width: int) -> tuple[str, str]:
+        """Return new axes of heads and of their widths, so wide together."""
+        return self.new_axis("h", number, Role.HEAD), self.new_axis("d", width // number)
+
     def copy(self, axis: str) -> str:
         """Return a new axis as long as another."""
         return self.new_axis(axis[0], self.sizes[axis])

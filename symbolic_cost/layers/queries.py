@@ -5,7 +5,6 @@ Axes: as the trail makes them; h heads, d their width, n places that a query sam
 
 from __future__ import annotations
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
 from symbolic_cost.ops.einsum import einsum
@@ -35,8 +34,7 @@ class Conditional:
     def declare(self, name: str, trail: Trail) -> None:
         start, aside = trail.at, trail.aside
         batch, channel, *own = start.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        h, d = trail.heads(self.heads, trail.length(channel))
         axes = (batch, channel, *map(trail.copy, own))
         seen = aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
 
@@ -94,8 +92,7 @@ class Sampled:
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at
         batch, channel, *own = start.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        h, d = trail.heads(self.heads, trail.length(channel))
         n, two = trail.new_axis("n", self.places), trail.new_axis("m", 2)
         axes = (batch, channel, *map(trail.copy, own))
         seen = trail.aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
