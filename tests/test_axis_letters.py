@@ -19,6 +19,7 @@ OTHERS = {
     "parallel/layout.py": {"v"},
     "jobs/build.py": {"b"},
     "jobs/calculator.py": {"b", "e", "l"},
+    "jobs/packed.py": {"b"},
     "jobs/workings.py": {"b", "h", "k", "v"},
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
