@@ -1,15 +1,9 @@
-"""One printer per output, LaTeX and plain text, on one declared order.
-
-Factors stand in the order of the glossary, numbers before them and sums, functions and brackets
-after them. The terms of a sum are in graded lexicographic order of the same symbols, positive
-terms before negative ones. What divides goes below one fraction bar.
-"""
+"""One printer per output, LaTeX and plain text, on one declared order: see `order`."""
 
 # ruff: noqa: N802 - SymPy calls a printer's methods by the names of its classes
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,23 +12,19 @@ from sympy import (
     Expr,
     Function,
     Integer,
-    Max,
-    Min,
     Mul,
     Piecewise,
     Pow,
     S,
     Symbol,
-    ceiling,
-    floor,
 )
 from sympy.core.relational import Relational
-from sympy.core.sorting import default_sort_key
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
 from symbolic_cost.emit import naming
-from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
+from symbolic_cost.emit.order import flat, ordered, parts
+from symbolic_cost.symbols import GLOSSARY
 
 
 class _Ordered:
@@ -60,8 +50,8 @@ class _Ordered:
     def terms(self, expr: Expr) -> list[str]:
         """Return the terms of a sum, each but a positive first one led by its sign."""
         texts: list[str] = []
-        for term in _ordered(_flat(Add, expr)):
-            negative, top, bottom = _parts(term)
+        for term in ordered(flat(Add, expr)):
+            negative, top, bottom = parts(term)
             text = self.quotient(top, bottom) if bottom else self.product(top)
             sign = "-" if negative else "+" if texts else ""
             texts.append(f"{sign} {text}" if texts else sign + text)
@@ -117,7 +107,7 @@ class _Ordered:
         return self.shapes["floor"] % self.rounded(expr)
 
     def _arguments(self, expr: Expr) -> str:
-        return ", ".join(self._print(argument) for argument in _ordered(expr.args))
+        return ", ".join(self._print(argument) for argument in ordered(expr.args))
 
     def rounded(self, expr: Expr) -> str:
         """Return what a ceiling or floor rounds: (a - b)/2, which SymPy holds as a/2 - b/2."""
@@ -206,7 +196,7 @@ class BreakableLaTeX(LaTeX):
         return rf"\log({self._print(expr.args[0])})"
 
     def _arguments(self, expr: Expr) -> str:
-        return r", \allowbreak ".join(self._print(argument) for argument in _ordered(expr.args))
+        return r", \allowbreak ".join(self._print(argument) for argument in ordered(expr.args))
 
     def _print_Piecewise(self, expr: Expr) -> str:
         cases = [
@@ -296,84 +286,3 @@ _WIDE = ("(", "[", r"\l", r"\max", r"\min", r"\exp", r"\sqrt")
 
 _LOOSE = (Add, Mul, Piecewise, Relational)
 """What needs brackets among factors."""
-
-
-def _flat(kind: type[Expr], expr: Expr) -> Iterator[Expr]:
-    """Give the arguments of nested sums, or products, one after the other."""
-    for part in kind.make_args(expr):
-        if isinstance(part, kind):
-            yield from _flat(kind, part)
-        else:
-            yield part
-
-
-def _parts(term: Expr) -> tuple[bool, list[Expr], list[Expr]]:
-    """Split a term into its sign and the factors above and below the bar, in order."""
-    coefficient: Expr = Integer(1)
-    top: list[Expr] = []
-    bottom: list[Expr] = []
-    for factor in _flat(Mul, term):
-        if factor.is_Number:
-            coefficient *= factor
-        elif isinstance(factor, Pow) and factor.exp.could_extract_minus_sign():
-            bottom.append(Pow(factor.base, -factor.exp))
-        else:
-            top.append(factor)
-    top.sort(key=_place)
-    bottom.sort(key=_place)
-    negative = coefficient.is_extended_negative is True
-    above, below = abs(coefficient).as_numer_denom()
-    if above != 1 or not top:
-        top.insert(0, above)
-    if below != 1:
-        bottom.insert(0, below)
-    return negative, top, bottom
-
-
-def _place(factor: Expr) -> tuple[object, ...]:
-    """Sort factors: numbers, symbols by the glossary, sums and functions, brackets."""
-    base = factor.base if isinstance(factor, Pow) else factor
-    kind = 0 if base.is_number else 1 if base.is_Symbol else 3 if isinstance(base, Active) else 2
-    ranks = [_RANK.get(symbol.name, len(_RANK)) for symbol in base.free_symbols]
-    return kind, sorted(ranks), default_sort_key(factor)
-
-
-_RANK = {name: rank for rank, name in enumerate(GLOSSARY)}
-
-
-def _ordered(terms: Iterable[Expr]) -> list[Expr]:
-    """Sort terms: positive before negative, higher degrees first, as the glossary lists them."""
-    every = list(terms)
-    if len(every) == 1:
-        return every
-    symbols = in_glossary_order({symbol for term in every for symbol in term.free_symbols})
-
-    def key(term: Expr) -> tuple[object, ...]:
-        degree, exponents = _degrees(term, symbols)
-        falling = [-exponent for exponent in exponents]
-        return _parts(term)[0], -degree, falling, default_sort_key(term)
-
-    return sorted(every, key=key)
-
-
-def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Fraction, list[Fraction]]:
-    """Return the degree above the bar and the exponent of every symbol, of the leading term."""
-    exponents = [_NONE] * len(symbols)
-    if isinstance(expr, Add | Max | Min | ceiling | floor):
-        return max(_degrees(part, symbols) for part in expr.args)
-    for factor in Mul.make_args(expr):
-        base, power = factor.as_base_exp()
-        if not power.is_Rational:
-            continue
-        exponent = Fraction(power.p, power.q)
-        if base.is_Symbol:
-            exponents[symbols.index(base)] += exponent
-        elif isinstance(base, _LEADING):
-            inner = _degrees(base, symbols)[1]
-            exponents = [old + exponent * new for old, new in zip(exponents, inner, strict=True)]
-    return sum((x for x in exponents if x > 0), _NONE), exponents
-
-
-_NONE = Fraction(0)
-_LEADING = (Add, Mul, Max, Min, ceiling, floor)
-"""What grows as its leading part does; other functions and brackets have degree zero."""
