@@ -125,37 +125,27 @@ class _Page:
 
     def checked(self) -> dict[str, str]:
         """Return the rates and options where the page starts."""
-        job, problems = self._job, []
+        job, zero, stack = self._job, self._job.strategy.zero, stack_name(self._job.methods.stack)
         strange = [name for name in job.strategy.degrees if name not in {"tp", "sp", "pp", "dp"}]
-        if strange:
-            problems.append(
-                f"strategy {', '.join(strange)}: tp, sp, pp and dp are accepted on the page"
-            )
         policies = {name: recompute_policy(name) for name in CLASSES["recompute"]}
         again = [name for name, policy in policies.items() if policy == job.training.recompute]
-        if not again:
-            problems.append(f"recompute: {', '.join(policies)} are accepted on the page")
-        zero = job.strategy.zero
-        if zero not in {0, 1, 3}:
-            problems.append(f"zero={zero}: 0, 1 and 3 are accepted on the page")
         own = job.machine or machine(_START)
         rates = rates_of(own, self._of.units)
-        if rates is None:
-            problems.append(
-                f"machine {visible(own.name)}: one with two kinds of links, with a rate in "
-                f"{self._of.units} and without efficiencies by size is accepted on the page"
-            )
-        if stack_name(job.methods.stack) not in {usual(job.machine), ROOFLINE}:
-            problems.append(
-                f"stack {stack_name(job.methods.stack)}: the page has each machine's own "
-                f"efficiencies (stack {ROOFLINE})"
-            )
-        if job.training.layout not in {AUTO, "even"}:
-            problems.append(
-                f"layout {job.training.layout}: blocks are evenly on stages on the page"
-            )
-        if job.training.offload:
-            problems.append("offload: the page has no link to a host")
+        said = {
+            f"strategy {', '.join(strange)}: tp, sp, pp and dp are accepted on the page": strange,
+            f"recompute: {', '.join(policies)} are accepted on the page": not again,
+            f"zero={zero}: 0, 1 and 3 are accepted on the page": zero not in {0, 1, 3},
+            f"machine {visible(own.name)}: one with two kinds of links, with a rate in "
+            f"{self._of.units} and without efficiencies by size is accepted on the page": not rates,
+            f"stack {stack}: the page has each machine's own efficiencies (stack {ROOFLINE})": (
+                stack not in {usual(job.machine), ROOFLINE}
+            ),
+            f"layout {job.training.layout}: blocks are evenly on stages on the page": (
+                job.training.layout not in {AUTO, "even"}
+            ),
+            "offload: the page has no link to a host": job.training.offload,
+        }
+        problems = [text for text, wrong in said.items() if wrong]
         if problems or rates is None:
             raise InputError(problems)
         return {
