@@ -48,7 +48,7 @@ class Col:
     @property
     def is_text(self) -> bool:
         """Whether its cells are words."""
-        return self.align == "l" and not self.holds_formulas
+        return self.align == "left" and not self.holds_formulas
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ def _records(columns: tuple[Col, ...], page: Page) -> Table:
                 cells["measured"].append(column.measured[n].replace(r"\mbox", ""))
                 cells["written"].append(column.written[n].replace(r"\mbox", ""))
     sides = (
-        Col("", "l", tuple(heads), tuple(heads)),
-        Col("", "l", tuple(cells["measured"]), tuple(cells["written"])),
+        Col("", "left", tuple(heads), tuple(heads)),
+        Col("", "left", tuple(cells["measured"]), tuple(cells["written"])),
     )
     own = tuple(share * (page.text - _GAP) for share in _RECORD)
     return Table(sides, own, tuple(range(len(heads))), frozenset(), page.text)

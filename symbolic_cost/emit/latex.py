@@ -86,7 +86,7 @@ def _columns(sheet: Sheet) -> tuple[tuple[Col, ...], frozenset[int]]:
             row[place] if n in headings else indent + _boxed(row[place], sheet.rows[n][place])
             for n, row in enumerate(written)
         ]
-        columns.append(Col(text_of(column.title), column.align[0], tuple(shown), tuple(final)))
+        columns.append(Col(text_of(column.title), column.align, tuple(shown), tuple(final)))
     return tuple(columns), headings
 
 
@@ -157,10 +157,10 @@ def _tabular(table: Table) -> list[str]:
 def _specs(table: Table) -> Iterator[str]:
     for column, wide in zip(table.columns, table.widths, strict=True):
         if wide is None:
-            yield column.align
+            yield column.align[0]
         else:
             share = int(10**4 * wide / table.room) / 10**4
-            side = "raggedright" if column.align == "l" else "raggedleft"
+            side = "raggedright" if column.align == "left" else "raggedleft"
             yield rf">{{\{side}\arraybackslash}}p{{{share}\linewidth}}"
 
 

@@ -18,8 +18,9 @@ from symbolic_cost.emit.code import identifier
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, Problems, visible
+from symbolic_cost.jobs.inputs import Input
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.workings import MEMORY, SENT, TIME, Input, Step, Workings
+from symbolic_cost.jobs.workings import MEMORY, SENT, TIME, Step, Workings
 from symbolic_cost.jobs.worksheets import FIRST, Worksheets
 from symbolic_cost.numeric.binding import LARGEST_COUNT
 from symbolic_cost.program.scalars import rounded
