@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import exp
 
 from symbolic_cost.emit.charts import Curve, Curves
-from symbolic_cost.emit.sheet import Column, Sheet, headed
+from symbolic_cost.emit.sheet import Column, Sheet, headed, stacked
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
@@ -135,6 +136,22 @@ def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> S
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
     return Sheet(f"{law.name} at {at}", columns, rows, notes)
+
+
+def points_sheet(
+    name: str, law: Law, values: Mapping[str, float], flops: Sequence[float], sets: Sequence[str]
+) -> Sheet:
+    """Tabulate what a law, as it was named, gives for every compute.
+
+    Raises:
+        InputError: the compute is among the values, too.
+    """
+    if FLOP in values:
+        raise InputError(f"--flops and --set {FLOP}= both say the compute")
+    points = {f"{flop:g}": point_sheet(law, {**values, FLOP: flop}, sets) for flop in flops}
+    if len(points) == 1:
+        return next(iter(points.values()))
+    return replace(stacked("C [FLOP]", points), title=f"{name} by compute")
 
 
 def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
