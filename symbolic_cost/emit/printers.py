@@ -7,17 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sympy import (
-    Add,
-    Expr,
-    Function,
-    Integer,
-    Mul,
-    Piecewise,
-    Pow,
-    S,
-    Symbol,
-)
+from sympy import Add, Expr, Function, Integer, Mul, Piecewise, Pow, S, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter

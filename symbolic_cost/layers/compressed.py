@@ -149,10 +149,7 @@ def compressed(path: str, width: str) -> tuple[Op, ...]:
         ),
         softmax("share", f"gates{pool} -> shares{pool}", row="n_p"),
         pointwise(
-            "pool",
-            f"pooled{pool}, shares{pool} -> sums[b n_n {width}]",
-            "mul",
-            laid="n_p n_w",
+            "pool", f"pooled{pool}, shares{pool} -> sums[b n_n {width}]", "mul", laid="n_p n_w"
         ),
         Norm.RMS.op("norm", f"sums[b n_n {width}]", f"new[b n_n {width}]", row=width),
         cache("cache", f"new[b n_n {width}] -> y[b n_f {width}]", f"b n_f {width}"),

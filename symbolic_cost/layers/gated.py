@@ -89,10 +89,7 @@ def gated_products(
             if inner_norm
             else ()
         ),
-        einsum(
-            "down",
-            f"{last}{wide}, *w[{experts} {width} {e}]{narrow} -> {result}",
-        ),
+        einsum("down", f"{last}{wide}, *w[{experts} {width} {e}]{narrow} -> {result}"),
     )
 
 

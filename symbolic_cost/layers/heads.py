@@ -295,10 +295,7 @@ def hidden_layer(
     rows, _, old = taken.partition("[")[2].removesuffix("]").rpartition(" ")
     new = result.removesuffix("]").rpartition(" ")[2]
     bias = f" + *bias[{new}]" if layer.biased else ""
-    steps = [
-        *((act,) if layer.function else ()),
-        *(("norm",) if layer.norm is not None else ()),
-    ]
+    steps = [*((act,) if layer.function else ()), *(("norm",) if layer.norm is not None else ())]
     tensors = [f"u{i}[{rows} {new}]" for i in range(len(steps))] + [result]
     ops: list[Op] = [einsum(name, f"{taken}, *w[{old} {new}]{bias} -> {tensors[0]}")]
     for step, x, y in zip(steps, tensors, tensors[1:], strict=False):

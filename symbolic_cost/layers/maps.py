@@ -8,16 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import (
-    Activation,
-    Chain,
-    Conv,
-    Depthwise,
-    Layer,
-    Maps,
-    Trail,
-    under,
-)
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.records import dataclass

@@ -105,9 +105,7 @@ class CrossAttention:
                 op
                 for name, bias in biases.items()
                 for op in self._projected(
-                    name,
-                    f"{read}, *w[{width} {heads} d]{bias}",
-                    f"[b {source.query} {heads} d]",
+                    name, f"{read}, *w[{width} {heads} d]{bias}", f"[b {source.query} {heads} d]"
                 )
             ),
             *writes,

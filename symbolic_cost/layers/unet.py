@@ -6,16 +6,7 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 from __future__ import annotations
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import (
-    Activation,
-    Chain,
-    Conv,
-    Layer,
-    Maps,
-    Residual,
-    Trail,
-    under,
-)
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
