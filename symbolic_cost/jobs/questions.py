@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 
 from sympy import Expr, preorder_traversal
@@ -346,6 +346,4 @@ def dominance_picture(
     up: tuple[str, tuple[int, int]],
 ) -> Map:
     """Return the map of the costliest part over two symbols, all others at the job's numbers."""
-    parts = _parts(run, names, cost)
-    known: Mapping[str, int | Fraction] = run.values
-    return dominance_map(parts, known, across, up)
+    return dominance_map(_parts(run, names, cost), run.values, across, up)
