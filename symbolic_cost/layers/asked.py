@@ -48,8 +48,8 @@ class Shown:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, old = trail.at.axes
-        result = Maps(name, (batch, channel, trail.new_axis("y", trail.sizes[old] - 1)))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "mul", laid=old), result)
+        axes = (batch, channel, trail.new_axis("y", trail.sizes[old] - 1))
+        trail.pointwise(name, "mul", axes=axes, laid=[old])
 
 
 @dataclass(frozen=True)

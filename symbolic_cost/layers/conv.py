@@ -5,7 +5,7 @@ new axes: c channels, y and x positions, s and t the kernel, g groups, each with
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -134,6 +134,21 @@ class Trail:
         self.ops.append(op)
         self.at = result
 
+    def pointwise(
+        self,
+        name: str,
+        function: str,
+        *others: object,
+        axes: Iterable[str] = (),
+        laid: Iterable[str] = (),
+        sums: Iterable[str] = (),
+    ) -> None:
+        """Declare a function of the tensor at hand and others; the result has its axes or these."""
+        result = Maps(name, tuple(axes) or self.at.axes)
+        pattern = f"{', '.join(map(str, (self.at, *others)))} -> {result}"
+        op = pointwise(name, pattern, function, laid=" ".join(laid), sums=" ".join(sums))
+        self.add(op, result)
+
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
     """Declare a tensor under other axes."""
@@ -224,8 +239,7 @@ class Activation:
     function: str = "relu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        result = Maps(name, trail.at.axes)
-        trail.add(pointwise(name, f"{trail.at} -> {result}", self.function), result)
+        trail.pointwise(name, self.function)
 
 
 @dataclass(frozen=True)

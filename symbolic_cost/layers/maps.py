@@ -66,9 +66,7 @@ class Scaled:
     """A learned factor for every channel."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        result = Maps(name, trail.at.axes)
-        weight = f"*scale[{trail.at.axes[1]}]"
-        trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "mul"), result)
+        trail.pointwise(name, "mul", f"*scale[{trail.at.axes[1]}]")
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,7 @@ class Placed:
     """A learned vector for every position, added."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        result = Maps(name, trail.at.axes)
-        table = f"*table[{' '.join(trail.at.axes[1:])}]"
-        trail.add(pointwise(name, f"{trail.at}, {table} -> {result}", "add"), result)
+        trail.pointwise(name, "add", f"*table[{' '.join(trail.at.axes[1:])}]")
 
 
 @dataclass(frozen=True)
@@ -87,8 +83,7 @@ class Mean:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *rest = trail.at.axes
-        result = Maps(name, (batch, channel))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "sum", sums=" ".join(rest)), result)
+        trail.pointwise(name, "sum", axes=(batch, channel), sums=rest)
 
 
 @dataclass(frozen=True)

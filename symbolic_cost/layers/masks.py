@@ -36,9 +36,7 @@ class Shifted:
     """A learned vector of channels, added to every position."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        result = Maps(name, trail.at.axes)
-        weight = f"*shift[{trail.at.axes[1]}]"
-        trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "add"), result)
+        trail.pointwise(name, "add", f"*shift[{trail.at.axes[1]}]")
 
 
 @dataclass(frozen=True)

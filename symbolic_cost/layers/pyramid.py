@@ -35,9 +35,8 @@ class Token:
         length = 1
         for side in sides:
             length *= trail.length(side)
-        result = Maps(name, (batch, channel, trail.new_axis("y", length + 1)))
-        pattern = f"{trail.at}, *token[{channel}] -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=" ".join(sides)), result)
+        axes = (batch, channel, trail.new_axis("y", length + 1))
+        trail.pointwise(name, "copy", f"*token[{channel}]", axes=axes, laid=sides)
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,7 @@ class FirstPosition:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *rest = trail.at.axes
-        result = Maps(name, (batch, channel))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=" ".join(rest)), result)
+        trail.pointwise(name, "copy", axes=(batch, channel), laid=rest)
 
 
 @dataclass(frozen=True)

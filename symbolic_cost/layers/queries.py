@@ -174,9 +174,8 @@ class Sine:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, two, *own = trail.at.axes
-        wide = trail.new_axis("c", self.channels)
-        result = Maps(name, (batch, wide, *own))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "angles", laid=two), result)
+        axes = (batch, trail.new_axis("c", self.channels), *own)
+        trail.pointwise(name, "angles", axes=axes, laid=[two])
 
 
 @dataclass(frozen=True)
@@ -186,6 +185,5 @@ class Times:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        other, result = trail.aside[self.title], Maps(name, trail.at.axes)
-        same = under(f"{name}.same", other, trail.at.axes, trail)
-        trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "mul"), result)
+        same = under(f"{name}.same", trail.aside[self.title], trail.at.axes, trail)
+        trail.pointwise(name, "mul", same)

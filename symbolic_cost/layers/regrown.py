@@ -33,10 +33,9 @@ class Grid:
         if self.first == "project":
             wide = trail.new_axis("c", 2 * trail.length(channel))
         sides = trail.new_axis("y", self.height), trail.new_axis("x", self.width)
-        result = Maps(name, (batch, wide, *sides))
-        laid = " ".join([*old, *([channel] if wide != channel else [])])
+        laid = [*old, *([channel] if wide != channel else [])]
         how = "add" if self.first == "add" else "copy"
-        trail.add(pointwise(name, f"{trail.at} -> {result}", how, laid=laid), result)
+        trail.pointwise(name, how, axes=(batch, wide, *sides), laid=laid)
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,7 @@ class Opened:
         first = trail.aside[self.titles[0]]
         axes = (batch, first.axes[1], *sides)
         taken = [under(f"{name}.{title}", trail.aside[title], axes, trail) for title in self.titles]
-        result = Maps(name, axes)
-        pattern = f"{', '.join(map(str, (trail.at, *taken)))} -> {result}"
-        trail.add(pointwise(name, pattern, "mul", sums=channel), result)
+        trail.pointwise(name, "mul", *taken, axes=axes, sums=[channel])
 
 
 @dataclass(frozen=True)
@@ -108,6 +105,4 @@ class Carved:
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *old = trail.at.axes
         sides = map(trail.copy, trail.aside[self.like].axes[2:])
-        result = Maps(name, (batch, channel, *sides))
-        pattern = f"{trail.at} -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=" ".join(old)), result)
+        trail.pointwise(name, "copy", axes=(batch, channel, *sides), laid=old)

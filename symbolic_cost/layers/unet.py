@@ -30,13 +30,13 @@ class Timed:
         at, time = trail.at, trail.aside["time"]
         batch, channel = at.axes[:2]
         active = Maps(f"{name}.active", time.axes)
-        shift, result = Maps(f"{name}.shift", (batch, channel)), Maps(name, at.axes)
+        shift = Maps(f"{name}.shift", (batch, channel))
         weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
         trail.ops += [
             pointwise(active.tensor, f"{time} -> {active}", self.function),
             einsum(f"{name}.linear", f"{active}, {weight} -> {shift}"),
         ]
-        trail.add(pointwise(name, f"{at}, {shift} -> {result}", "add"), result)
+        trail.pointwise(name, "add", shift)
 
 
 def block(channels: int, inside: int, function: str, *, timed: bool) -> Residual:
@@ -85,9 +85,7 @@ class Enlarged:
         if (self.like or self.sides) and lengths == before:
             return
         new = [trail.new_axis(axis[0], length) for axis, length in zip(old, lengths, strict=True)]
-        result = Maps(name, (batch, channel, *new))
-        pattern = f"{trail.at} -> {result}"
-        trail.add(pointwise(name, pattern, "interpolate", laid=" ".join(old)), result)
+        trail.pointwise(name, "interpolate", axes=(batch, channel, *new), laid=old)
 
 
 @dataclass(frozen=True)
@@ -100,9 +98,8 @@ class Rejoined:
         laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
         trail.add(view(laid.tensor, f"{other} -> {laid}"), trail.at)
         both = trail.new_axis("c", trail.length(channel) + trail.length(other.axes[1]))
-        result = Maps(name, (batch, both, *sides))
-        pattern = f"{trail.at}, {laid} -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=f"{channel} {other.axes[1]}"), result)
+        channels = (channel, other.axes[1])
+        trail.pointwise(name, "copy", laid, axes=(batch, both, *sides), laid=channels)
 
 
 @dataclass(frozen=True)
@@ -117,8 +114,8 @@ class First:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *sides = trail.at.axes
-        result = Maps(name, (batch, trail.new_axis("c", self.channels), *sides))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=channel), result)
+        axes = (batch, trail.new_axis("c", self.channels), *sides)
+        trail.pointwise(name, "copy", axes=axes, laid=[channel])
 
 
 @dataclass(frozen=True)
