@@ -71,11 +71,8 @@ def workbook_bytes(workings: Workings) -> bytes:
         ) from None
     inputs, steps = workings.inputs, workings.steps  # refused before anything is made
     buffer = BytesIO()
-    options = dict.fromkeys(
-        ("strings_to_formulas", "strings_to_urls", "strings_to_numbers"),
-        False,  # text stays text
-    )
-    book = Workbook(buffer, {"in_memory": True, **options})
+    parsed = ("strings_to_formulas", "strings_to_urls", "strings_to_numbers")  # text stays text
+    book = Workbook(buffer, {"in_memory": True, **dict.fromkeys(parsed, False)})
     book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
     _Writer(book, workings, cell_names(one.name for one in inputs)).write(inputs, steps)
     book.close()
