@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from symbolic_cost.checking import Names, checked
-from symbolic_cost.errors import PatternError, unknown
+from symbolic_cost.errors import PatternError, refuse, unknown
 from symbolic_cost.records import dataclass
 
 
@@ -121,8 +121,7 @@ def axes(text: str) -> Glossary:
             problems.append(f"axis {name!r} stands twice in the glossary")
         else:
             entries[name] = Axis(name, Role(role), *copy)
-    if problems:
-        raise PatternError(problems)
+    refuse(problems, PatternError)
     return MappingProxyType(entries)
 
 
@@ -142,8 +141,7 @@ def glossary(*parts: Glossary) -> Glossary:
         for name, axis in part.items():
             if joined.setdefault(name, axis) != axis:
                 problems.append(f"axis {name!r} is '{joined[name]}' and '{axis}': rename one")
-    if problems:
-        raise PatternError(problems)
+    refuse(problems, PatternError)
     return MappingProxyType(joined)
 
 

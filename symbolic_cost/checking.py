@@ -142,8 +142,7 @@ class _Rules:
         problems = [self._problem(name, value) for name, value in zip(names, args, strict=False)]
         problems += [self._problem(rest, value) for value in args[len(names) :]]
         problems += [self._problem(name, value, options) for name, value in named.items()]
-        told = [text for text in problems if text]
-        refuse(told)
+        refuse(text for text in problems if text)
 
     def _problem(self, name: str, value: object, general: str = "") -> str:
         """Say why an argument is refused; nothing if it is not."""

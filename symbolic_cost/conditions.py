@@ -6,7 +6,7 @@ from math import prod
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.errors import DivisibilityError, InputError
+from symbolic_cost.errors import DivisibilityError, InputError, refuse
 from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.records import replace
 
@@ -27,8 +27,7 @@ def check(conditions: Iterable[Condition], numbers: Mapping[Symbol, Expr]) -> No
     problems = dict.fromkeys(problem for problem in (*uneven, *small) if problem)
     if any(small):
         raise InputError(problems)
-    if problems:
-        raise DivisibilityError(problems)
+    refuse(problems, DivisibilityError)
 
 
 def _small(bound: Least, numbers: Mapping[Symbol, Expr]) -> str:

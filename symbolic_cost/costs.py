@@ -3,7 +3,7 @@
 from sympy import Expr
 
 from symbolic_cost.algebra import add
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, refuse, unknown
 from symbolic_cost.ledger import BACKWARD, TRAINING, CostTable, Phase, Quantity, Row
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
@@ -95,8 +95,7 @@ def named_cost(name: str, phase: str | None = None) -> NamedCost:
         problems.append(unknown("cost", name, COSTS))
     if phase is not None and phase not in PHASES:
         problems.append(unknown("phase", phase, PHASES))
-    if problems:
-        raise UnknownNameError(problems)
+    refuse(problems, UnknownNameError)
     chosen = COSTS[name]
     if phase is None:
         return chosen

@@ -43,15 +43,15 @@ class InputError(SymbolicCostError):
         return "\n".join([f"{len(self.problems)} problems:", *lines])
 
 
-def refuse(problems: Iterable[str]) -> None:
+def refuse(problems: Iterable[str], error: type[InputError] = InputError) -> None:
     """Raise if there are any problems.
 
     Raises:
-        InputError: all of them.
+        InputError: all of them; or the kind that is given.
     """
     told = tuple(problems)
     if told:
-        raise InputError(told)
+        raise error(told)
 
 
 class UnknownNameError(InputError):

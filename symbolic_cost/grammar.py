@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 
 FUNCTIONS: Mapping[str, int] = {
     "sqrt": 1,
@@ -83,9 +83,7 @@ def parsed(text: str, letters: Container[str] | None = None) -> Node:
     if len(text) > _LONGEST:
         raise _wrong(text, f"text of at most {_LONGEST} characters is accepted")
     tree = _Reader(text, _tokens(text, letters), letters).whole()
-    problems = dict.fromkeys(_refused(tree))
-    if problems:
-        raise InputError([f"formula {shown(text)}: {problem}" for problem in problems])
+    refuse(f"formula {shown(text)}: {problem}" for problem in dict.fromkeys(_refused(tree)))
     return tree
 
 

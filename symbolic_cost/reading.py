@@ -180,13 +180,9 @@ def json_value(text: str, place: str, *, infinite: bool = False) -> Any:  # noqa
         raise InputError(f"{place}: holds half a character (a lone surrogate)") from None
     except RecursionError:
         raise InputError(f"{place}: is not JSON: nested too deeply") from None
-    if repeated:
-        raise InputError(
-            [
-                f"{place}: {line_of(text, key)}key {shown(key)}: given more than once"
-                for key in repeated
-            ]
-        )
+    refuse(
+        f"{place}: {line_of(text, key)}key {shown(key)}: given more than once" for key in repeated
+    )
     return values
 
 

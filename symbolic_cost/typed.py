@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Symbol
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.grammar import FUNCTIONS, Node, parsed
 from symbolic_cost.records import dataclass
@@ -183,9 +183,7 @@ class Formula:
 
     def valued(self, values: Mapping[str, Any], kind: Arithmetic) -> Any:  # noqa: ANN401
         """Return it in one kind of numbers."""
-        missing = sorted(self.names - values.keys())
-        if missing:
-            raise InputError([unknown("name", name, values) for name in missing])
+        refuse(unknown("name", name, values) for name in sorted(self.names - values.keys()))
         try:
             return kind.value(self.tree, values)
         except ZeroDivisionError:

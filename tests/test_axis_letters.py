@@ -19,15 +19,16 @@ OTHERS = {
     "parallel/layout.py": {"v"},
     "jobs/build.py": {"b"},
     "jobs/calculator.py": {"b", "e", "l"},
-    "jobs/workings.py": {"b", "h", "k", "v"},
+    "jobs/packed.py": {"b"},
+    "jobs/inputs.py": {"b", "h", "k", "v"},
+    "jobs/workings.py": {"v"},
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
     "jobs/launched.py": {"b", "l", "v"},
     "serving/passes.py": {"b", "c", "l"},
     "serving/sized.py": {"b", "c", "l"},
     "jobs/exported.py": {"b", "l"},
-    # columns of LaTeX, axes and marks of a picture
-    "emit/latex.py": {"l"},
+    # axes and marks of a picture
     "emit/charts.py": {"x", "y"},
     "emit/plots.py": {"o", "s", "v"},
     # columns of measured products

@@ -11,23 +11,28 @@ No form depends on the order in which a cost was built, and the form of a form i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Iterable
 from functools import lru_cache
-from math import gcd, lcm
-from typing import TypeAlias
 
-from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol, default_sort_key
+from sympy import Add, Expr, Integer, Mul, Pow, Symbol
 
-from symbolic_cost.symbols import GLOSSARY, n_dec, n_dense, n_layers
+from symbolic_cost.analysis.powers import (
+    ATOMS,
+    ONE,
+    Number,
+    Powers,
+    Terms,
+    content,
+    merged,
+    multiplied,
+    number_of,
+    powered,
+    rank,
+    rational,
+    summed,
+)
+from symbolic_cost.symbols import n_dec, n_dense, n_layers
 
-Number: TypeAlias = int | Fraction
-Powers: TypeAlias = tuple[tuple[int, Number], ...]
-"""Places of atoms with their exponents, none of them zero, by place."""
-Terms: TypeAlias = dict[Powers, Number]
-"""Coefficient by product of powers, none of them zero."""
-
-_ONE: Powers = ()
 _MANY = 6
 """Terms beyond which those of equal parts stand in groups."""
 _MOST_ROUNDS, _LARGEST_POWER = 6, 4
@@ -63,13 +68,13 @@ def coefficients_kept(expr: Expr) -> dict[Expr, Expr]:
     >>> found[b], found[b * (m1 - 1) / m1]
     (2, 4)
     """
-    return {_monomial(one): _rational(c) for one, c in _terms(expr)}
+    return {_monomial(one): rational(c) for one, c in _terms(expr)}
 
 
 def _round(expr: Expr) -> tuple[Expr, bool]:
     """Return a form, and whether it has differences that were not there before."""
     terms = dict(_terms(expr))
-    if any(place in _ATOMS.sums for one in terms for place, _ in one):
+    if any(place in ATOMS.sums for one in terms for place, _ in one):
         terms = _joined(terms)
         flat = _multiplied_out(terms)
         if len(flat) < len(terms):
@@ -77,43 +82,6 @@ def _round(expr: Expr) -> tuple[Expr, bool]:
     if len(terms) > 1:
         terms = _divided_out(terms)
     return _written(terms)
-
-
-# ---------------------------------------------------------------------- atoms
-
-
-class _Atoms:
-    """Every atom once, by its place in the order of first sight."""
-
-    def __init__(self) -> None:
-        self.places: dict[Expr, int] = {}
-        self.all: list[Expr] = []
-        self.sums: set[int] = set()
-
-    def place(self, atom: Expr) -> int:
-        """Return the place of an atom."""
-        index = self.places.get(atom)
-        if index is None:
-            index = self.places[atom] = len(self.all)
-            self.all.append(atom)
-            if isinstance(atom, Add):
-                self.sums.add(index)
-        return index
-
-
-_ATOMS = _Atoms()
-
-
-@lru_cache(1 << 14)
-def _rank(place: int) -> tuple[int, str]:
-    """Return the order of an atom, as declared: it does not depend on when it was seen."""
-    atom = _ATOMS.all[place]
-    if not isinstance(atom, Symbol):
-        return len(GLOSSARY) + 1, str(default_sort_key(atom))
-    return _DECLARED.get(atom.name, len(GLOSSARY)), atom.name
-
-
-_DECLARED = {name: place for place, name in enumerate(GLOSSARY)}
 
 
 # ---------------------------------------------------------------------- terms
@@ -124,17 +92,17 @@ def _terms(expr: Expr) -> tuple[tuple[Powers, Number], ...]:
     """Return the terms of an expression; differences are atoms."""
     terms: Terms = {}
     if isinstance(expr, Add):
-        terms = _summed(map(_terms, expr.args))
+        terms = summed(map(_terms, expr.args))
     elif expr.is_Rational:
-        terms = {_ONE: _number(expr)} if expr != 0 else {}
+        terms = {ONE: number_of(expr)} if expr != 0 else {}
     elif isinstance(expr, Mul):
         terms = _of_product(expr)
     elif isinstance(expr, Pow) and expr.exp.is_Integer:
         terms = _factor(expr.base, int(expr.exp))
     elif isinstance(expr, Pow) and expr.exp.is_Rational and isinstance(expr.base, Symbol):
-        terms = {((_ATOMS.place(expr.base), _number(expr.exp)),): 1}
+        terms = {((ATOMS.place(expr.base), number_of(expr.exp)),): 1}
     else:
-        terms = {((_ATOMS.place(expr), 1),): 1}
+        terms = {((ATOMS.place(expr), 1),): 1}
     return tuple(terms.items())
 
 
@@ -146,14 +114,14 @@ def _of_product(expr: Mul) -> Terms:
     for argument in expr.args:
         base, exponent = argument.as_base_exp() if isinstance(argument, Pow) else (argument, None)
         if isinstance(base, Symbol) and (exponent is None or exponent.is_Integer):
-            powers[_ATOMS.place(base)] = 1 if exponent is None else int(exponent)
+            powers[ATOMS.place(base)] = 1 if exponent is None else int(exponent)
         elif argument.is_Rational:
-            number = _number(argument)
+            number = number_of(argument)
         else:
             others.append(argument)
     terms: Terms = {tuple(sorted(powers.items())): number}
     for argument in others:
-        terms = _product(terms, _factor(argument, 1))
+        terms = multiplied(terms, _factor(argument, 1))
     return terms
 
 
@@ -164,20 +132,20 @@ def _factor(expr: Expr, power: int) -> Terms:
     terms = dict(_terms(expr))
     if len(terms) == 1:
         ((one, number),) = terms.items()
-        return {tuple((a, p * power) for a, p in one): _powered(number, power)}
+        return {tuple((a, p * power) for a, p in one): powered(number, power)}
     if not terms:
         return {}
     if 0 < power <= _LARGEST_POWER and not _is_difference(terms):
-        product: Terms = {_ONE: 1}
+        product: Terms = {ONE: 1}
         for _ in range(power):
-            product = _product(product, terms)
+            product = multiplied(product, terms)
         return product
-    number, common, rest = _content(terms)
+    number, common, rest = content(terms)
     if _first(rest) < 0:
         number, rest = -number, {one: -c for one, c in rest.items()}
-    place = _ATOMS.place(_expression(rest))
+    place = ATOMS.place(_expression(rest))
     outside = tuple((a, p * power) for a, p in common)
-    return {_merged(outside, ((place, power),)): _powered(number, power)}
+    return {merged(outside, ((place, power),)): powered(number, power)}
 
 
 def _is_difference(terms: Terms) -> bool:
@@ -190,23 +158,23 @@ def _multiplied_out(terms: Terms) -> Terms:
     """Return terms without differences, but for those that divide."""
     total: Terms = {}
     for one, number in terms.items():
-        product: Terms = {_ONE: number}
+        product: Terms = {ONE: number}
         bare = []
         for place, power in one:
-            if place in _ATOMS.sums and isinstance(power, int) and 0 < power <= _LARGEST_POWER:
+            if place in ATOMS.sums and isinstance(power, int) and 0 < power <= _LARGEST_POWER:
                 inner = _multiplied_out(_of_sum(place))
                 for _ in range(power):
-                    product = _product(product, inner)
+                    product = multiplied(product, inner)
             else:
                 bare.append((place, power))
-        for other, c in _product(product, {tuple(bare): 1}).items():
+        for other, c in multiplied(product, {tuple(bare): 1}).items():
             total[other] = total.get(other, 0) + c
     return {one: c for one, c in total.items() if c}
 
 
 def _joined(terms: Terms) -> Terms:
     """Return terms with q x + (p - q) x as p x: dense blocks and all others are all blocks."""
-    for place in sorted({a for one in terms for a, _ in one if a in _ATOMS.sums}, key=_rank):
+    for place in sorted({a for one in terms for a, _ in one if a in ATOMS.sums}, key=rank):
         sides = _of_sum(place)
         if not _is_difference(sides):  # it divides
             continue
@@ -215,11 +183,11 @@ def _joined(terms: Terms) -> Terms:
             if (place, 1) not in one:
                 continue
             bare = tuple(pair for pair in one if pair[0] != place)
-            other = _merged(bare, q)
+            other = merged(bare, q)
             if one in terms and terms.get(other) == terms[one]:
                 number = terms.pop(one)
                 del terms[other]
-                whole = _merged(bare, p)
+                whole = merged(bare, p)
                 terms[whole] = terms.get(whole, 0) + number
                 if not terms[whole]:
                     del terms[whole]
@@ -228,7 +196,7 @@ def _joined(terms: Terms) -> Terms:
 
 def _of_sum(place: int) -> Terms:
     """Return the terms of an atom that is a sum."""
-    return _summed(map(_terms, _ATOMS.all[place].args))
+    return summed(map(_terms, ATOMS.all[place].args))
 
 
 def _divided_out(terms: Terms) -> Terms:
@@ -238,18 +206,18 @@ def _divided_out(terms: Terms) -> Terms:
     """
     if sum(terms.values()) != 0:  # where all symbols are 1, such a sum is zero
         return terms
-    number, common, rest = _content(terms)
+    number, common, rest = content(terms)
     if _is_difference(rest):
         return terms
     factors: Powers = ()
     places = {place for one in rest for place, _ in one}
-    for place in sorted(places - _ATOMS.sums, key=_rank):
-        quotient = _by_one(rest, place) if isinstance(_ATOMS.all[place], Symbol) else None
+    for place in sorted(places - ATOMS.sums, key=rank):
+        quotient = _by_one(rest, place) if isinstance(ATOMS.all[place], Symbol) else None
         if quotient is not None:
             rest = quotient
-            factors = _merged(factors, ((_ATOMS.place(_ATOMS.all[place] - 1), 1),))
-    outside = _merged(common, factors)
-    return {_merged(outside, one): c * number for one, c in rest.items()} if factors else terms
+            factors = merged(factors, ((ATOMS.place(ATOMS.all[place] - 1), 1),))
+    outside = merged(common, factors)
+    return {merged(outside, one): c * number for one, c in rest.items()} if factors else terms
 
 
 def _by_one(terms: Terms, place: int) -> Terms | None:
@@ -268,9 +236,9 @@ def _by_one(terms: Terms, place: int) -> Terms | None:
     quotient: Terms = {}
     carried: Terms = {}
     for degree in range(max(by_degree), 0, -1):
-        carried = _summed([carried.items(), by_degree.get(degree, {}).items()])
+        carried = summed([carried.items(), by_degree.get(degree, {}).items()])
         power_left: Powers = ((place, degree - 1),) if degree > 1 else ()
-        quotient |= {_merged(bare, power_left): c for bare, c in carried.items()}
+        quotient |= {merged(bare, power_left): c for bare, c in carried.items()}
     return quotient
 
 
@@ -281,10 +249,10 @@ def _written(terms: Terms) -> tuple[Expr, bool]:
     """Write the content first, then the rest, in groups where it is long."""
     if not terms:
         return Integer(0), False
-    number, common, rest = _content(terms)
+    number, common, rest = content(terms)
     if any(map(_is_alone, rest)):  # SymPy joins it with the other terms
-        spread = _summed(_spread(one, c) for one, c in rest.items())
-        return _written({_merged(common, one): c * number for one, c in spread.items()})
+        spread = summed(_spread(one, c) for one, c in rest.items())
+        return _written({merged(common, one): c * number for one, c in spread.items()})
     if all(c < 0 for c in rest.values()):
         number, rest = -number, {one: -c for one, c in rest.items()}
     if len(rest) > _MANY:
@@ -298,13 +266,13 @@ def _written(terms: Terms) -> tuple[Expr, bool]:
 @lru_cache(1 << 14)
 def _is_loose(one: Powers) -> bool:
     """Tell whether a term has a sum that came out of a denominator."""
-    places = (place for place, _ in one if place in _ATOMS.sums)
+    places = (place for place, _ in one if place in ATOMS.sums)
     return any(not _is_difference(_of_sum(place)) for place in places)
 
 
 def _is_alone(one: Powers) -> bool:
     """Tell whether a term is a sum and nothing else."""
-    return len(one) == 1 and one[0][0] in _ATOMS.sums and one[0][1] == 1
+    return len(one) == 1 and one[0][0] in ATOMS.sums and one[0][1] == 1
 
 
 def _spread(one: Powers, number: Number) -> Iterable[tuple[Powers, Number]]:
@@ -321,7 +289,7 @@ def _grouped(terms: Terms) -> tuple[Expr, bool]:
         groups.setdefault(tuple(pair for pair in one if _tells(pair[0])), {})[one] = c
     if len(groups) == 1 or len(groups) == len(terms):
         return _expression(terms), False
-    parts = [_content(group) for group in groups.values()]
+    parts = [content(group) for group in groups.values()]
     again = any(_is_difference(rest) for _, _, rest in parts)
     return Add(*(_times_sum(n, common, _expression(rest)) for n, common, rest in parts)), again
 
@@ -329,12 +297,12 @@ def _grouped(terms: Terms) -> tuple[Expr, bool]:
 @lru_cache(1 << 14)
 def _tells(place: int) -> bool:
     """Tell whether an atom is a difference or counts occurrences."""
-    atom = _ATOMS.all[place]
-    return place in _ATOMS.sums or bool(atom.free_symbols and atom.free_symbols <= _COUNTS)
+    atom = ATOMS.all[place]
+    return place in ATOMS.sums or bool(atom.free_symbols and atom.free_symbols <= _COUNTS)
 
 
 def _times_sum(number: Number, common: Powers, inner: Expr) -> Expr:
-    shared = Mul(_rational(number), _monomial(common))
+    shared = Mul(rational(number), _monomial(common))
     # A product of a number and a sum is multiplied out by SymPy unless it is told not to.
     if shared.is_Number and shared != 1 and isinstance(inner, Add):
         return Mul(shared, inner, evaluate=False)
@@ -350,92 +318,14 @@ def _scaled(number: Number, monomial: Expr) -> Expr:
     if number == 1:
         return monomial
     if not isinstance(monomial, Mul | Symbol | Pow):
-        return Mul(_rational(number), monomial)
+        return Mul(rational(number), monomial)
     factors = monomial.args if isinstance(monomial, Mul) else (monomial,)
-    return Mul(_rational(number), *factors, evaluate=False)
+    return Mul(rational(number), *factors, evaluate=False)
 
 
 @lru_cache(1 << 16)
 def _monomial(one: Powers) -> Expr:
-    return Mul(*(Pow(_ATOMS.all[place], _rational(power)) for place, power in one))
-
-
-# ---------------------------------------------------------------------- arithmetic
-
-
-def _number(expr: Expr) -> Number:
-    below = int(expr.q)
-    return int(expr.p) if below == 1 else Fraction(int(expr.p), below)
-
-
-def _rational(number: Number) -> Expr:
-    return Integer(number) if isinstance(number, int) else Rational(*number.as_integer_ratio())
-
-
-def _powered(number: Number, power: int) -> Number:
-    if number == 1:
-        return 1
-    power_of = Fraction(number) ** power
-    return power_of.numerator if power_of.denominator == 1 else power_of
-
-
-def _summed(many: Iterable[Iterable[tuple[Powers, Number]]]) -> Terms:
-    total: Terms = {}
-    for terms in many:
-        for one, c in terms:
-            total[one] = total.get(one, 0) + c
-    return {one: c for one, c in total.items() if c}
-
-
-def _product(left: Mapping[Powers, Number], right: Mapping[Powers, Number]) -> Terms:
-    total: Terms = {}
-    for one, c in left.items():
-        for other, d in right.items():
-            key = _merged(one, other)
-            total[key] = total.get(key, 0) + c * d
-    return {one: c for one, c in total.items() if c}
-
-
-@lru_cache(1 << 16)
-def _merged(one: Powers, other: Powers) -> Powers:
-    if not one or not other:
-        return one or other
-    powers = dict(one)
-    for place, power in other:
-        powers[place] = powers.get(place, 0) + power
-    return tuple(sorted((place, power) for place, power in powers.items() if power))
-
-
-def _content(terms: Terms) -> tuple[Number, Powers, Terms]:
-    """Return what all terms share, a positive number and a product of powers, and what is left."""
-    iterator: Iterator[Powers] = iter(terms)
-    lowest: dict[int, Number] = dict(next(iterator))
-    for one in iterator:
-        powers = dict(one)
-        for place in [*lowest]:
-            other = powers.get(place, 0)
-            lowest[place] = min(lowest[place], other)
-        for place, power in one:
-            if place not in lowest:
-                lowest[place] = min(0, power)
-    common = tuple(sorted((place, power) for place, power in lowest.items() if power))
-    numbers = terms.values()
-    if all(isinstance(c, int) for c in numbers):
-        number: Number = gcd(*(c.numerator for c in numbers))
-    else:
-        above = gcd(*(c.numerator for c in numbers))
-        number = Fraction(above, lcm(*(c.denominator for c in numbers)))
-    if not common and number == 1:
-        return number, common, terms
-    under = tuple((place, -power) for place, power in common)
-    return number, common, {_merged(one, under): _divided(c, number) for one, c in terms.items()}
-
-
-def _divided(number: Number, by: Number) -> Number:
-    if by == 1:
-        return number
-    quotient = Fraction(number) / by
-    return quotient.numerator if quotient.denominator == 1 else quotient
+    return Mul(*(Pow(ATOMS.all[place], rational(power)) for place, power in one))
 
 
 def _first(terms: Terms) -> Number:
@@ -444,4 +334,4 @@ def _first(terms: Terms) -> Number:
 
 
 def _place_of_term(one: Powers) -> tuple[Number, list[tuple[tuple[int, str], Number]]]:
-    return -sum(power for _, power in one), sorted((_rank(place), -power) for place, power in one)
+    return -sum(power for _, power in one), sorted((rank(place), -power) for place, power in one)

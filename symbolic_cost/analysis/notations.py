@@ -25,7 +25,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
 from symbolic_cost.grouping import grouped
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
@@ -106,8 +106,7 @@ class Notation:
         latex = {own: tex for own, tex in self.latex.items() if own not in names}
         written = {**self.written, **names}
         problems += _clashes(written)
-        if problems:
-            raise InputError(f"notation: {problem}" for problem in problems)
+        refuse(f"notation: {problem}" for problem in problems)
         return replace(self, written=written, latex=latex)
 
 
@@ -167,15 +166,12 @@ def _pairs(text: str) -> dict[str, str]:
             problems.append(f"{shown(own)} is named twice")
         else:
             pairs[own] = name
-    if problems:
-        raise InputError(f"symbols: {problem}" for problem in problems)
+    refuse(f"symbols: {problem}" for problem in problems)
     return pairs
 
 
 def _read(name: str, record: Mapping[str, Any], place: str) -> Notation:
-    problems = [*_record_problems(record)]
-    if problems:
-        raise InputError(f"{place}: {problem}" for problem in problems)
+    refuse(f"{place}: {problem}" for problem in _record_problems(record))
     tables: dict[str, dict[str, str]] = {key: dict(record.get(key, {})) for key in _TABLES}
     own = own_names()
     collected = Problems()

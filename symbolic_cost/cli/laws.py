@@ -69,11 +69,7 @@ def _shown(
     rule: tuple[str, ...],
     out: Output,
 ) -> None:
-    from dataclasses import replace
-
     from symbolic_cost.cli.sheets import laws as sheets
-    from symbolic_cost.emit.sheet import stacked
-    from symbolic_cost.errors import InputError
     from symbolic_cost.scaling import laws
 
     law = laws.law(name)
@@ -89,14 +85,7 @@ def _shown(
         optima = [laws.cheapest(law, loss, one, **values) for one in sets]
         out.sheet(sheets.optima_sheet(law, optima))
     elif flops and laws.FLOP in law.variables and family is None:
-        if laws.FLOP in values:
-            raise InputError(f"--flops and --set {laws.FLOP}= both say the compute")
-        points = {
-            f"{flop:g}": sheets.point_sheet(law, {**values, laws.FLOP: flop}, sets)
-            for flop in flops
-        }
-        whole = replace(stacked("C [FLOP]", points), title=f"{name} by compute")
-        out.sheet(whole if len(points) > 1 else next(iter(points.values())))
+        out.sheet(sheets.points_sheet(name, law, values, flops, sets))
     elif flops:
         members = None if family is None else laws.Family(family, _rules(rule), counts=law.counts)
         optima = [

@@ -85,8 +85,7 @@ class TokenConventions:
         Raises:
             InputError: every answer that is none.
         """
-        problems = [*_refused(vars(self))]
-        refuse(problems)
+        refuse(_refused(vars(self)))
         for question, answers in _QUESTIONS.items():
             answer = getattr(self, question)
             several = question in _SEVERAL

@@ -90,20 +90,7 @@ def draw_bars(figure: Figure, bars: Bars) -> None:
         1.15 + max(_ROW, 0.16 * tallest) * len(names) + _LEGEND * (1 + len(shown) // 3)
     )
     axes = figure.add_subplot()
-    totals = [0.0] * len(names)
-    for place, (name, values) in enumerate(shown.items()):
-        axes.barh(
-            range(len(names)),
-            values,
-            left=totals,
-            height=0.62,
-            color=COLOURS[place % len(COLOURS)],
-            hatch=HATCHES[place % len(HATCHES)],
-            edgecolor="black",
-            linewidth=0.4,
-            label=name,
-        )
-        totals = [total + value for total, value in zip(totals, values, strict=True)]
+    totals = _stacked(axes, shown, len(names))
     for place, total in enumerate(totals):
         axes.annotate(
             human(total, bars.unit, 3),
@@ -125,6 +112,25 @@ def draw_bars(figure: Figure, bars: Bars) -> None:
     figure.legend(
         loc="outside lower center", ncols=3 if figure.get_figwidth() > _NARROW else 2, frameon=False
     )
+
+
+def _stacked(axes: Axes, parts: Mapping[str, Sequence[float]], count: int) -> list[float]:
+    """Draw so many bars, part beside part; return how long they are."""
+    totals = [0.0] * count
+    for place, (name, values) in enumerate(parts.items()):
+        axes.barh(
+            range(count),
+            values,
+            left=totals,
+            height=0.62,
+            color=COLOURS[place % len(COLOURS)],
+            hatch=HATCHES[place % len(HATCHES)],
+            edgecolor="black",
+            linewidth=0.4,
+            label=name,
+        )
+        totals = [total + value for total, value in zip(totals, values, strict=True)]
+    return totals
 
 
 def draw_curves(figure: Figure, chart: Curves) -> None:

@@ -77,7 +77,7 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
         f"<thead>{_row('th', heads, classes)}</thead>",
         "<tbody>",
         *(
-            _heading(cells[0], len(cells))
+            f'<tr class="heading"><td colspan="{len(cells)}">{cells[0]}</td></tr>'
             if is_heading(row)
             else _row("td", *_linked(cells, classes, places))
             for row, cells in zip(sheet.rows, printed, strict=True)
@@ -109,10 +109,6 @@ def _linked(
         return [cells[0], code, *cells[2:-1], ""], classes
     links = ", ".join(names.get(one, one) for one in cells[-1].split(", "))
     return [*cells[:-1], links], classes
-
-
-def _heading(text: str, width: int) -> str:
-    return f'<tr class="heading"><td colspan="{width}">{text}</td></tr>'
 
 
 def _row(tag: str, cells: list[str], classes: list[str]) -> str:

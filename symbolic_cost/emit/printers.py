@@ -1,55 +1,47 @@
-"""One printer per output, LaTeX and plain text, on one declared order.
-
-Factors stand in the order of the glossary, numbers before them and sums, functions and brackets
-after them. The terms of a sum are in graded lexicographic order of the same symbols, positive
-terms before negative ones. What divides goes below one fraction bar.
-"""
+"""One printer per output, LaTeX and plain text, on one declared order: see `order`."""
 
 # ruff: noqa: N802 - SymPy calls a printer's methods by the names of its classes
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from sympy import (
-    Add,
-    Expr,
-    Function,
-    Integer,
-    Max,
-    Min,
-    Mul,
-    Piecewise,
-    Pow,
-    S,
-    Symbol,
-    ceiling,
-    floor,
-)
+from sympy import Add, Expr, Function, Integer, Mul, Piecewise, Pow, S, Symbol
 from sympy.core.relational import Relational
-from sympy.core.sorting import default_sort_key
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.str import StrPrinter
 
 from symbolic_cost.emit import naming
-from symbolic_cost.symbols import GLOSSARY, Active, in_glossary_order
+from symbolic_cost.emit.order import flat, ordered, parts
+from symbolic_cost.symbols import GLOSSARY
 
 
 class _Ordered:
-    """Sums, products and powers in the declared order; a subclass says how they look."""
+    """Sums, products and powers in the declared order; a subclass says how they look.
+
+    Attributes:
+        shapes: of brackets, roots and functions, %s for what they hold.
+    """
 
     _print: Callable[[Any], str]
-    group: Callable[[str], str]
-    root: Callable[[str], str]
     power: Callable[[str, str], str]
-    quotient: Callable[[list[Expr], list[Expr]], str]
+    shapes: Mapping[str, str]
+
+    def group(self, text: str) -> str:
+        """Return a text in brackets."""
+        return self.shapes["group"] % text
+
+    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
+        """Return a product over one factor or one bracket."""
+        below = self.product(bottom)
+        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
 
     def terms(self, expr: Expr) -> list[str]:
         """Return the terms of a sum, each but a positive first one led by its sign."""
         texts: list[str] = []
-        for term in _ordered(_flat(Add, expr)):
-            negative, top, bottom = _parts(term)
+        for term in ordered(flat(Add, expr)):
+            negative, top, bottom = parts(term)
             text = self.quotient(top, bottom) if bottom else self.product(top)
             sign = "-" if negative else "+" if texts else ""
             texts.append(f"{sign} {text}" if texts else sign + text)
@@ -79,7 +71,7 @@ class _Ordered:
         if not isinstance(expr, Pow):
             return self._print(expr)
         if expr.exp == S.Half:
-            return self.root(self._print(expr.base))
+            return self.shapes["root"] % self._print(expr.base)
         base = self._print(expr.base)
         bare = isinstance(expr.base, Symbol | Function) or str(expr.base).isdigit()
         return self.power(base if bare else self.group(base), self._print(expr.exp))
@@ -92,8 +84,20 @@ class _Ordered:
     def _print_Integer(self, expr: Expr) -> str:
         return str(expr)
 
+    def _print_Max(self, expr: Expr) -> str:
+        return self.shapes["max"] % self._arguments(expr)
+
+    def _print_Min(self, expr: Expr) -> str:
+        return self.shapes["min"] % self._arguments(expr)
+
+    def _print_ceiling(self, expr: Expr) -> str:
+        return self.shapes["ceiling"] % self.rounded(expr)
+
+    def _print_floor(self, expr: Expr) -> str:
+        return self.shapes["floor"] % self.rounded(expr)
+
     def _arguments(self, expr: Expr) -> str:
-        return ", ".join(self._print(argument) for argument in _ordered(expr.args))
+        return ", ".join(self._print(argument) for argument in ordered(expr.args))
 
     def rounded(self, expr: Expr) -> str:
         """Return what a ceiling or floor rounds: (a - b)/2, which SymPy holds as a/2 - b/2."""
@@ -106,13 +110,17 @@ class _Ordered:
 class LaTeX(_Ordered, LatexPrinter):
     """Prints LaTeX for math mode."""
 
-    def group(self, text: str) -> str:
-        """Return a text in brackets of its height."""
-        return rf"\left({text}\right)"
-
-    def root(self, text: str) -> str:
-        """Return a square root."""
-        return rf"\sqrt{{{text}}}"
+    shapes = MappingProxyType(
+        {
+            "group": r"\left(%s\right)",
+            "root": r"\sqrt{%s}",
+            "max": r"\max\left(%s\right)",
+            "min": r"\min\left(%s\right)",
+            "exp": r"\exp\left(%s\right)",  # SymPy's power of e reads as the embedding width's
+            "ceiling": r"\left\lceil{%s}\right\rceil",
+            "floor": r"\left\lfloor{%s}\right\rfloor",
+        }
+    )
 
     def power(self, base: str, exponent: str) -> str:
         """Return a power."""
@@ -140,21 +148,8 @@ class LaTeX(_Ordered, LatexPrinter):
         # A bare name of several letters would read as a product.
         return re.sub(r"^[A-Za-z]{2,}", r"\\mathit{\g<0>}", super()._print_Symbol(expr))
 
-    def _print_Max(self, expr: Expr) -> str:
-        return rf"\max\left({self._arguments(expr)}\right)"
-
     def _print_exp(self, expr: Expr) -> str:
-        # SymPy's power of e would read as a power of the embedding width.
-        return rf"\exp\left({self._arguments(expr)}\right)"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return rf"\min\left({self._arguments(expr)}\right)"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return rf"\left\lceil{{{self.rounded(expr)}}}\right\rceil"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return rf"\left\lfloor{{{self.rounded(expr)}}}\right\rfloor"
+        return self.shapes["exp"] % self._arguments(expr)
 
 
 class BreakableLaTeX(LaTeX):
@@ -164,10 +159,18 @@ class BreakableLaTeX(LaTeX):
     """
 
     brackets = ("[", "]")
-
-    def group(self, text: str) -> str:
-        """Return a text in brackets inside which a line may end."""
-        return f"({text})"
+    shapes = MappingProxyType(
+        {
+            "group": "(%s)",  # inside which a line may end
+            "root": r"\sqrt{%s}",
+            "max": r"\max(%s)",
+            "min": r"\min(%s)",
+            "exp": r"\exp(%s)",
+            "ceiling": r"\lceil %s \rceil",
+            "floor": r"\lfloor %s \rfloor",
+        }
+    )
+    quotient = _Ordered.quotient
 
     def space(self, before: str, after: str) -> str:
         """Return what stands between two factors; a line may end beside all but single letters."""
@@ -179,31 +182,11 @@ class BreakableLaTeX(LaTeX):
         """Return a factor as TeX sees it."""
         return factor
 
-    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
-        """Return a product over one factor or one bracket."""
-        below = self.product(bottom)
-        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
-
-    def _print_Max(self, expr: Expr) -> str:
-        return rf"\max({self._arguments(expr)})"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return rf"\min({self._arguments(expr)})"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return rf"\lceil {self.rounded(expr)} \rceil"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return rf"\lfloor {self.rounded(expr)} \rfloor"
-
     def _print_log(self, expr: Expr) -> str:
         return rf"\log({self._print(expr.args[0])})"
 
-    def _print_exp(self, expr: Expr) -> str:
-        return rf"\exp({self._arguments(expr)})"
-
     def _arguments(self, expr: Expr) -> str:
-        return r", \allowbreak ".join(self._print(argument) for argument in _ordered(expr.args))
+        return r", \allowbreak ".join(self._print(argument) for argument in ordered(expr.args))
 
     def _print_Piecewise(self, expr: Expr) -> str:
         cases = [
@@ -242,37 +225,18 @@ class MacroLaTeX(BreakableLaTeX):
 class Plain(_Ordered, StrPrinter):
     """Prints text: a space multiplies, `^` is a power, `/` divides a whole product."""
 
+    raised = "^"
+    shapes = MappingProxyType(
+        {"group": "(%s)", "root": "sqrt(%s)"}
+        | {name: f"{name}(%s)" for name in ("max", "min", "ceiling", "floor")}
+    )
+
     def _print_Symbol(self, expr: Symbol) -> str:
         return naming.text_of(expr.name)
 
-    def group(self, text: str) -> str:
-        """Return a text in brackets."""
-        return f"({text})"
-
-    def root(self, text: str) -> str:
-        """Return a square root."""
-        return f"sqrt({text})"
-
     def power(self, base: str, exponent: str) -> str:
         """Return a power."""
-        return f"{base}^{exponent if exponent.isalnum() else self.group(exponent)}"
-
-    def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
-        """Return a product over one factor or one bracket."""
-        below = self.product(bottom)
-        return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
-
-    def _print_Max(self, expr: Expr) -> str:
-        return f"max({self._arguments(expr)})"
-
-    def _print_Min(self, expr: Expr) -> str:
-        return f"min({self._arguments(expr)})"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return f"ceiling({self.rounded(expr)})"
-
-    def _print_floor(self, expr: Expr) -> str:
-        return f"floor({self.rounded(expr)})"
+        return f"{base}{self.raised}{exponent if exponent.isalnum() else self.group(exponent)}"
 
     def _print_Piecewise(self, expr: Expr) -> str:
         *cases, (last, condition) = expr.args
@@ -292,17 +256,12 @@ class Code(Plain):
     """Prints the operators of Python: `*`, `**` and conditions in brackets that are 1 or 0."""
 
     brackets = ("(", ")")
+    raised = "**"
+    shapes = MappingProxyType({**Plain.shapes, "ceiling": "ceil(%s)"})
 
     def space(self, before: str, after: str) -> str:  # noqa: ARG002 - always the same
         """Return the sign of a product."""
         return "*"
-
-    def power(self, base: str, exponent: str) -> str:
-        """Return a power."""
-        return f"{base}**{exponent if exponent.isalnum() else self.group(exponent)}"
-
-    def _print_ceiling(self, expr: Expr) -> str:
-        return f"ceil({self.rounded(expr)})"
 
     def _print_Piecewise(self, expr: Expr) -> str:
         return self.group(super()._print_Piecewise(expr).replace("undefined", "nan"))
@@ -317,84 +276,3 @@ _WIDE = ("(", "[", r"\l", r"\max", r"\min", r"\exp", r"\sqrt")
 
 _LOOSE = (Add, Mul, Piecewise, Relational)
 """What needs brackets among factors."""
-
-
-def _flat(kind: type[Expr], expr: Expr) -> Iterator[Expr]:
-    """Give the arguments of nested sums, or products, one after the other."""
-    for part in kind.make_args(expr):
-        if isinstance(part, kind):
-            yield from _flat(kind, part)
-        else:
-            yield part
-
-
-def _parts(term: Expr) -> tuple[bool, list[Expr], list[Expr]]:
-    """Split a term into its sign and the factors above and below the bar, in order."""
-    coefficient: Expr = Integer(1)
-    top: list[Expr] = []
-    bottom: list[Expr] = []
-    for factor in _flat(Mul, term):
-        if factor.is_Number:
-            coefficient *= factor
-        elif isinstance(factor, Pow) and factor.exp.could_extract_minus_sign():
-            bottom.append(Pow(factor.base, -factor.exp))
-        else:
-            top.append(factor)
-    top.sort(key=_place)
-    bottom.sort(key=_place)
-    negative = coefficient.is_extended_negative is True
-    above, below = abs(coefficient).as_numer_denom()
-    if above != 1 or not top:
-        top.insert(0, above)
-    if below != 1:
-        bottom.insert(0, below)
-    return negative, top, bottom
-
-
-def _place(factor: Expr) -> tuple[object, ...]:
-    """Sort factors: numbers, symbols by the glossary, sums and functions, brackets."""
-    base = factor.base if isinstance(factor, Pow) else factor
-    kind = 0 if base.is_number else 1 if base.is_Symbol else 3 if isinstance(base, Active) else 2
-    ranks = [_RANK.get(symbol.name, len(_RANK)) for symbol in base.free_symbols]
-    return kind, sorted(ranks), default_sort_key(factor)
-
-
-_RANK = {name: rank for rank, name in enumerate(GLOSSARY)}
-
-
-def _ordered(terms: Iterable[Expr]) -> list[Expr]:
-    """Sort terms: positive before negative, higher degrees first, as the glossary lists them."""
-    every = list(terms)
-    if len(every) == 1:
-        return every
-    symbols = in_glossary_order({symbol for term in every for symbol in term.free_symbols})
-
-    def key(term: Expr) -> tuple[object, ...]:
-        degree, exponents = _degrees(term, symbols)
-        falling = [-exponent for exponent in exponents]
-        return _parts(term)[0], -degree, falling, default_sort_key(term)
-
-    return sorted(every, key=key)
-
-
-def _degrees(expr: Expr, symbols: list[Symbol]) -> tuple[Fraction, list[Fraction]]:
-    """Return the degree above the bar and the exponent of every symbol, of the leading term."""
-    exponents = [_NONE] * len(symbols)
-    if isinstance(expr, Add | Max | Min | ceiling | floor):
-        return max(_degrees(part, symbols) for part in expr.args)
-    for factor in Mul.make_args(expr):
-        base, power = factor.as_base_exp()
-        if not power.is_Rational:
-            continue
-        exponent = Fraction(power.p, power.q)
-        if base.is_Symbol:
-            exponents[symbols.index(base)] += exponent
-        elif isinstance(base, _LEADING):
-            inner = _degrees(base, symbols)[1]
-            exponents = [old + exponent * new for old, new in zip(exponents, inner, strict=True)]
-    return sum((x for x in exponents if x > 0), _NONE), exponents
-
-
-_NONE = Fraction(0)
-_LEADING = (Add, Mul, Max, Min, ceiling, floor)
-"""What grows as its leading part does; other functions and brackets have degree zero."""

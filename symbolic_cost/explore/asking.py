@@ -83,8 +83,7 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
     Raises:
         InputError: every name that is no choice, and every value that is refused.
     """
-    problems = [unknown("choice", name, CHOICES) for name in choose if name not in CHOICES]
-    refuse(problems)
+    refuse(unknown("choice", name, CHOICES) for name in choose if name not in CHOICES)
     listed = {name: _listed(values, UNSAID.get(name)) for name, values in choose.items()}
     return Space(gpus, global_batch, **listed)
 

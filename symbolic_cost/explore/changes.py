@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
@@ -37,7 +37,7 @@ class Change:
 def rates_sheet(timed: Timed) -> Sheet:
     """Tabulate how much shorter the step is where one rate of the machine is a tenth better."""
     rows = tuple((name, 100 * gain) for name, gain in gains(timed))
-    columns = (Column("a tenth better"), Column("step is shorter by", "right", "%"))
+    columns = headed("a tenth better, step is shorter by> [%]")
     return Sheet("What would shorten the step", columns, rows)
 
 

@@ -15,7 +15,7 @@ from symbolic_cost.analysis.inverse import How, first_change, last_within
 from symbolic_cost.analysis.laurent import cleared
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.costs import COSTS
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet
+from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, shown
 from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name, Number, parsed
 from symbolic_cost.jobs.header import header
@@ -153,7 +153,7 @@ class Solved:
             rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
         if self.binds and not whole:
             rows.append(("what binds", None, self.binds, "derived"))
-        columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
+        columns = headed("what, formula, value>, how")
         notes = (f"no closed form: {refused}",) if refused else ()
         title = f"{self.asked.name} {self.asked.sign} {self.asked.text} for {by}"
         return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))

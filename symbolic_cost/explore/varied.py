@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
 from symbolic_cost.explore.choices import as_option
 from symbolic_cost.explore.points import Axis, Grid, Ranks
 from symbolic_cost.explore.ranges import Given, Value, values
@@ -289,7 +289,4 @@ def numbers_missing(own: Varied, inputs: set[str]) -> None:
     axes = {axis.symbol for axis in (*own.outer.axes, *own.inner.axes)}
     known = {*axes, *own.ranks.numbers, "M", "dp"}
     missing = sorted(inputs - known)
-    if missing:
-        raise InputError(
-            [f"no number for {name}: vary it, or bind it (--set {name}=...)" for name in missing]
-        )
+    refuse(f"no number for {name}: vary it, or bind it (--set {name}=...)" for name in missing)

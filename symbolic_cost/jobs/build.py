@@ -124,8 +124,7 @@ def setup(
         InputError: every problem of every option.
     """
     accepted = Options.__annotations__
-    strange = [unknown("option", name, accepted) for name in options if name not in accepted]
-    refuse(strange)
+    refuse(unknown("option", name, accepted) for name in options if name not in accepted)
     file = launched(model)
     if file is not None:
         model, numbers = file.model(), file.numbers(numbers or {})

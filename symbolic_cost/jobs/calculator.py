@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from zlib import compress
 
@@ -22,14 +20,13 @@ from symbolic_cost.errors import InputError, Problems, refuse, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.opened import figure_unit
+from symbolic_cost.jobs.packed import DEGREES, Packed
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.structures import CLASSES, Structures, rates_of
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.numeric.binding import LARGEST_COUNT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.layout import AUTO
-from symbolic_cost.program.arithmetic import Node, needed
-from symbolic_cost.program.exact import Number
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.systems.machines import Machine
@@ -37,22 +34,6 @@ from symbolic_cost.systems.records import machine, machine_names
 from symbolic_cost.systems.stacks import ROOFLINE, stack_name, usual
 from symbolic_cost.systems.step import STEP_PARTS
 
-DEGREES = ("m1", "pp", "dp")
-"""Degrees that the page has."""
-
-_LETTERS = {
-    "max": "X",
-    "min": "I",
-    "ceil": "C",
-    "floor": "F",
-    "ge": "G",
-    "gt": "T",
-    "select": "?",
-    "sqrt": "Q",
-    "log2": "L",
-    "exp2": "E",
-    "div": "/",
-}
 _START = "h100"
 _TRAINING = ("b", "l", "M")
 
@@ -95,42 +76,26 @@ class _Page:
     """What a page holds."""
 
     def __init__(self, structures: Structures) -> None:
-        self._of, self._job = structures, structures.job
+        self._of, self._job, self._packed = structures, structures.job, Packed(structures)
         self._sources: dict[str, int] = {}
-
-    @cached_property
-    def _places(self) -> Mapping[int, int]:
-        """Place on the page of every node of the graph that it holds."""
-        wanted = set(self._of.outputs.values())
-        wanted |= {node for ops in self._of.ops.values() for op in ops for node in op[2:]}
-        return {node: place for place, node in enumerate(needed(self._of.space.graph, wanted))}
-
-    @cached_property
-    def _symbols(self) -> tuple[str, ...]:
-        graph = self._of.space.graph
-        used = {graph.nodes[node][1] for node in self._places if graph.nodes[node][0] == "sym"}
-        used |= {"b", "M", *DEGREES}
-        return tuple(name for name in graph.symbols if name in used)
 
     def data(self) -> dict[str, object]:
         """Return everything as it is written."""
         job = self._job
         start, models, machines = self._start(), list(self._models()), list(self._machines())
-        names, words = self._names()
-        graph = self._of.space.graph
-        texts = (self._node(graph.nodes[node], place) for node, place in self._places.items())
-        records, runs = self._ops()
+        names, words = self._packed.names()
+        records, runs = self._packed.ops()
         about = (line for line in header(job) if line.startswith(("attention", "conventions")))
         return {
             "title": visible(f"{job.model.name}: one training step"),
             "about": "; ".join(about),
             "notes": [visible(note) for note in self._notes()],
-            "symbols": [self._symbol(name) for name in self._symbols],
-            "nodes": ";".join(texts),
+            "symbols": [self._symbol(name) for name in self._packed.symbols],
+            "nodes": self._packed.nodes,
             "names": names,
             "words": words,
             "choices": [".".join(choice) for choice in self._of.every],
-            "outputs": list(self._columns()),
+            "outputs": list(self._packed.outputs()),
             "ops": records,
             "ops_of": runs,
             "recomputes": list(dict.fromkeys(choice[-1] for choice in self._of.every)),
@@ -143,119 +108,44 @@ class _Page:
             "start": start,
         }
 
-    # ------------------------------------------------------------------ the program
-
-    def _node(self, node: Node, place: int) -> str:
-        def back(one: int) -> str:
-            return _base36(place - self._places[one])
-
-        kind = node[0]
-        if kind == "num":
-            return f"n{_number(node[1])}"
-        if kind == "sym":
-            return f"s{self._symbols.index(node[1])}"
-        if kind in ("add", "mul"):
-            neutral = 0 if kind == "add" else 1
-            parts = ["" if node[1] == neutral else _number(node[1])]
-            parts += [back(one) if by == 1 else f"{back(one)}^{_number(by)}" for one, by in node[2]]
-            return ("+" if kind == "add" else "*") + ",".join(parts)
-        items = node[1] if kind in ("max", "min") else node[1:]
-        return _LETTERS[kind] + ",".join(map(back, items))
-
-    def _names(self) -> tuple[str, list[str]]:
-        """Return the names of nodes as words of a list: how far from the last, and which words."""
-        words: dict[str, int] = {}
-        listed, last = [], 0
-        named = self._of.space.names
-        for node, place in self._places.items():
-            if node in named:
-                parts = (words.setdefault(w, len(words)) for w in visible(named[node]).split("."))
-                listed.append(".".join([_base36(place - last), *map(_base36, parts)]))
-                last = place
-        return ";".join(listed), list(words)
-
-    def _columns(self) -> Iterator[tuple[str, str]]:
-        """Yield every output's name, and its node in every structure, where it changes."""
-        columns: dict[str, dict[int, int]] = {}
-        for place, workings in enumerate(self._of.every.values()):
-            said = {check.name: f"?{check.said}" for check in workings.checks}
-            for name, node in workings.nodes.items():
-                if self._of.space.graph.value(node) is None or name not in said:
-                    columns.setdefault(said.get(name, name), {})[place] = self._places[node]
-        for name, nodes in columns.items():
-            texts: list[str] = []
-            last = -1
-            for place in range(len(self._of.every)):
-                node = nodes.get(place, -2)
-                texts.append("" if node == last else "-" if node < 0 else _base36(node))
-                last = node
-            yield visible(name), ",".join(texts)
-
-    def _ops(self) -> tuple[list[tuple[object, ...]], list[str]]:
-        """Return every op that differs, and those of every structure as runs of these."""
-        records: dict[tuple[str, str, int, int, int, int], int] = {}
-        runs = []
-        for ops in self._of.ops.values():
-            own = [records.setdefault(op, len(records)) for op in ops]
-            texts = []
-            for _, run in groupby(enumerate(own), key=lambda pair: pair[1] - pair[0]):
-                listed = [record for _, record in run]
-                count = f"*{_base36(len(listed))}" if len(listed) > 1 else ""
-                texts.append(f"{_base36(listed[0])}{count}")
-            runs.append(",".join(texts))
-        places = self._places
-        return [
-            (visible(path), phase, *(places[node] for node in nodes))
-            for path, phase, *nodes in records
-        ], runs
-
     # ------------------------------------------------------------------ inputs
 
     def _symbol(self, name: str) -> dict[str, object]:
         if name in GLOSSARY:
             entry = GLOSSARY[name]
             group = "degree" if name in DEGREES else "run" if name in _TRAINING else "size"
-            label = "tp" if name == "m1" else name
-            return _entry(name, label, entry.meaning, group, int(entry.integer), 0)
-        place = name.removeprefix("machine.")
-        last = place.rpartition(".")[2]
-        zero = int(last in {"latency", "half", "launch", "host"})
-        counts = int(last == "ranks")
-        return _entry(name, _labelled(place), figure_unit(name), "machine", counts, zero)
+            label, meaning = "tp" if name == "m1" else name, entry.meaning
+            counts, zero = int(entry.integer), 0
+        else:
+            place, group, meaning = name.removeprefix("machine."), "machine", figure_unit(name)
+            label, last = _labelled(place), place.rpartition(".")[2]
+            counts, zero = int(last == "ranks"), int(last in _MAY_BE_ZERO)
+        words = {"label": visible(label), "meaning": visible(meaning), "group": group}
+        return {"name": name, **words, "counts": counts, "zero": zero}
 
     def checked(self) -> dict[str, str]:
         """Return the rates and options where the page starts."""
-        job, problems = self._job, []
+        job, zero, stack = self._job, self._job.strategy.zero, stack_name(self._job.methods.stack)
         strange = [name for name in job.strategy.degrees if name not in {"tp", "sp", "pp", "dp"}]
-        if strange:
-            problems.append(
-                f"strategy {', '.join(strange)}: tp, sp, pp and dp are accepted on the page"
-            )
         policies = {name: recompute_policy(name) for name in CLASSES["recompute"]}
         again = [name for name, policy in policies.items() if policy == job.training.recompute]
-        if not again:
-            problems.append(f"recompute: {', '.join(policies)} are accepted on the page")
-        zero = job.strategy.zero
-        if zero not in {0, 1, 3}:
-            problems.append(f"zero={zero}: 0, 1 and 3 are accepted on the page")
         own = job.machine or machine(_START)
         rates = rates_of(own, self._of.units)
-        if rates is None:
-            problems.append(
-                f"machine {visible(own.name)}: one with two kinds of links, with a rate in "
-                f"{self._of.units} and without efficiencies by size is accepted on the page"
-            )
-        if stack_name(job.methods.stack) not in {usual(job.machine), ROOFLINE}:
-            problems.append(
-                f"stack {stack_name(job.methods.stack)}: the page has each machine's own "
-                f"efficiencies (stack {ROOFLINE})"
-            )
-        if job.training.layout not in {AUTO, "even"}:
-            problems.append(
-                f"layout {job.training.layout}: blocks are evenly on stages on the page"
-            )
-        if job.training.offload:
-            problems.append("offload: the page has no link to a host")
+        said = {
+            f"strategy {', '.join(strange)}: tp, sp, pp and dp are accepted on the page": strange,
+            f"recompute: {', '.join(policies)} are accepted on the page": not again,
+            f"zero={zero}: 0, 1 and 3 are accepted on the page": zero not in {0, 1, 3},
+            f"machine {visible(own.name)}: one with two kinds of links, with a rate in "
+            f"{self._of.units} and without efficiencies by size is accepted on the page": not rates,
+            f"stack {stack}: the page has each machine's own efficiencies (stack {ROOFLINE})": (
+                stack not in {usual(job.machine), ROOFLINE}
+            ),
+            f"layout {job.training.layout}: blocks are evenly on stages on the page": (
+                job.training.layout not in {AUTO, "even"}
+            ),
+            "offload: the page has no link to a host": job.training.offload,
+        }
+        problems = [text for text, wrong in said.items() if wrong]
         if problems or rates is None:
             raise InputError(problems)
         return {
@@ -268,14 +158,13 @@ class _Page:
     def _start(self) -> dict[str, str]:
         """Return where the page starts."""
         values = self.checked() | self._sizes()
-        lacking = [
+        refuse(
             f"no number for {name} ({GLOSSARY[name].meaning}): bind it, as in --set {name}=8"
-            for name in self._symbols
+            for name in self._packed.symbols
             if name not in values
-        ]
-        refuse(lacking)
+        )
         options = ("sp", "zero", "recompute")
-        return {name: values[name] for name in (*self._symbols, *options)}
+        return {name: values[name] for name in (*self._packed.symbols, *options)}
 
     def _sizes(self) -> dict[str, str]:
         """Return the sizes where the page starts: the job's, else those of the family's first."""
@@ -284,12 +173,12 @@ class _Page:
         first = dict(named[0].bindings) if named and not job.model.bindings else {}
         values: dict[str, object] = {"b": 1, "M": 1, **dict.fromkeys(DEGREES, 1), **first}
         values |= job.counted_values
-        return {name: str(value) for name, value in values.items() if name in self._symbols}
+        return {name: str(value) for name, value in values.items() if name in self._packed.symbols}
 
     def _models(self) -> Iterator[dict[str, object]]:
         for one in CATALOG.values():
             if one.family == self._job.model.family and one.bindings:
-                own = {n: str(v) for n, v in one.bindings.items() if n in self._symbols}
+                own = {n: str(v) for n, v in one.bindings.items() if n in self._packed.symbols}
                 yield {"name": one.name, "values": {n: v for n, v in own.items() if n != "b"}}
 
     def _machines(self) -> Iterator[dict[str, object]]:
@@ -307,13 +196,13 @@ class _Page:
                 "name": visible(one.name),
                 "values": {name: _plain(figure.value) for name, figure in rates.items()},
                 "sources": {
-                    name: self._source(by_figure.get(id(figure), "neglected (nominal)"))
+                    name: self._sources.setdefault(
+                        visible(by_figure.get(id(figure), "neglected (nominal)")),
+                        len(self._sources),
+                    )
                     for name, figure in rates.items()
                 },
             }
-
-    def _source(self, text: str) -> int:
-        return self._sources.setdefault(visible(text), len(self._sources))
 
     def _hidden(self) -> str:
         overlaps = self._job.methods.overlaps.items()
@@ -342,18 +231,7 @@ class _Page:
         yield "This page needs no network and sends nothing; its address holds what you typed."
 
 
-def _entry(  # noqa: PLR0917 - one line of a table
-    name: str, label: str, meaning: str, group: str, counts: int, zero: int
-) -> dict[str, object]:
-    return {
-        "name": name,
-        "label": visible(label),
-        "meaning": visible(meaning),
-        "group": group,
-        "counts": counts,
-        "zero": zero,
-    }
-
+_MAY_BE_ZERO = ("latency", "half", "launch", "host")
 
 _LABELS = {
     "half": "product at half the rate",
@@ -374,19 +252,6 @@ def _labelled(place: str) -> str:
     if kind in {"matrix", "vector"}:
         return f"{kind} peak, {rest[0]}"
     return " ".join(rest if kind == "links" else place.split("."))
-
-
-def _base36(value: int) -> str:
-    digits = ""
-    while value or not digits:
-        value, digit = divmod(value, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-    return digits
-
-
-def _number(value: Number) -> str:
-    above, below = value.as_integer_ratio()
-    return f"{above}/{below}" if below != 1 else str(above)
 
 
 def _plain(value: object) -> str:

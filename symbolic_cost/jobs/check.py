@@ -11,7 +11,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.notations import Notation
 from symbolic_cost.analysis.verdict import Answer, Verdict, compared, without_brackets
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
 from symbolic_cost.jobs.tables.totals import number
@@ -58,12 +58,11 @@ class Checked:
                 ("derived less typed", verdict.difference),
             )
         ]
-        columns = (Column("formula of"), Column("formula"), Column("value", "right"))
         title = f"{self.about.cost.meaning} of {self.about.name}: {verdict.answer.value}"
         letters = self.about.letters
         named = f"notation {letters.name}: {letters.meaning}"
         notes = (self.sentence, named, *self.about.notes(self.assumed))
-        return Sheet(title, columns, tuple(rows), notes)
+        return Sheet(title, headed("formula of, formula, value>"), tuple(rows), notes)
 
 
 def check(text: str, cost: str, model: str, **asked: Unpack[Asked]) -> Checked:

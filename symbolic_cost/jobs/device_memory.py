@@ -14,7 +14,7 @@ from typing import Any
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.axes import At, Role
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header
@@ -33,7 +33,6 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import kind_of
 from symbolic_cost.systems.stacks import UNKNOWN
-from symbolic_cost.units import Unit
 
 
 class View(StrEnum):
@@ -251,9 +250,8 @@ class DeviceMemory:
         for one in list(View)[: most + 1]:
             rows += [(t.name, t.size, t.source) for t in self.terms if t.view is one]
             rows.append((_NAMES[one], self.total(one), ""))
-        columns = (Column("memory"), Column("size", "right", Unit.BYTE), Column("source"))
         title = f"Memory of the fullest device of {self.setup.model.name}, stage {self.stage}"
-        return Sheet(title, columns, tuple(rows), header(self.setup))
+        return Sheet(title, headed("memory, size> [byte], source"), tuple(rows), header(self.setup))
 
 
 _NAMES = {

@@ -11,7 +11,7 @@ from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
 from symbolic_cost.display import Shown
 from symbolic_cost.emit.bibtex import bibtex
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, render
+from symbolic_cost.emit.sheet import Cell, Sheet, headed, render
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.jobs.answers import Answer, TimeAnswer
 from symbolic_cost.jobs.header import header
@@ -95,7 +95,7 @@ def _of_cost(work: Setup, name: str) -> Sheet:
         totals = [cost.total(table) for table in below]
         rows.append((f"  {path}", factored(totals[0]), number(totals[1]), what))
     rows += _inputs(work, {s for row in own for s in row.total.free_symbols})
-    columns = (Column("number"), Column("formula"), Column("value", "right"), Column("from"))
+    columns = headed("number, formula, value>, from")
     return Sheet(
         f"Where {cost.name} of {work.model.name} comes from", columns, tuple(rows), header(work)
     )
@@ -134,7 +134,7 @@ def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
         (f"  {one.name}", None, f"{float(one.value):.6g}", f"{one.status}: {one.source}")
         for one in known_figures
     ]
-    columns = (Column("number"), Column("formula"), Column("value", "right"), Column("from"))
+    columns = headed("number, formula, value>, from")
     more = (f"{left} more definitions lie below: levels={levels + 2} shows more",) * bool(left)
     title = f"Where {name} of {of.setup.model.name} comes from"
     return Sheet(title, columns, tuple(rows), (*more, *header(of.setup)))

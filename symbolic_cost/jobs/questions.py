@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 
 from sympy import Expr, preorder_traversal
@@ -15,7 +15,7 @@ from symbolic_cost.analysis.scaling import crossover
 from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -71,9 +71,8 @@ class Crossing:
         if self.slope is not None:
             unit = f"{left.unit.value} per {self.by}"
             rows.append((f"derivative of the difference [{unit}]", None, self.slope, "derived"))
-        columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
-        return Sheet(title, columns, tuple(rows), header(run))
+        return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
 
     def _row(self, root: Expr) -> tuple[Cell, ...]:
         """Return the row of a root; one of very many symbols is not written."""
@@ -184,7 +183,7 @@ class Best:
         if self.slope is not None:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {self.by}", None, slope, "what jumps is flat"))
-        columns = (Column("what"), Column("formula"), Column("value", "right"), Column("how"))
+        columns = headed("what, formula, value>, how")
         notes = (f"no closed form: {self.refused}",) if self.refused else ()
         title = f"Least {self.of.name} of {run.model.name} in {self.by}"
         return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
@@ -335,9 +334,8 @@ def dominance_sheet(run: Job, names: Iterable[str], cost: str = "flops") -> Shee
             known = not (sides[0].free_symbols | sides[1].free_symbols)
             holds = ("yes" if sides[0] >= sides[1] else "no") if known else ""
             rows.append((region.part, other, f"{plain(greater)} >= {plain(less)}", holds))
-    columns = (Column("greatest"), Column("before"), Column("where"), Column("here"))
     title = f"Which part of {run.model.name} takes most {cost}"
-    return Sheet(title, columns, tuple(rows), header(run))
+    return Sheet(title, headed("greatest, before, where, here"), tuple(rows), header(run))
 
 
 def dominance_picture(
@@ -348,6 +346,4 @@ def dominance_picture(
     up: tuple[str, tuple[int, int]],
 ) -> Map:
     """Return the map of the costliest part over two symbols, all others at the job's numbers."""
-    parts = _parts(run, names, cost)
-    known: Mapping[str, int | Fraction] = run.values
-    return dominance_map(parts, known, across, up)
+    return dominance_map(_parts(run, names, cost), run.values, across, up)

@@ -18,8 +18,10 @@ from symbolic_cost.emit.code import identifier
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, Problems, visible
+from symbolic_cost.jobs.inputs import Input
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.workings import MEMORY, SENT, TIME, Input, Step, Workings
+from symbolic_cost.jobs.workings import MEMORY, SENT, TIME, Step, Workings
+from symbolic_cost.jobs.worksheets import FIRST, Worksheets
 from symbolic_cost.numeric.binding import LARGEST_COUNT
 from symbolic_cost.program.scalars import rounded
 from symbolic_cost.symbols import GLOSSARY
@@ -36,9 +38,6 @@ _SCALES = {
     Unit.FLOP_PER_SECOND.value: ("TFLOP/s", "1E12"),
 }
 """The unit that people read, and how many of the base unit it is."""
-
-_FIRST = 4
-"""Row of the first line of a table, from 0."""
 
 
 @checked
@@ -72,11 +71,8 @@ def workbook_bytes(workings: Workings) -> bytes:
         ) from None
     inputs, steps = workings.inputs, workings.steps  # refused before anything is made
     buffer = BytesIO()
-    options = dict.fromkeys(
-        ("strings_to_formulas", "strings_to_urls", "strings_to_numbers"),
-        False,  # text stays text
-    )
-    book = Workbook(buffer, {"in_memory": True, **options})
+    parsed = ("strings_to_formulas", "strings_to_urls", "strings_to_numbers")  # text stays text
+    book = Workbook(buffer, {"in_memory": True, **dict.fromkeys(parsed, False)})
     book.set_properties({"created": datetime(2000, 1, 1, tzinfo=UTC)})
     _Writer(book, workings, cell_names(one.name for one in inputs)).write(inputs, steps)
     book.close()
@@ -108,16 +104,12 @@ _WORDS = {"m1": "tp", "s1": "ulysses"}
 """Degrees that the field calls otherwise."""
 
 
-class _Writer:
+class _Writer(Worksheets):
     """Writes the sheets of a workbook."""
 
     def __init__(self, book: Any, workings: Workings, names: Mapping[str, str]) -> None:  # noqa: ANN401 - XlsxWriter's is untyped
-        self._book, self._workings, self._names = book, workings, names
-        self._formats: dict[str, Any] = {}
-        self._sheets = {
-            name: book.add_worksheet(name)
-            for name in ("Summary", "Inputs", "Memory", "Communication", "Time", "Parts")
-        }
+        super().__init__(book, ("Summary", "Inputs", "Memory", "Communication", "Time", "Parts"))
+        self._workings, self._names = workings, names
         self._parts: list[str] = []
         program = workings.program
         self._formulas = Formulas(program.nodes, names, self._part)
@@ -136,75 +128,48 @@ class _Writer:
         self._summary()
         self._last()
 
-    def _style(self, name: str) -> Any:  # noqa: ANN401 - XlsxWriter's is untyped
-        if name not in self._formats:
-            self._formats[name] = self._book.add_format(_STYLES[name])
-        return self._formats[name]
-
-    def _text(self, sheet: str, row: int, column: int, text: str, style: str = "text") -> None:
-        shown = visible(text)
-        self._sheets[sheet].write_string(row, column, shown[:_LONGEST], self._style(style))
-
-    def _formula(self, place: tuple[str, int, int], text: str, value: object, style: str) -> None:
-        sheet, row, column = place
-        self._sheets[sheet].write_formula(row, column, text, self._style(style), value)
-
-    def _head(self, sheet: str, title: str, said: str, heads: Iterable[str]) -> None:
-        self._text(sheet, 0, 0, title, "title")
-        self._text(sheet, 1, 0, said, "note")
-        for column, head in enumerate(heads):
-            self._text(sheet, _FIRST - 1, column, head, "head")
-        self._sheets[sheet].freeze_panes(_FIRST, 1)
-        self._sheets[sheet].hide_gridlines(2)
-
     # ------------------------------------------------------------------ inputs
 
     def _inputs(self, inputs: tuple[Input, ...]) -> None:
         said = "Change the blue cells; everything else follows. Every number has its source."
         heads = ("symbol", "number", "accepted", "meaning", "source", "name in formulas")
-        self._head("Inputs", "Inputs", said, heads)
-        sheet = self._sheets["Inputs"]
-        for row, one in enumerate(inputs, _FIRST):
+        self.head("Inputs", "Inputs", said, heads)
+        sheet = self.sheets["Inputs"]
+        for row, one in enumerate(inputs, FIRST):
             name, cell = self._names[one.name], f"Inputs!$B${row + 1}"
-            self._text("Inputs", row, 0, one.name.removeprefix("machine."), "name")
-            style = "whole" if one.counts == "whole" else "real"
-            if one.least == one.most:
-                style = "fixed"
-            sheet.write_number(row, 1, rounded(one.value or 0), self._style(style))
+            self.text("Inputs", row, 0, one.name.removeprefix("machine."), "name")
+            style = "fixed" if one.least == one.most else one.counts
+            sheet.write_number(row, 1, rounded(one.value or 0), self.style(style))
             for column, text in enumerate((_accepted(one), one.meaning, one.source, name), 2):
-                self._text("Inputs", row, column, text)
+                self.text("Inputs", row, column, text)
             sheet.data_validation(row, 1, row, 1, _validation(one))
-            self._book.define_name(name, f"={cell}")
-        for column, width in enumerate((26, 18, 22, 46, 70, 34)):
-            sheet.set_column(column, column, width)
+            self.book.define_name(name, f"={cell}")
+        self.widths("Inputs", (26, 18, 22, 46, 70, 34))
 
     def _checks(self, count: int) -> None:
         """Write what the inputs must meet, below them."""
-        row = _FIRST + count + 2
-        self._text("Inputs", row - 1, 0, "What these numbers must meet", "head")
-        first = row
-        for one in self._workings.checks:
+        checks, first = self._workings.checks, FIRST + count + 2
+        self.text("Inputs", first - 1, 0, "What these numbers must meet", "head")
+        for row, one in enumerate(checks, first):
             formula = self._formulas.formula(self._workings.program.outputs[one.name])[1:]
             value = "met" if self._known[one.name] == 0 else "NOT MET"
             text = f'=IF({formula}=0,"met","NOT MET")'
-            self._formula(("Inputs", row, 0), text, value, "check")
-            self._text("Inputs", row, 1, one.said)
-            row += 1
+            self.formula(("Inputs", row, 0), text, value, "check")
+            self.text("Inputs", row, 1, one.said)
         failing = {"type": "cell", "criteria": "==", "value": '"NOT MET"'}
-        failing["format"] = self._style("bad")
-        self._sheets["Inputs"].conditional_format(first, 0, max(first, row - 1), 0, failing)
-        self._where["checks"] = f"Inputs!$A${first + 1}:$A${max(first + 1, row)}"
+        failing["format"], last = self.style("bad"), first + max(1, len(checks))
+        self.sheets["Inputs"].conditional_format(first, 0, last - 1, 0, failing)
+        self._where["checks"] = f"Inputs!$A${first + 1}:$A${last}"
 
     # ------------------------------------------------------------------ steps
 
     def _steps(self, steps: tuple[Step, ...]) -> None:
         said = "One line per named step, in the order in which they follow from each other."
         heads = ("step", "number", "unit", "number", "unit", "formula")
-        rows = dict.fromkeys(SHEETS, _FIRST)
+        rows = dict.fromkeys(SHEETS, FIRST)
         for sheet in SHEETS.values():
-            self._head(sheet, f"{sheet} of {self._title}", said, heads)
-            for column, width in enumerate((52, 16, 8, 14, 8, 120)):
-                self._sheets[sheet].set_column(column, column, width)
+            self.head(sheet, f"{sheet} of {self._title}", said, heads)
+            self.widths(sheet, (52, 16, 8, 14, 8, 120))
         definitions = self._workings.definitions
         for one in steps:
             row, sheet = rows[one.about], SHEETS[one.about]
@@ -212,11 +177,11 @@ class _Writer:
             node = self._workings.program.outputs[one.name]
             formula, cell = self._formulas.formula(node), f"{sheet}!$B${row + 1}"
             value = self._known[one.name]
-            self._text(sheet, row, 0, one.name, "name")
-            self._formula((sheet, row, 1), formula, value, "number")
-            self._text(sheet, row, 2, one.unit)
+            self.text(sheet, row, 0, one.name, "name")
+            self.formula((sheet, row, 1), formula, value, "number")
+            self.text(sheet, row, 2, one.unit)
             self._scaled((sheet, row, 3), cell, value, one.unit)
-            self._text(sheet, row, 5, plain(definitions[one.name]), "formula")
+            self.text(sheet, row, 5, plain(definitions[one.name]), "formula")
             self._formulas.cells.setdefault(node, cell)
             self._where[one.name] = cell
 
@@ -224,15 +189,15 @@ class _Writer:
         """Write a number once more in the unit that people read."""
         if unit in _SCALES:
             shown, scale = _SCALES[unit]
-            self._formula(place, f"={cell}/{scale}", value / float(scale), "shown")
-            self._text(place[0], place[1], place[2] + 1, shown)
+            self.formula(place, f"={cell}/{scale}", value / float(scale), "shown")
+            self.text(place[0], place[1], place[2] + 1, shown)
 
     def _part(self, formula: str) -> str:
         """Put a part of a long formula on its own sheet."""
         self._parts.append(formula)
-        row = _FIRST + len(self._parts) - 1
-        self._text("Parts", row, 0, f"part {len(self._parts)}", "name")
-        self._sheets["Parts"].write_formula(row, 1, formula, self._style("number"))
+        row = FIRST + len(self._parts) - 1
+        self.text("Parts", row, 0, f"part {len(self._parts)}", "name")
+        self.sheets["Parts"].write_formula(row, 1, formula, self.style("number"))
         return f"Parts!$B${row + 1}"
 
     @property
@@ -244,21 +209,16 @@ class _Writer:
 
     def _summary(self) -> None:
         """Write the figures of the step, its parts, the memory of every stage, and what holds."""
-        self._head("Summary", self._title.capitalize(), _HOW, ("figure", "number", "unit"))
-        sheet, row = self._sheets["Summary"], _FIRST
+        self.head("Summary", self._title.capitalize(), _HOW, ("figure", "number", "unit"))
+        row = FIRST
+        together, apart = "the inputs go together", "NO: see the conditions on Inputs"
         met = all(self._known[one.name] == 0 for one in self._workings.checks)
-        count = f'COUNTIF({self._where["checks"]},"NOT MET")'
-        text = f'=IF({count}=0,"the inputs go together","NO: see the conditions on Inputs")'
-        shown = "the inputs go together" if met else "NO: see the conditions on Inputs"
-        self._text("Summary", row, 0, "conditions", "name")
-        self._formula(("Summary", row, 1), text, shown, "check")
+        test = f'COUNTIF({self._where["checks"]},"NOT MET")=0'
+        self._verdict(row, "conditions", test, (together, apart), met=met)
         row += 1
         if "memory.left" in self._where:
-            left = self._known["memory.left"]
-            self._text("Summary", row, 0, "memory", "name")
-            text = f'=IF({self._where["memory.left"]}>=0,"fits","DOES NOT FIT")'
-            said = "fits" if left >= 0 else "DOES NOT FIT"
-            self._formula(("Summary", row, 1), text, said, "check")
+            test, met = f"{self._where['memory.left']}>=0", self._known["memory.left"] >= 0
+            self._verdict(row, "memory", test, ("fits", "DOES NOT FIT"), met=met)
             row += 1
         memory = ("memory.peak", "memory.usable", "memory.left")
         units = {one.name: one.unit for one in self._workings.steps}
@@ -268,35 +228,44 @@ class _Writer:
             self._line(name, at, units[name])
         row = max(row + len(names), _CHART_ROW + _MOST_PARTS) + 1
         for note in self._workings.notes:
-            self._text("Summary", row, 0, note, "note")
+            self.text("Summary", row, 0, note, "note")
             row += 1
-        for column, width in enumerate((26, 26, 10)):
-            sheet.set_column(column, column, width)
+        self.widths("Summary", (26, 26, 10))
         parts = [first[name] for name in STEP_PARTS if name in first]
         self._chart_of_time(min(parts), max(parts))
         self._chart_of_memory()
 
+    def _verdict(
+        self, row: int, name: str, test: str, words: tuple[str, str], *, met: bool
+    ) -> None:
+        """Write which of two things holds, by a formula."""
+        yes, no = words
+        self.text("Summary", row, 0, name, "name")
+        text = f'=IF({test},"{yes}","{no}")'
+        self.formula(("Summary", row, 1), text, yes if met else no, "check")
+
     def _line(self, name: str, row: int, unit: str) -> None:
         shown, scale = _SCALES.get(unit, (unit, "1"))
         value = self._known[name] / float(scale)
-        self._text("Summary", row, 0, name.replace("memory.", "memory, "), "name")
+        self.text("Summary", row, 0, name.replace("memory.", "memory, "), "name")
         style = "shown" if unit in _SCALES else "ratio"
-        self._formula(("Summary", row, 1), f"={self._where[name]}/{scale}", value, style)
-        self._text("Summary", row, 2, "" if shown == "1" else shown)
+        self.formula(("Summary", row, 1), f"={self._where[name]}/{scale}", value, style)
+        self.text("Summary", row, 2, "" if shown == "1" else shown)
 
     def _chart_of_time(self, first: int, last: int) -> None:
-        chart = self._book.add_chart({"type": "bar"})
-        series = {
-            "categories": ["Summary", first, 0, last, 0],
-            "values": ["Summary", first, 1, last, 1],
-            "fill": {"color": "#0072B2"},
-        }
-        chart.add_series(series)
+        chart = self.book.add_chart({"type": "bar"})
+        chart.add_series(
+            {
+                "categories": ["Summary", first, 0, last, 0],
+                "values": ["Summary", first, 1, last, 1],
+                "fill": {"color": _COLOURS[0]},
+            }
+        )
         chart.set_title({"name": "Parts of the step [ms]", "name_font": {"size": 11}})
         chart.set_legend({"none": True})
         chart.set_y_axis({"reverse": True})
         chart.set_size({"width": 520, "height": 260})
-        self._sheets["Summary"].insert_chart("E3", chart)
+        self.sheets["Summary"].insert_chart("E3", chart)
 
     def _chart_of_memory(self) -> None:
         """Draw what the ranks of every stage hold, one stack per stage."""
@@ -304,19 +273,18 @@ class _Writer:
         own = [n for n in self._where if n.startswith("memory.") and " on the host" not in n]
         parts = dict.fromkeys(n.split(".", 2)[2] for n in own if n.count(".") > 1)
         kinds = [part for part in parts if not part.startswith("at ") and part != "peak"]
-        row = _CHART_ROW
-        self._text("Summary", row, 4, "memory by stage [GiB]", "head")
+        row, gib = _CHART_ROW, 1 << 30
+        self.text("Summary", row, 4, "memory by stage [GiB]", "head")
         for column, stage in enumerate(stages, 5):
-            self._text("Summary", row, column, str(stage), "head")
+            self.text("Summary", row, column, str(stage), "head")
         for place, kind in enumerate(kinds, row + 1):
-            self._text("Summary", place, 4, kind, "name")
+            self.text("Summary", place, 4, kind, "name")
             for column, stage in enumerate(stages, 5):
                 name = f"memory.{stage}.{kind}"
                 if name in self._where:
-                    value = self._known[name] / (1 << 30)
-                    text = f"={self._where[name]}/{1 << 30}"
-                    self._formula(("Summary", place, column), text, value, "shown")
-        chart = self._book.add_chart({"type": "column", "subtype": "stacked"})
+                    text, value = f"={self._where[name]}/{gib}", self._known[name] / gib
+                    self.formula(("Summary", place, column), text, value, "shown")
+        chart = self.book.add_chart({"type": "column", "subtype": "stacked"})
         for place, _ in enumerate(kinds, row + 1):
             series = {
                 "name": ["Summary", place, 4],
@@ -327,17 +295,17 @@ class _Writer:
             chart.add_series(series)
         chart.set_title({"name": "Memory of a rank by stage [GiB]", "name_font": {"size": 11}})
         chart.set_size({"width": 520, "height": 300})
-        self._sheets["Summary"].insert_chart("E17", chart)
-        self._sheets["Summary"].set_column(4, 4, 24)
+        self.sheets["Summary"].insert_chart("E17", chart)
+        self.sheets["Summary"].set_column(4, 4, 24)
 
     def _last(self) -> None:
         said = "Parts of formulas that are too long for one cell."
         if self._parts:
-            self._head("Parts", "Parts of long formulas", said, ("part", "number"))
-            self._sheets["Parts"].set_column(0, 1, 16)
+            self.head("Parts", "Parts of long formulas", said, ("part", "number"))
+            self.sheets["Parts"].set_column(0, 1, 16)
         else:
-            self._sheets["Parts"].hide()
-        for sheet in self._sheets.values():
+            self.sheets["Parts"].hide()
+        for sheet in self.sheets.values():
             sheet.set_landscape()
             sheet.fit_to_pages(1, 0)
             sheet.set_paper(9)
@@ -369,8 +337,8 @@ def _validation(one: Input) -> dict[str, object]:
     }
 
 
-_SHORT, _MESSAGE, _LONGEST = 32, 255, 32_000
-"""Characters that a spreadsheet takes in a title, a message, a cell."""
+_SHORT, _MESSAGE = 32, 255
+"""Characters that a spreadsheet takes in a title and in a message."""
 
 _CHART_ROW, _MOST_PARTS = 33, 9
 """Row of the numbers of a picture, and how many these are at most."""
@@ -378,25 +346,3 @@ _CHART_ROW, _MOST_PARTS = 33, 9
 _HOW = "Live formulas: change the inputs on the sheet Inputs, and all numbers follow."
 
 _COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#999999")
-
-_STYLES: Mapping[str, Mapping[str, object]] = {
-    "text": {"valign": "top"},
-    "note": {"font_color": "#555555"},
-    "name": {"bold": True, "valign": "top"},
-    "title": {"bold": True, "font_size": 16},
-    "head": {"bold": True, "bottom": 1, "bg_color": "#EEEEEE"},
-    "formula": {"font_name": "DejaVu Sans Mono", "font_size": 8, "valign": "top"},
-    "number": {"num_format": "0.00000E+00", "valign": "top"},
-    "shown": {"num_format": "#,##0.000", "valign": "top"},
-    "ratio": {"num_format": "#,##0.0000", "valign": "top"},
-    "check": {"bold": True, "align": "left"},
-    "bad": {"bg_color": "#FFC7CE", "font_color": "#9C0006"},
-    "whole": {"num_format": "#,##0", "font_color": "#0000CC", "bg_color": "#EAF2FF", "border": 1},
-    "real": {
-        "num_format": "0.####E+00",
-        "font_color": "#0000CC",
-        "bg_color": "#EAF2FF",
-        "border": 1,
-    },
-    "fixed": {"num_format": "#,##0", "bg_color": "#EEEEEE", "border": 1},
-}

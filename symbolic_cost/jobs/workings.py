@@ -14,31 +14,28 @@ from functools import cached_property
 from sympy import Expr, Symbol
 
 from symbolic_cost.algebra import add, sums
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.opened import figure_unit, opened_machine
-from symbolic_cost.jobs.provenance import figures
+from symbolic_cost.jobs.inputs import Input, degree_classes, inputs_of, lacking
+from symbolic_cost.jobs.opened import opened_machine
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.shared import Named, Shared, open_graph
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
-from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.update import TRAFFIC
-from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.communication import communication_rows
 from symbolic_cost.parallel.memory import Memory, moments
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import StageCosts
-from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import Lowering
 from symbolic_cost.program.program import Program, of_graph
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import GLOSSARY, M, named
+from symbolic_cost.symbols import M, named
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.passes import StageTimes
 from symbolic_cost.systems.results import unit_of
@@ -49,40 +46,8 @@ from symbolic_cost.units import Unit
 TIME, MEMORY, SENT = "time", "memory", "communication"
 """What a step of the workings is about."""
 
-DEGREES = {
-    symbol.name: mesh for entry in STRATEGIES.values() for mesh, symbol in entry.meshes.items()
-}
-"""Mesh axis by the symbol of its degree; a strategy may have another one by that symbol."""
-
 _OF_NUMBERS = ("model ", "every rank of", "degrees without")
 """Beginnings of lines on a job that other numbers would change, or that are of one stage."""
-
-_STARTS = {"b": 1, "M": 1}
-"""Numbers of a run from which the reader starts where the job gives none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A number that the reader may change.
-
-    Args:
-        group: "size", "degree" or "machine".
-        value: of the job; None where it has none.
-        meaning: with its unit in brackets.
-        source: of the number.
-        counts: "whole" for a positive integer, "real" for a positive number.
-        least: that keeps the structure.
-        most: that keeps it; None where it is not bounded.
-    """
-
-    name: str
-    group: str
-    value: Number | None
-    meaning: str
-    source: str
-    counts: str
-    least: int = 1
-    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,62 +157,10 @@ class Workings:
         Raises:
             InputError: every size and degree without a number.
         """
-        listed = tuple(self.open_inputs())
-        lacking = [one for one in listed if one.value is None]
-        if lacking:
-            raise InputError([_lacking(one) for one in lacking])
+        own = self.job, self.open_job.placed, self.machine
+        listed = tuple(inputs_of(*own, self.program.symbols))
+        refuse(lacking(one) for one in listed if one.value is None)
         return listed
-
-    def open_inputs(self) -> Iterator[Input]:
-        """Yield what the program needs; sizes without a number have none."""
-        sources = {f"machine.{one.name}": one for one in figures(self.machine)}
-        for name in self.program.symbols:
-            if name in sources:
-                own = sources[name]
-                text = f"{own.source} ({own.status})"
-                said = f"{name.partition('.')[2]} {figure_unit(name)}"
-                kind = "whole" if name.endswith(".ranks") else "real"
-                yield Input(name, "machine", value(own.value), said, text, kind)
-            else:
-                yield self._input(name)
-
-    def _input(self, name: str) -> Input:
-        entry, value = GLOSSARY[name], self._values.get(name)
-        source = "the job" if name in self.job.numbers or name in DEGREES else "the model"
-        if name in {"M", "v"} and value is not None:
-            source = "the job"
-        if value is None and name in _STARTS:
-            value, source = _STARTS[name], "a start: the job gives no number"
-        least, most = self._classes.get(name, (1, None))
-        return Input(
-            name,
-            "degree" if name in DEGREES else "size",
-            value,
-            entry.meaning,
-            source,
-            "whole" if entry.integer else "real",
-            least,
-            most,
-        )
-
-    @property
-    def _values(self) -> Mapping[str, Number]:
-        return self.job.counted_values
-
-    @cached_property
-    def _classes(self) -> dict[str, tuple[int, int | None]]:
-        """Return the least and the most of a degree that keep the structure, by its symbol."""
-        strategy = self.open_job.placed
-        bounds: dict[str, tuple[int, int | None]] = {}
-        for mesh, degree in strategy.mesh.items():
-            if degree.is_Symbol:
-                bounds[degree.name] = (3 if mesh == "pp" else 2, None)
-        if strategy.copies != 1:  # ranks share key/value heads, as many as there are now
-            for name in {"m1", "h", "k"} & self._values.keys():
-                bounds[name] = (int(self._values[name]), int(self._values[name]))
-        if "v" in self._values:
-            bounds["v"] = (2, None)
-        return bounds
 
     # ------------------------------------------------------------------ definitions
 
@@ -366,7 +279,8 @@ class Workings:
     @property
     def notes(self) -> tuple[str, ...]:
         """What holds for every number: the run, its conventions, and what stays as it is."""
-        job, bounds = self.open_job, self._classes
+        job = self.open_job
+        bounds = degree_classes(job.placed, self.job.counted_values)
         degrees = ", ".join(
             f"{name} {'is' if least == most else 'from'} {least}"
             for name, (least, most) in bounds.items()
@@ -396,11 +310,6 @@ def _run(job: Setup) -> str:
     training = job.training
     named = f"precision {training.precision}, optimizer {training.optimizer}"
     return f"{named}, schedule {training.schedule}, layout {job.trained.layout}"
-
-
-def _lacking(one: Input) -> str:
-    how = f"{DEGREES[one.name]}=2 in the strategy" if one.group == "degree" else "--set l=2048"
-    return f"no number for {one.name} ({one.meaning}): give it, as in {how}"
 
 
 def _held(row: Row) -> str:

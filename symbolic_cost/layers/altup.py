@@ -71,9 +71,7 @@ def corrected() -> tuple[Op, ...]:
         pointwise("innovation", "result[b r e], computed[b r e] -> news[b r e]", "add"),
         pointwise("scale", f"news[b r e], gains[b r n_s] -> updates{_COPIES}", "mul"),
         pointwise(
-            "update",
-            f"predictions{_COPIES}, updates{_COPIES} -> corrections{_COPIES}",
-            "add",
+            "update", f"predictions{_COPIES}, updates{_COPIES} -> corrections{_COPIES}", "add"
         ),
     )
 

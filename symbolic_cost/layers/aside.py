@@ -60,7 +60,6 @@ class Learned:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the vectors."""
         axes = trail.new_axis("c", self.channels), trail.new_axis("y", self.positions)
         batch = trail.at.axes[0]
         result = Maps(name, (batch, *axes))
@@ -92,7 +91,6 @@ class Idle:
     layer: Layer
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the weights."""
         _beside(self.layer, name, trail, kept)
 
 
@@ -103,7 +101,6 @@ class Unread:
     layer: Layer
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         _beside(self.layer, name, trail, unread)
 
 
@@ -133,7 +130,6 @@ class Plus:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         trail.at = plus(name, trail.at, self.title, trail)
 
 
@@ -142,7 +138,6 @@ class FrozenNorm:
     """A norm of every channel by constants: what it scales and shifts by is no parameter."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         channel, axes = trail.at.axes[1], trail.at.axes
         for part, function in (("scale", "mul"), ("shift", "add")):
             result = Maps(f"{name}.{part}d", axes)

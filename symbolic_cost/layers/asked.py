@@ -32,7 +32,6 @@ class Words:
     length: Expr
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the embedding."""
         batch, y = trail.at.axes[0], trail.new_axis("y", self.length)
         channel, v = trail.new_axis("c", self.width), trail.new_axis("v", self.vocabulary)
         rows = trail.new_axis("p", self.places)
@@ -48,10 +47,9 @@ class Shown:
     """Every position behind the first one, times the first one."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the products."""
         batch, channel, old = trail.at.axes
-        result = Maps(name, (batch, channel, trail.new_axis("y", trail.sizes[old] - 1)))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "mul", laid=old), result)
+        axes = (batch, channel, trail.new_axis("y", trail.sizes[old] - 1))
+        trail.pointwise(name, "mul", axes=axes, laid=[old])
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,6 @@ class Unit:
     """Channels divided by their length."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         trail.add(norm(name, f"{at} -> {result}", "rms_norm_bare", at.axes[1]), result)
 
@@ -71,7 +68,6 @@ class Compared:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the products."""
         (batch, _), text = trail.at.axes, trail.aside[self.title]
         every = trail.new_axis("n", trail.sizes[batch])
         others = Maps(f"{name}.others", (every, text.axes[1]))
@@ -87,7 +83,6 @@ class Matched:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare them."""
         (batch, channel, y), text = trail.at.axes, trail.aside[self.title]
         same, result = Maps(f"{name}.text", (batch, channel)), Maps(name, (batch, y))
         trail.ops.append(view(same.tensor, f"{text} -> {same}"))

@@ -132,7 +132,6 @@ class Attention:
     value: str = "d"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         at, heads = self.at, self.heads
         at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
         taken = self.sources is Sources.OTHERS

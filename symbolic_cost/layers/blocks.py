@@ -34,7 +34,6 @@ class Blocks(Attention):
     sums: str = ""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", f"x[b {self.at.residual} e] -> full[b l e]"),
             *self._projections(),

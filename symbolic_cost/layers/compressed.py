@@ -59,7 +59,6 @@ class CompressedAttention:
     whole: str = "heads"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             einsum("q_down", "full[b l e], *w[e r_q] -> q_low[b l r_q]"),
@@ -150,10 +149,7 @@ def compressed(path: str, width: str) -> tuple[Op, ...]:
         ),
         softmax("share", f"gates{pool} -> shares{pool}", row="n_p"),
         pointwise(
-            "pool",
-            f"pooled{pool}, shares{pool} -> sums[b n_n {width}]",
-            "mul",
-            laid="n_p n_w",
+            "pool", f"pooled{pool}, shares{pool} -> sums[b n_n {width}]", "mul", laid="n_p n_w"
         ),
         Norm.RMS.op("norm", f"sums[b n_n {width}]", f"new[b n_n {width}]", row=width),
         cache("cache", f"new[b n_n {width}] -> y[b n_f {width}]", f"b n_f {width}"),

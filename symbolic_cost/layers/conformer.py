@@ -63,7 +63,6 @@ class Rotating(Attention):
     """Self-attention that rotates what queries and keys are made of."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         turn = pointwise("turn", "full[b l e] -> turned[b l e]", "rotary")
         gather, *rest = super().ops()
         return (gather, turn, *(_of_turned(op) if op.path in {"q", "k"} else op for op in rest))
@@ -78,7 +77,6 @@ class KeyedDistances(Attention):
     """Self-attention whose queries meet a learned key of every distance."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         square = "[b h l t]"
         near = (
             lookup("distances", "!places[l t]:buffer, *table[n_side d] -> near[l t d]"),
@@ -104,7 +102,6 @@ class Gated:
     bias: Bias = Bias.NONE
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         biased = self.bias is not Bias.NONE
         wide, inner, last = (f" + *bias[{axes}]" if biased else "" for axes in ("two j", "j", "e"))
         rows = "[b l j]"

@@ -75,7 +75,6 @@ class Connector:
     traits: Trait = Trait.BIAS
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the connector."""
         ops: list[Op] = []
         x, wide = "x", "m_i e_v" if self.join is Join.SIDE_BY_SIDE else "e_v"
         if self.norm is not None and Trait.LATE not in self.traits:

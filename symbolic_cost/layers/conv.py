@@ -5,7 +5,7 @@ new axes: c channels, y and x positions, s and t the kernel, g groups, each with
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -84,6 +84,10 @@ class Trail:
         self.roles[name] = Axis(name, Role.TOKEN, "patch") if places else Axis(name, role)
         return name
 
+    def heads(self, number: int, width: int) -> tuple[str, str]:
+        """Return new axes of heads and of their widths, so wide together."""
+        return self.new_axis("h", number, Role.HEAD), self.new_axis("d", width // number)
+
     def copy(self, axis: str) -> str:
         """Return a new axis as long as another."""
         return self.new_axis(axis[0], self.sizes[axis])
@@ -130,6 +134,21 @@ class Trail:
         self.ops.append(op)
         self.at = result
 
+    def pointwise(
+        self,
+        name: str,
+        function: str,
+        *others: object,
+        axes: Iterable[str] = (),
+        laid: Iterable[str] = (),
+        sums: Iterable[str] = (),
+    ) -> None:
+        """Declare a function of the tensor at hand and others; the result has its axes or these."""
+        result = Maps(name, tuple(axes) or self.at.axes)
+        pattern = f"{', '.join(map(str, (self.at, *others)))} -> {result}"
+        op = pointwise(name, pattern, function, laid=" ".join(laid), sums=" ".join(sums))
+        self.add(op, result)
+
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
     """Declare a tensor under other axes."""
@@ -170,7 +189,6 @@ class Conv:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         channels = trail.new_axis("c", self.channels)
         _convolve(self, name, trail, f"{trail.at.axes[1]} {channels}", channels)
 
@@ -191,7 +209,6 @@ class Depthwise:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         channels = trail.at.axes[1]
         _convolve(self, name, trail, channels, channels)
 
@@ -209,7 +226,6 @@ class BatchNorm:
     """A norm of every channel over batch and positions."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         row = " ".join(axis for axis in at.axes if axis != at.axes[1])
         weights = f"*scale[{at.axes[1]}], *shift[{at.axes[1]}]"
@@ -223,9 +239,7 @@ class Activation:
     function: str = "relu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the function."""
-        result = Maps(name, trail.at.axes)
-        trail.add(pointwise(name, f"{trail.at} -> {result}", self.function), result)
+        trail.pointwise(name, self.function)
 
 
 @dataclass(frozen=True)
@@ -233,7 +247,6 @@ class Dropout:
     """A dropout."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the dropout."""
         result = Maps(name, trail.at.axes)
         trail.add(dropout(name, f"{trail.at} -> {result}"), result)
 
@@ -250,7 +263,6 @@ class Linear:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, *features = trail.at.axes
         columns = trail.new_axis("c", self.features, Role.HIDDEN)
         bias = f" + *bias[{columns}]" if self.bias else ""

@@ -5,7 +5,6 @@ Axes: as the trail makes them; n windows, y and x the positions of one, p rows o
 
 from __future__ import annotations
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
@@ -30,12 +29,10 @@ class Decomposed:
     distances: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *sides = start.axes
         rows, taken = self._windows(name, trail)
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        h, d = trail.heads(self.heads, trail.length(channel))
         here, there = rows[-2:], [trail.copy(axis) for axis in rows[-2:]]
         outer, query = " ".join(rows[:-2]), " ".join(here)
         bias = f" + *bias[{h} {d}]" if self.bias else ""

@@ -54,7 +54,6 @@ class GatedDelta:
     decay: Decay = Decay.KEY
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         d = "" if self.decay is Decay.KEY else " d"
         decay = f"[b l h n{d}]"
         return (

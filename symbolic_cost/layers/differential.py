@@ -25,7 +25,6 @@ class Differential(Attention):
     """Self-attention of two cores, on the first and the second half of the heads' values."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         at, heads = self.at, self.heads
         values, context = f"[b {at.key} {heads.key} d]", f"[b {at.query} {heads.query} d]"
         cores = tuple(

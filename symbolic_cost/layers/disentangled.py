@@ -48,7 +48,6 @@ class Disentangled(Attention):
         return ("q", "keys", "values", "context", "rel_q", "rel_k")
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         at = self.at
         gather = view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]")
         keys = (view(n, f"{n[0]}[b l h d] -> {n}[b t h d]") for n in ("keys", "values"))

@@ -51,7 +51,6 @@ class Duality:
     normed: bool = True
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         result = "normed" if self.normed else "gated"
         narrow = " + *bias[e]" if Bias.OUTPUT in self.bias else ""
         recurrence = _chunks() if self.form is Form.CHUNKED else _steps()

@@ -31,7 +31,6 @@ class GatedMLP:
     thinned: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *gated_products(
@@ -90,10 +89,7 @@ def gated_products(
             if inner_norm
             else ()
         ),
-        einsum(
-            "down",
-            f"{last}{wide}, *w[{experts} {width} {e}]{narrow} -> {result}",
-        ),
+        einsum("down", f"{last}{wide}, *w[{experts} {width} {e}]{narrow} -> {result}"),
     )
 
 

@@ -31,7 +31,6 @@ class GroupedAttention(Attention):
     """Self-attention from x[b r e] to y[b r e] whose products run in groups."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *(op for name in "qkv" for op in product(name, "full", "e", name, "h d")),
@@ -48,7 +47,6 @@ class GroupedMLP(MLP):
     """Perceptron from x[b r e] to y[b r e] whose products run in groups."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             *product("fc1", "full", "e", "u", "f"),

@@ -77,7 +77,6 @@ class Predicted:
     output: Output = Output.TIE | Output.BIAS
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         weight = f"*{'@token' if Output.TIE in self.output else 'w'}[v {self.width}]"
         bias = " + *bias[v]" if Output.BIAS in self.output else ""
         capped = Output.CAP in self.output
@@ -126,7 +125,6 @@ class Classes:
     biased: bool = True
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         stream, ops = "x", []
         if self.before is not None:
             ops.append(self.before.op("norm", "x[b r e]", "normed[b r e]"))
@@ -172,7 +170,6 @@ class Boxes:
         """No hidden layer that a pooler could share."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare both."""
         return (
             view("gather", "x[b r e] -> full[b l e]"),
             pointwise("take", "full[b l e] -> found[b n_x e]", "copy", laid="l"),
@@ -220,7 +217,6 @@ class Averaged:
     hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             einsum("projection", "x[b r e], *w[e w_t] + *bias[w_t] -> narrow[b r w_t]"),
             pointwise("mean", "narrow[b r w_t] -> taken[b one w_t]", "sum", sums="r"),
@@ -246,7 +242,6 @@ class Cells:
         return None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the head."""
         pooled = (
             *_taken(Take.FIRST, "x"),
             *hidden_layer("dense", Hidden(), "taken[b one e]", "pooled[b one w]"),
@@ -267,7 +262,6 @@ class Taught:
     hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare both."""
         return (
             *_taken(Take.FIRST, "x"),
             einsum("classes", "taken[b one e], *w[e z] + *bias[z] -> own[b one z]"),
@@ -301,10 +295,7 @@ def hidden_layer(
     rows, _, old = taken.partition("[")[2].removesuffix("]").rpartition(" ")
     new = result.removesuffix("]").rpartition(" ")[2]
     bias = f" + *bias[{new}]" if layer.biased else ""
-    steps = [
-        *((act,) if layer.function else ()),
-        *(("norm",) if layer.norm is not None else ()),
-    ]
+    steps = [*((act,) if layer.function else ()), *(("norm",) if layer.norm is not None else ())]
     tensors = [f"u{i}[{rows} {new}]" for i in range(len(steps))] + [result]
     ops: list[Op] = [einsum(name, f"{taken}, *w[{old} {new}]{bias} -> {tensors[0]}")]
     for step, x, y in zip(steps, tensors, tensors[1:], strict=False):

@@ -48,10 +48,7 @@ def connected(path: str, branch: tuple[Op, ...], x: str, y: str) -> tuple[Op, ..
         pointwise("square", f"mixes[b r n_x] -> logits{square}", "copy", laid="n_x"),
         softmax("share", f"logits{square} -> shares{square}", row="n_t"),
         pointwise(
-            "balance",
-            f"shares{square}, !rounds[n_r]:index -> balanced{square}",
-            "mul",
-            sums="n_r",
+            "balance", f"shares{square}, !rounds[n_r]:index -> balanced{square}", "mul", sums="n_r"
         ),
         pointwise("sum", f"x{_COPIES}, before[b r n_s] -> one[b r e]", "mul", sums="n_s"),
     )

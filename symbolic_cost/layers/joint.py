@@ -69,7 +69,6 @@ class Joint:
         return JOINED if len(self.streams) > 1 else self.streams[0]
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         whole = self.whole
         query, key = whole.query, whole.key
         return (

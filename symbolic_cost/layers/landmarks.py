@@ -36,7 +36,6 @@ class Landmarks(Attention):
     kernel: str = "s_n"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         keys = (view(n, f"{n[0]}[b l h d] -> {n}[b t h d]") for n in ("keys", "values"))
         core = tuple(self._marked()) if self.marks else self.core.ops()
         return (

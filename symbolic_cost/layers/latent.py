@@ -66,7 +66,6 @@ class LatentAttention:
     gate: Gate = Gate.NONE
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         never, t = self.expansion is Expansion.NEVER, self._positions
         attention = self._on_latents() if never else self._on_expanded()
         return (

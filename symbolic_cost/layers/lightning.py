@@ -39,7 +39,6 @@ class Lightning:
     function: str = "silu"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         heads = "[b l h v]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),
@@ -175,9 +174,6 @@ def _reads() -> tuple[Op, ...]:
         f"{name}_far[b {places} h v]" for name, (_, places, _) in cases.items()
     )
     joined = pointwise(
-        "join",
-        f"{parts}, known[b one {state}] -> read[b l h v]",
-        "add",
-        laid="y i one o w x u d",
+        "join", f"{parts}, known[b one {state}] -> read[b l h v]", "add", laid="y i one o w x u d"
     )
     return (*reads, joined)

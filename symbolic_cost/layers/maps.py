@@ -8,21 +8,9 @@ from __future__ import annotations
 from typing import Literal
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import (
-    Activation,
-    Chain,
-    Conv,
-    Depthwise,
-    Layer,
-    Maps,
-    Trail,
-    under,
-)
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 
@@ -42,7 +30,6 @@ class Mix:
     shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, self.role)
         result = Maps(name, (batch, new, *rest))
@@ -66,7 +53,6 @@ class Normed:
     shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the norm."""
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
@@ -80,10 +66,7 @@ class Scaled:
     """A learned factor for every channel."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the factor."""
-        result = Maps(name, trail.at.axes)
-        weight = f"*scale[{trail.at.axes[1]}]"
-        trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "mul"), result)
+        trail.pointwise(name, "mul", f"*scale[{trail.at.axes[1]}]")
 
 
 @dataclass(frozen=True)
@@ -91,10 +74,7 @@ class Placed:
     """A learned vector for every position, added."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
-        result = Maps(name, trail.at.axes)
-        table = f"*table[{' '.join(trail.at.axes[1:])}]"
-        trail.add(pointwise(name, f"{trail.at}, {table} -> {result}", "add"), result)
+        trail.pointwise(name, "add", f"*table[{' '.join(trail.at.axes[1:])}]")
 
 
 @dataclass(frozen=True)
@@ -102,10 +82,8 @@ class Mean:
     """The mean of all positions."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the mean."""
         batch, channel, *rest = trail.at.axes
-        result = Maps(name, (batch, channel))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "sum", sums=" ".join(rest)), result)
+        trail.pointwise(name, "sum", axes=(batch, channel), sums=rest)
 
 
 @dataclass(frozen=True)
@@ -165,11 +143,9 @@ class Reduced:
     width: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *own = start.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", (self.width or trail.length(channel)) // self.heads)
+        h, d = trail.heads(self.heads, self.width or trail.length(channel))
         bias = f" + *bias[{h} {d}]" if self.bias else ""
         asked = plus(f"{name}.asked", start, self.place, trail)
         q = f"{name}.q[{batch} {' '.join(own)} {h} {d}]"
@@ -232,104 +208,6 @@ def _axes(tensor: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Windowed:
-    """Attention inside of windows, with a learned bias per distance.
-
-    Args:
-        side: of a window, where the map is larger.
-        least: side of a window at least, to which smaller maps are padded.
-        bias: whether query, key and value have one.
-        computed: width of the perceptron that makes the biases of distances and goes with
-            scores of cosines and keys without a bias; a table holds them if zero.
-    """
-
-    heads: int
-    side: int
-    bias: bool = True
-    computed: int = 0
-    least: int = 0
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer; maps that windows do not divide are padded."""
-        start = trail.at
-        batch, channel, *sides = start.axes
-        lengths = [trail.length(axis) for axis in sides]
-        side = max(min(self.side, *lengths), self.least)
-        number = 1
-        for length in lengths:
-            number *= -(-length // side)
-        n, l, t = (
-            trail.new_axis("n", number),
-            trail.new_axis("l", side**2),
-            trail.new_axis("t", side**2),
-        )
-        h, d = _head_axes(trail, channel, self.heads)
-        part = f"{name}.part[{batch} {n} {l} {channel}]"
-        trail.ops.append(
-            pointwise(f"{name}.windows", f"{start} -> {part}", "copy", laid=" ".join(sides))
-        )
-        bias = f" + *bias[{h} {d}]" if self.bias else ""
-        rows = f"{batch} {n} {l} {h} {d}"
-        for letter in "qkv":
-            cosine = self.computed and letter != "v"
-            weight = f"*w[{channel} {h} {d}]{'' if cosine and letter == 'k' else bias}"
-            plain = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
-            trail.ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {plain}[{rows}]"))
-            if cosine:
-                unit = f"{plain}[{rows}] -> {name}.{letter}[{rows}]"
-                trail.ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
-        there = f"[{batch} {n} {t} {h} {d}]"
-        trail.ops += [
-            view(f"{name}.{new}", f"{name}.{new[0]}[{rows}] -> {name}.{new}{there}")
-            for new in ("keys", "values")
-        ]
-        square = f"[{batch} {n} {h} {l} {t}]"
-        scores = f"{name}.plain{square}" if self.computed else f"{name}.scores{square}"
-        trail.ops += [
-            *self._distances(name, trail, h, f"{l} {t}"),
-            einsum(f"{name}.scored", f"{name}.q[{rows}], {name}.keys{there} -> {scores}"),
-        ]
-        if self.computed:
-            scaled = f"{scores}, *scale[{h}] -> {name}.scores{square}"
-            trail.ops.append(pointwise(f"{name}.scale", scaled, "mul"))
-        trail.ops += [
-            pointwise(
-                f"{name}.add",
-                f"{name}.scores{square}, {name}.bias[{h} {l} {t}] -> {name}.biased{square}",
-                "add",
-            ),
-            softmax(f"{name}.softmax", f"{name}.biased{square} -> {name}.p{square}", row=t),
-            einsum(f"{name}.attend", f"{name}.p{square}, {name}.values{there} -> {name}.c[{rows}]"),
-        ]
-        new = trail.new_axis("c", trail.length(channel))
-        done = f"{name}.done[{batch} {n} {l} {new}]"
-        trail.ops.append(
-            einsum(f"{name}.proj", f"{name}.c[{rows}], *w[{h} {d} {new}] + *bias[{new}] -> {done}")
-        )
-        result = Maps(name, (batch, new, *sides))
-        back = f"{done} -> {result}"
-        trail.add(pointwise(f"{name}.back", back, "copy", laid=f"{n} {l}"), result)
-
-    def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
-        """Declare the bias of every pair of positions of a window."""
-        rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
-        bias = f"{name}.bias[{h} {pairs}]"
-        if not self.computed:
-            pattern = f"!{name}.buckets[{pairs}]:buffer, *table[{rows} {h}] -> {bias}"
-            return (lookup(f"{name}.table", pattern),)
-        two, wide = trail.new_axis("m", 2), trail.new_axis("f", self.computed)
-        first = f"!{name}.distances[{rows} {two}]:buffer, *w[{two} {wide}] + *bias[{wide}]"
-        u, a = (f"{name}.of_{x}[{rows} {wide}]" for x in "ua")
-        of_all = f"{name}.of_all[{rows} {h}]"
-        return (
-            einsum(f"{name}.fc1", f"{first} -> {u}"),
-            pointwise(f"{name}.relu", f"{u} -> {a}", "relu"),
-            einsum(f"{name}.fc2", f"{a}, *w[{wide} {h}] -> {of_all}"),
-            pointwise(f"{name}.spread", f"{of_all} -> {bias}", "sigmoid", laid=rows),
-        )
-
-
-@dataclass(frozen=True)
 class Kept:
     """Keeps the map at hand for `Joined`."""
 
@@ -366,12 +244,6 @@ class Joined:
         taken = ", ".join(map(str, parts))
         laid = " ".join(part.axes[1] for part in parts)
         trail.add(pointwise(f"{name}.join", f"{taken} -> {result}", "copy", laid=laid), result)
-
-
-def _head_axes(trail: Trail, channel: str, heads: int) -> tuple[str, str]:
-    return trail.new_axis("h", heads, Role.HEAD), trail.new_axis(
-        "d", trail.length(channel) // heads
-    )
 
 
 def perceptron(width: int, channels: int, function: str, deep: Layer | None = None) -> Chain:

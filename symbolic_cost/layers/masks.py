@@ -36,10 +36,7 @@ class Shifted:
     """A learned vector of channels, added to every position."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
-        result = Maps(name, trail.at.axes)
-        weight = f"*shift[{trail.at.axes[1]}]"
-        trail.add(pointwise(name, f"{trail.at}, {weight} -> {result}", "add"), result)
+        trail.pointwise(name, "add", f"*shift[{trail.at.axes[1]}]")
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,6 @@ class Masks:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the masks."""
         at, vectors = trail.at, [trail.aside[title] for title in self.titles]
         batch, channel, *sides = at.axes
         if len(vectors[0].axes) == _OF_QUERIES:

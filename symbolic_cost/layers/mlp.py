@@ -31,7 +31,6 @@ class MLP:
     width: str = "f"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         f = self.width
         wide = f" + *bias[{f}]" if Bias.INNER in self.bias else ""
         narrow = " + *bias[e]" if Bias.OUTPUT in self.bias else ""

@@ -93,7 +93,6 @@ class MixtureOfExperts:
         return self.latent or "e"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
         y = "plain" if self.after else "y"
         routed = "routed" if self.shared else y

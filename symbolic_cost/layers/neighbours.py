@@ -34,7 +34,6 @@ class Neighbours(Attention):
     """
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         gather = view("gather", f"x[b {self.at.residual} e] -> full[b {self.at.query} e]")
         unread = (stored(f"global_{name}", w="e h d", bias="h d") for name in "qkv")
         reading = (*self._projections(), *_chunks(), *self._scored())

@@ -48,7 +48,6 @@ class Page(Words):
     """Embedding to which that of the boxes is added."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         added = self._added("boxes", "b r e", "[b r e]")
         steps = [*self._tokens("[b r e]"), added, *self._sums("[b r e]")]
         token, *rest = chain("ids", steps, "x")
@@ -60,7 +59,6 @@ class Beside(Words):
     """Embedding to x[b r e], and one of the boxes to near[b r e_y]."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare both."""
         dropped = Change.DROP in self.changes
         fine = "fine[b r e_y]" if dropped else "near[b r e_y]"
         drop = (dropout("near.dropout", f"{fine} -> near[b r e_y]"),) if dropped else ()

@@ -59,7 +59,6 @@ class Patches:
     norm: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         image, kernel = ("y x", "py px")
         if Piece.FRAMES in self.pieces:
             image, kernel = ("s y x", "ps py px")

@@ -20,7 +20,6 @@ class Pool:
     padding: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the pooling."""
         positions, window = trail.windows(name, self.kernel, self.stride, self.padding)
         _reduce(name, trail, self.function, positions, window)
 

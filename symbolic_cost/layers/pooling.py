@@ -30,7 +30,6 @@ class AttentionPool:
     function: str = "gelu_tanh"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return _pooled(self.function)
 
 
@@ -39,7 +38,6 @@ class MeanPool:
     """The normalised mean of x[b r e], pooled[b one e]."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             pointwise("mean", "x[b r e] -> mean[b one e]", "sum", sums="r"),
             Norm.LAYER.op("norm", "mean[b one e]", "pooled[b one e]", row="e"),

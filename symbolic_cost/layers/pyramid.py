@@ -31,14 +31,12 @@ class Token:
     """A learned token before all positions, which are one sequence from then on."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
         length = 1
         for side in sides:
             length *= trail.length(side)
-        result = Maps(name, (batch, channel, trail.new_axis("y", length + 1)))
-        pattern = f"{trail.at}, *token[{channel}] -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=" ".join(sides)), result)
+        axes = (batch, channel, trail.new_axis("y", length + 1))
+        trail.pointwise(name, "copy", f"*token[{channel}]", axes=axes, laid=sides)
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,8 @@ class FirstPosition:
     """The first position alone."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *rest = trail.at.axes
-        result = Maps(name, (batch, channel))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=" ".join(rest)), result)
+        trail.pointwise(name, "copy", axes=(batch, channel), laid=rest)
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Squeeze:
     function: str = "relu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         channel = start.axes[1]
         layers: dict[str, Layer] = {
@@ -95,7 +90,6 @@ class Grouped:
     padding: Padding = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *old = trail.at.axes
         each = trail.length(channel) // self.groups
         g, i, o = (trail.new_axis("g", size) for size in (self.groups, each, each))
@@ -123,7 +117,6 @@ class Focal:
     normed: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start, width = trail.at, trail.length(trail.at.axes[1])
         gates = self._gates(name, trail)
         Mix(width).declare(f"{name}.query", trail)
@@ -195,7 +188,6 @@ class Plained:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         Chain({"linear": Mix(self.channels, bias=False), "norm": BatchNorm()}).declare(name, trail)
 
 
@@ -218,7 +210,6 @@ class Biased:
     stride: int = 1
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *sides = start.axes
         h = trail.new_axis("h", self.heads, Role.HEAD)

@@ -5,7 +5,6 @@ Axes: as the trail makes them; h heads, d their width, n places that a query sam
 
 from __future__ import annotations
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
 from symbolic_cost.ops.einsum import einsum
@@ -33,11 +32,9 @@ class Conditional:
     place_seen: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start, aside = trail.at, trail.aside
         batch, channel, *own = start.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        h, d = trail.heads(self.heads, trail.length(channel))
         axes = (batch, channel, *map(trail.copy, own))
         seen = aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
 
@@ -93,11 +90,9 @@ class Sampled:
     place: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         start = trail.at
         batch, channel, *own = start.axes
-        h = trail.new_axis("h", self.heads, Role.HEAD)
-        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        h, d = trail.heads(self.heads, trail.length(channel))
         n, two = trail.new_axis("n", self.places), trail.new_axis("m", 2)
         axes = (batch, channel, *map(trail.copy, own))
         seen = trail.aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
@@ -164,7 +159,6 @@ class Levels:
     number: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         _, channel, *own = trail.at.axes
         level, result = trail.new_axis("n", self.number), Maps(name, trail.at.axes)
         table = f"!{name}.sine[{channel} {' '.join(own)}]:buffer, *table[{level} {channel}]"
@@ -179,11 +173,9 @@ class Sine:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare them."""
         batch, two, *own = trail.at.axes
-        wide = trail.new_axis("c", self.channels)
-        result = Maps(name, (batch, wide, *own))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "angles", laid=two), result)
+        axes = (batch, trail.new_axis("c", self.channels), *own)
+        trail.pointwise(name, "angles", axes=axes, laid=[two])
 
 
 @dataclass(frozen=True)
@@ -193,7 +185,5 @@ class Times:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the product."""
-        other, result = trail.aside[self.title], Maps(name, trail.at.axes)
-        same = under(f"{name}.same", other, trail.at.axes, trail)
-        trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "mul"), result)
+        same = under(f"{name}.same", trail.aside[self.title], trail.at.axes, trail)
+        trail.pointwise(name, "mul", same)

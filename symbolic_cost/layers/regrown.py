@@ -28,16 +28,14 @@ class Grid:
     first: str = "ignore"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the map."""
         batch, channel, *old = trail.at.axes
         wide = channel
         if self.first == "project":
             wide = trail.new_axis("c", 2 * trail.length(channel))
         sides = trail.new_axis("y", self.height), trail.new_axis("x", self.width)
-        result = Maps(name, (batch, wide, *sides))
-        laid = " ".join([*old, *([channel] if wide != channel else [])])
+        laid = [*old, *([channel] if wide != channel else [])]
         how = "add" if self.first == "add" else "copy"
-        trail.add(pointwise(name, f"{trail.at} -> {result}", how, laid=laid), result)
+        trail.pointwise(name, how, axes=(batch, wide, *sides), laid=laid)
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ class Spread:
     kernel: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the convolution."""
         at = trail.at
         batch, old, *sides = at.axes
         new = trail.new_axis("c", self.channels)
@@ -72,7 +69,6 @@ class Beside:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare all."""
         tensors = [trail.at, *(trail.aside[title] for title in self.titles)]
         every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
         result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
@@ -89,14 +85,11 @@ class Opened:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the sum."""
         batch, channel, *sides = trail.at.axes
         first = trail.aside[self.titles[0]]
         axes = (batch, first.axes[1], *sides)
         taken = [under(f"{name}.{title}", trail.aside[title], axes, trail) for title in self.titles]
-        result = Maps(name, axes)
-        pattern = f"{', '.join(map(str, (trail.at, *taken)))} -> {result}"
-        trail.add(pointwise(name, pattern, "mul", sums=channel), result)
+        trail.pointwise(name, "mul", *taken, axes=axes, sums=[channel])
 
 
 @dataclass(frozen=True)
@@ -110,9 +103,6 @@ class Carved:
     like: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the map."""
         batch, channel, *old = trail.at.axes
         sides = map(trail.copy, trail.aside[self.like].axes[2:])
-        result = Maps(name, (batch, channel, *sides))
-        pattern = f"{trail.at} -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=" ".join(old)), result)
+        trail.pointwise(name, "copy", axes=(batch, channel, *sides), laid=old)

@@ -65,7 +65,6 @@ class CrossAttention:
     norm: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         at, heads = replace(self.at, key=self.source.key), self.heads.query
         query = f"full[b {at.query} e], *w[e {heads} d]{self._bias(Bias.QUERY, heads)}"
         return (
@@ -106,9 +105,7 @@ class CrossAttention:
                 op
                 for name, bias in biases.items()
                 for op in self._projected(
-                    name,
-                    f"{read}, *w[{width} {heads} d]{bias}",
-                    f"[b {source.query} {heads} d]",
+                    name, f"{read}, *w[{width} {heads} d]{bias}", f"[b {source.query} {heads} d]"
                 )
             ),
             *writes,
@@ -123,7 +120,6 @@ class OpenedDistances(Attention):
     """
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         rows = f"b {self.at.query} h"
         square = f"[b h {self.at.query} {self.at.key}]"
         bias = f"!{self.core.position}[{self.at.query} {self.at.key} h]"

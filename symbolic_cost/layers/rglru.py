@@ -32,7 +32,6 @@ class GatedRecurrence:
     function: str = "gelu_tanh"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         wide, gate = "[b l h d]", "[b l h v]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),

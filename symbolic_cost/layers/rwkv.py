@@ -70,7 +70,6 @@ class ChannelMix:
     function: str = "relu2"
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return (
             *_shifted(("k", "r")),
             einsum("key", "mixed_k[b l e], *w[e f] -> u[b l f]"),

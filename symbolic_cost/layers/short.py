@@ -29,7 +29,6 @@ class ShortConv:
     bias: Bias = Bias.NONE
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         outer = Bias.OUTPUT in self.bias
         wide, narrow = (" + *bias[three j]", " + *bias[e]") if outer else ("", "")
         parts = "before[b l j], after[b l j], u[b l j]"

@@ -114,7 +114,6 @@ class Sound:
     last: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         ops = [*self._waves()]
         tensor = ops[-1].outputs[0] if ops else parse("!wave[b a0 y0] -> x[b]").inputs[0]
         end = len(self.waves)

@@ -36,7 +36,6 @@ class SelectiveScan:
     norm: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         wide, narrow = (" + *bias[two j]", " + *bias[e]") if Bias.OUTPUT in self.bias else ("", "")
         return (
             view("gather", "x[b r e] -> full[b l e]"),

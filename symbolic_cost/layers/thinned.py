@@ -33,7 +33,6 @@ class Thinned:
     steps: tuple[str, ...] = ()
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         ops: list[Op] = []
         x = "!wave[b ch y0 x0]"
         for i in range(1, self.layers + 1):

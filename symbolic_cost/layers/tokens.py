@@ -127,7 +127,6 @@ class Scores:
     hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         width, bias = self.width, " + *bias[n_z]" if self.biased else ""
         steps: list[Step] = []
         before, start = _transformed(self.hidden)
@@ -178,7 +177,6 @@ class Logits:
     hidden: Hidden | None = None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         loss = "logits[b l v], !targets[b l]:index -> loss[b l]"
         last = (cross_entropy("loss", loss, row="v"),) if Exit.LOSS in self.steps else ()
         before, start = _transformed(self.hidden)

@@ -6,16 +6,7 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 from __future__ import annotations
 
 from symbolic_cost.axes import Role
-from symbolic_cost.layers.conv import (
-    Activation,
-    Chain,
-    Conv,
-    Layer,
-    Maps,
-    Residual,
-    Trail,
-    under,
-)
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -36,17 +27,16 @@ class Timed:
     function: str = "silu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         at, time = trail.at, trail.aside["time"]
         batch, channel = at.axes[:2]
         active = Maps(f"{name}.active", time.axes)
-        shift, result = Maps(f"{name}.shift", (batch, channel)), Maps(name, at.axes)
+        shift = Maps(f"{name}.shift", (batch, channel))
         weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
         trail.ops += [
             pointwise(active.tensor, f"{time} -> {active}", self.function),
             einsum(f"{name}.linear", f"{active}, {weight} -> {shift}"),
         ]
-        trail.add(pointwise(name, f"{at}, {shift} -> {result}", "add"), result)
+        trail.pointwise(name, "add", shift)
 
 
 def block(channels: int, inside: int, function: str, *, timed: bool) -> Residual:
@@ -95,9 +85,7 @@ class Enlarged:
         if (self.like or self.sides) and lengths == before:
             return
         new = [trail.new_axis(axis[0], length) for axis, length in zip(old, lengths, strict=True)]
-        result = Maps(name, (batch, channel, *new))
-        pattern = f"{trail.at} -> {result}"
-        trail.add(pointwise(name, pattern, "interpolate", laid=" ".join(old)), result)
+        trail.pointwise(name, "interpolate", axes=(batch, channel, *new), laid=old)
 
 
 @dataclass(frozen=True)
@@ -105,15 +93,13 @@ class Rejoined:
     """The map that was kept last, side by side with the one at hand."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
         other = trail.kept.pop()
         laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
         trail.add(view(laid.tensor, f"{other} -> {laid}"), trail.at)
         both = trail.new_axis("c", trail.length(channel) + trail.length(other.axes[1]))
-        result = Maps(name, (batch, both, *sides))
-        pattern = f"{trail.at}, {laid} -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=f"{channel} {other.axes[1]}"), result)
+        channels = (channel, other.axes[1])
+        trail.pointwise(name, "copy", laid, axes=(batch, both, *sides), laid=channels)
 
 
 @dataclass(frozen=True)
@@ -127,10 +113,9 @@ class First:
     channels: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, channel, *sides = trail.at.axes
-        result = Maps(name, (batch, trail.new_axis("c", self.channels), *sides))
-        trail.add(pointwise(name, f"{trail.at} -> {result}", "copy", laid=channel), result)
+        axes = (batch, trail.new_axis("c", self.channels), *sides)
+        trail.pointwise(name, "copy", axes=axes, laid=[channel])
 
 
 @dataclass(frozen=True)
@@ -141,7 +126,6 @@ class Gated:
     function: str = "gelu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer."""
         batch, old, *rest = trail.at.axes
         new = trail.new_axis("c", self.channels, Role.INNER)
         wide = f"[{batch} {new} {' '.join(rest)}]"

@@ -24,7 +24,6 @@ class Quantized:
         return None
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the head."""
         shares, chosen = "shares[b r g_q n_q]", "chosen[b r g_q n_q]"
         codes = f"{chosen}, *codes[g_q n_q w_q] -> codes[b r g_q w_q]"
         return (

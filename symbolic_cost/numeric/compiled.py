@@ -70,10 +70,9 @@ class Compiled:
             InputError: as of a call, and every name that is no expression's.
         """
         names = [name for name in (objective, where) if name]
-        wrong = [
+        refuse(
             unknown("expression", name, self.outputs) for name in names if name not in self.outputs
-        ]
-        refuse(wrong)
+        )
         return self._evaluator.best(self._checked(values), objective, where, most)
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Floats]:

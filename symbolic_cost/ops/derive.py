@@ -9,7 +9,7 @@ from sympy import Expr
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread
-from symbolic_cost.errors import InputError, PlacementError, unknown
+from symbolic_cost.errors import InputError, PlacementError, refuse, unknown
 from symbolic_cost.ledger import BACKWARD, CostTable, Phase, Quantity, Row, Split
 from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
@@ -184,8 +184,7 @@ class Derivation:
             self._flows[part.path] = Flow(
                 Book(once, counter, placement, conventions, recompute, wanted)
             )
-        if problems:
-            raise PlacementError(dict.fromkeys(problems))
+        refuse(dict.fromkeys(problems), PlacementError)
         _check_regions(model, recompute)
 
     def table(self, parts: Iterable[Part]) -> CostTable:

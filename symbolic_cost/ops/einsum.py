@@ -4,7 +4,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Any
 
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import (
     Addition,
@@ -172,8 +172,7 @@ def einsum(
     positions = tuple(pairs.split())
     if len(positions) not in (0, 2) or not set(positions) <= set(counted):
         problems.append(f"pattern {pattern!r}: pairs {pairs!r} are not two of its axes")
-    if problems:
-        raise PatternError(problems)
+    refuse(problems, PatternError)
     return Einsum(name, own_weights(name, parsed), positions, masked, window, call, frozen)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from symbolic_cost.conventions.questions import Role
-from symbolic_cost.errors import PatternError, looked_up
+from symbolic_cost.errors import PatternError, looked_up, refuse
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
@@ -302,8 +302,7 @@ def _elementwise(
         f"only contractions add a '+ *{bias.tensor}'; declare an 'add'"
         for bias in parse(pattern).biases
     ]
-    if problems:
-        raise PatternError(f"pattern {pattern!r}: {problem}" for problem in problems)
+    refuse([f"pattern {pattern!r}: {problem}" for problem in problems], PatternError)
     return op
 
 

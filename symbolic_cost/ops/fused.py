@@ -6,7 +6,7 @@ backward, is part of its declaration.
 
 from typing import Any
 
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, Work
 from symbolic_cost.ops.pattern import Operand, parse
@@ -144,8 +144,7 @@ def fused(
         for weight in op.weights
         if weight.tensor not in border
     ]
-    if problems:
-        raise PatternError(problems)
+    refuse(problems, PatternError)
     saved = parse(f"{saves} -> kept[]").inputs if saves else ()
     held = parse(f"{holds} -> held[]").inputs if holds else ()
     return Fused(name, parsed, ops, saved, recompute, held)

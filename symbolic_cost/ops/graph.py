@@ -17,7 +17,7 @@ from symbolic_cost.algebra import Term, add, mul
 from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.checking import Names, checked
 from symbolic_cost.display import Shown
-from symbolic_cost.errors import InputError, PatternError, shown, unknown
+from symbolic_cost.errors import PatternError, refuse, shown, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
@@ -139,8 +139,7 @@ class Part:
             for name in self.inputs
             if name not in self.takes
         ]
-        if problems:
-            raise PatternError(problems)
+        refuse(problems, PatternError)
 
 
 Weights = tuple[tuple[Op, Operand], ...]
@@ -199,11 +198,8 @@ class Model(Shown):
             if self.axes and name not in self.axes
         ]
         problems += self._unlinked()
-        if problems:
-            raise PatternError(problems)
-        sizeless = tuple(self._sizeless())
-        if sizeless:
-            raise InputError(sizeless)
+        refuse(problems, PatternError)
+        refuse(self._sizeless())
 
     def _sizeless(self) -> Iterator[str]:
         """Say which sizes are none: zero, negative or complex numbers, and those of no number."""
@@ -293,9 +289,7 @@ class Model(Shown):
         """
         place = {part.path: index for index, part in enumerate(self.parts)}
         wanted = tuple(parts)
-        others = [unknown("part", p.path, place) for p in wanted if p.path not in place]
-        if others:
-            raise InputError(others)
+        refuse(unknown("part", p.path, place) for p in wanted if p.path not in place)
         held = tuple(sorted(wanted, key=lambda part: place[part.path]))
         paths = {part.path for part in held}
         sources = self.sources

@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 
 from symbolic_cost.conventions.questions import Role
-from symbolic_cost.errors import PatternError
+from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ops.stored import Stored
 from symbolic_cost.records import dataclass, replace
 
@@ -104,8 +104,7 @@ def parse(text: str) -> Pattern:
         for operand in biases
         if not operand.is_weight
     ]
-    if problems:
-        raise PatternError(problems)
+    refuse(problems, PatternError)
     return Pattern(text, inputs, biases, outputs)
 
 

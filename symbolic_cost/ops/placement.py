@@ -14,7 +14,7 @@ from typing import Any
 from sympy import Expr, Integer, Mul
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import PlacementError, unknown
+from symbolic_cost.errors import PlacementError, refuse, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -86,8 +86,7 @@ class Placement:
         problems += [
             unknown("stored quantity", what, STORED) for what in self.stored if what not in STORED
         ]
-        if problems:
-            raise PlacementError(problems)
+        refuse(problems, PlacementError)
         degrees = {mesh: exact(degree) for mesh, degree in self.degrees.items() if degree != 1}
         object.__setattr__(self, "degrees", degrees)
         for name in ("axes", "stored"):

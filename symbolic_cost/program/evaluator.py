@@ -96,8 +96,7 @@ class Evaluator:
         return top
 
     def _arrays(self, values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        missing = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
-        refuse(missing)
+        refuse(f"no value for symbol {name!r}" for name in self.inputs if name not in values)
         return {name: np.asarray(values[name], dtype=np.float64) for name in self.inputs}
 
     def _grid(self, columns: Mapping[str, Floats], shape: tuple[int, ...]) -> Nest | None:

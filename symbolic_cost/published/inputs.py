@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.reading import json_value, read_text
 from symbolic_cost.symbols import exact, symbol
 
@@ -52,9 +52,7 @@ class Inputs(BaseModel):
             accepted = cls.model_validate(cls.in_our_names(inputs))
         except ValidationError as error:
             raise InputError([cls._said(problem) for problem in error.errors()]) from None
-        contradictions = accepted.contradictions()
-        if contradictions:
-            raise InputError(contradictions)
+        refuse(accepted.contradictions())
         return accepted
 
     @classmethod

@@ -10,7 +10,7 @@ from sympy import Expr, Integer
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.costs import named_cost
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.models.bound import bound
@@ -37,12 +37,11 @@ def graph_sheet(graph: Traced) -> Sheet:
         *_parts(graph, numbers),
         *_totals(table, numbers),
     )
-    columns = headed("what, name, value>, formula, why")
     assumed = tuple(
         f"{note} ({times})" if times > 1 else note for note, times in graph.notes.items()
     )
     notes = (f"conventions {_CONVENTIONS}", *assumed, "saved bytes not checked against PyTorch")
-    return Sheet(f"Graph {model.name}", columns, rows, notes)
+    return Sheet(f"Graph {model.name}", headed("what, name, value>, formula, why"), rows, notes)
 
 
 def _axes(graph: Traced) -> Iterator[tuple[Cell, ...]]:
@@ -88,7 +87,7 @@ def _types(source: str, header: Header) -> Sheet:
         (dtype, str(count), str(size)) for dtype, (count, size) in header.dtypes.items()
     ]
     rows.append(("all", str(sum(one.count for one in header.tensors)), str(header.size)))
-    columns = (Column("data type"), Column("elements", "right"), Column("bytes", "right"))
+    columns = headed("data type, elements>, bytes>")
     buffers = len(header.tensors) - len(header.parameters)
     notes = (
         f"{len(header.tensors)} tensors, {header.count} elements of parameters",
@@ -99,8 +98,7 @@ def _types(source: str, header: Header) -> Sheet:
 
 def _pipeline(source: str) -> Sheet:
     rows = tuple((name, *_part(one)) for name, one in components(Path(source)).items())
-    columns = (Column("part"), Column("parameters", "right"), Column("is"))
-    return Sheet(f"Pipeline {Path(source).name}", columns, rows)
+    return Sheet(f"Pipeline {Path(source).name}", headed("part, parameters>, is"), rows)
 
 
 def _part(one: Document | str) -> tuple[Cell, Cell]:
@@ -115,7 +113,7 @@ def _part(one: Document | str) -> tuple[Cell, Cell]:
 
 def lifted_sheet(family: Lifted) -> Sheet:
     """Tabulate axes with their sizes, parts with their repetitions, and the ops of each."""
-    columns = (Column("what"), Column("name"), Column("is"))
+    columns = headed("what, name, is")
     notes = (
         f"predicted exactly: parameters and FLOP of {family.checked}, which nothing was fitted to",
         "a candidate: compare it with the family's source before it is declared",

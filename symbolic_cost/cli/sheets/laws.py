@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import exp
 
 from symbolic_cost.emit.charts import Curve, Curves
-from symbolic_cost.emit.sheet import Column, Sheet, headed
+from symbolic_cost.emit.sheet import Column, Sheet, headed, stacked
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.scaling import laws
@@ -27,9 +28,8 @@ def laws_sheet() -> Sheet:
         for law in [laws.law(name)]
         for set_ in law.sets.values()
     )
-    columns = tuple(map(Column, ("law", "meaning", "formula", "constants", "source")))
     notes = ("symbolic-cost laws NAME shows one; a TOML file of the same form is a law, too",)
-    return Sheet("Scaling laws", columns, rows, notes)
+    return Sheet("Scaling laws", headed("law, meaning, formula, constants, source"), rows, notes)
 
 
 def law_sheet(law: Law, chosen: Sequence[str]) -> Sheet:
@@ -138,6 +138,22 @@ def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> S
     return Sheet(f"{law.name} at {at}", columns, rows, notes)
 
 
+def points_sheet(
+    name: str, law: Law, values: Mapping[str, float], flops: Sequence[float], sets: Sequence[str]
+) -> Sheet:
+    """Tabulate what a law, as it was named, gives for every compute.
+
+    Raises:
+        InputError: the compute is among the values, too.
+    """
+    if FLOP in values:
+        raise InputError(f"--flops and --set {FLOP}= both say the compute")
+    points = {f"{flop:g}": point_sheet(law, {**values, FLOP: flop}, sets) for flop in flops}
+    if len(points) == 1:
+        return next(iter(points.values()))
+    return replace(stacked("C [FLOP]", points), title=f"{name} by compute")
+
+
 def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
     """Return numbers of variables, typed as NAME=NUMBER, several with commas between them.
 
@@ -199,8 +215,7 @@ def power_sheet(lines: Mapping[str, PowerLaw], law: str, number: int) -> Sheet:
         )
         for name, one in lines.items()
     )
-    headings = ("best", "A", "exponent", "standard error", "budgets")
-    columns = tuple(Column(name, "left" if name == "best" else "right") for name in headings)
+    columns = headed("best, A>, exponent>, standard error>, budgets>")
     return Sheet(f"A C**p of {law} by approach {number}", columns, rows)
 
 
@@ -222,9 +237,8 @@ def allocation_sheet(allocation: Allocation, law: str, system: str) -> Sheet:
         ("carbon [kg CO2e]", allocation.costs.kg_co2e),
         ("binds", allocation.binds),
     ]
-    columns = (Column("quantity"), Column("value", "right"))
     title = f"Least loss of {law} on {system} for the budget"
-    return Sheet(title, columns, tuple(rows), allocation.warnings)
+    return Sheet(title, headed("quantity, value>"), tuple(rows), allocation.warnings)
 
 
 def prices_sheet() -> Sheet:
@@ -237,8 +251,7 @@ def prices_sheet() -> Sheet:
     cells = tuple(
         (name, kind, one.value, one.includes, one.source, one.date) for name, kind, one in rows
     )
-    headings = ("name", "what", "value", "includes", "source", "date")
-    columns = tuple(Column(each, "right" if each == "value" else "left") for each in headings)
+    columns = headed("name, what, value>, includes, source, date")
     notes = ("prices move: laws allocate takes --price, --power, --pue and --grid instead",)
     return Sheet("Prices, power, PUE and carbon", columns, cells, notes)
 
@@ -248,9 +261,9 @@ def errata_sheet() -> Sheet:
     rows = tuple(
         (one.publication, one.place, one.printed, one.computed, one.proof) for one in errata()
     )
-    headings = ("publication", "place", "printed", "follows", "proof")
+    columns = headed("publication, place, printed, follows, proof")
     notes = ("each contradicts the inputs that are printed beside it",)
-    return Sheet("Errata", tuple(map(Column, headings)), rows, notes)
+    return Sheet("Errata", columns, rows, notes)
 
 
 _POINTS = 17

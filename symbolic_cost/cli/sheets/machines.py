@@ -53,10 +53,9 @@ def schedule_sheet(
         (label, formula, value(formula.xreplace(numbers))) for label, formula in formulas.items()
     ]
     rows.append(("step time as it runs", None, max(event.end for event in events)))
-    columns = (Column("quantity"), Column("formula"), Column("value", "right"))
     notes = (_UNIT_TIMES, f"source {plan.source}")
     title = f"{name} ({plan.meaning}), {stages} stages, {microbatches} microbatches"
-    return Sheet(title, columns, tuple(rows), notes)
+    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), notes)
 
 
 def machines_sheet() -> Sheet:

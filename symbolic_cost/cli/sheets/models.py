@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.presets import MODEL_FLOP, preset
 from symbolic_cost.costs import named_cost
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import Problems
 from symbolic_cost.importers.recipe import Recipe
 from symbolic_cost.jobs.numbers import checked_numbers
@@ -41,8 +41,7 @@ def recipe_sheet(recipe: Recipe) -> Sheet:
         f"strategy: {recipe.strategy or 'none, on one rank'}",
         *(f"not read: {entry.where}" for entry in recipe.unread),
     )
-    columns = (Column("value"), Column("is", "right"), Column("from"))
-    return Sheet("Imported", columns, tuple(rows), notes)
+    return Sheet("Imported", headed("value, is>, from"), tuple(rows), notes)
 
 
 def _place(recipe: Recipe, name: str) -> str:
@@ -104,7 +103,6 @@ def count_sheet(
         for name, number in counts.items()
         if name not in {"note", "ignored", "trained", "weight_bytes_by_format", "stored"}
     )
-    columns = (Column("count"), Column("exact", "right"), Column("short", "right"))
     said, ignored, trained = (counts.get(name) for name in ("note", "ignored", "trained"))
     formats, stored = counts.get("weight_bytes_by_format"), counts.get("stored")
     notes = (
@@ -115,4 +113,4 @@ def count_sheet(
         *((f"ignored: {ignored}",) if ignored else ()),
         *((f"stored: {stored}",) if stored else ()),
     )
-    return Sheet(f"Counts of {config}", columns, rows, notes)
+    return Sheet(f"Counts of {config}", headed("count, exact>, short>"), rows, notes)

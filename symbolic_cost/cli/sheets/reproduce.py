@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from sympy import Expr
 
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.emit.sheet import Column, Sheet, headed
 from symbolic_cost.published.contract import MODULES, Comparison, Reproduction, meaning
 
 
@@ -25,7 +25,7 @@ def reproduction_sheet(result: Reproduction, formulas: Mapping[str, Expr]) -> Sh
     )
     columns = (
         Column("number"),
-        *((Column("formula"),) if formulas else ()),
+        *(headed("formula") if formulas else ()),
         Column("published", "right"),
         Column("computed", "right"),
         Column("match"),
@@ -81,4 +81,4 @@ def publications_sheet() -> Sheet:
     """List every publication, with the first line of its module."""
     rows = tuple((name, meaning(name)) for name in MODULES)
     notes = ("symbolic-cost reproduce NAME prints published and computed numbers side by side",)
-    return Sheet("Publications", (Column("publication"), Column("content")), rows, notes)
+    return Sheet("Publications", headed("publication, content"), rows, notes)

@@ -12,7 +12,7 @@ from symbolic_cost.conventions.questions import Conventions, Role
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit import html
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, render
+from symbolic_cost.emit.sheet import Cell, Sheet, headed, render
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.answers import Answer
 from symbolic_cost.jobs.explain import Explained
@@ -86,8 +86,7 @@ def _totals(table: CostTable, title: str, bound: object, notes: tuple[str, ...])
             total = cost.total(own)
             known: Expr = bound(total) if callable(bound) else total
             rows.append((cost.name, cost.unit.value, factored(total), number(known)))
-    columns = (Column("cost"), Column("unit"), Column("formula"), Column("value", "right"))
-    return Sheet(title, columns, tuple(rows), notes)
+    return Sheet(title, headed("cost, unit, formula, value>"), tuple(rows), notes)
 
 
 @sheet_of.register
@@ -97,7 +96,7 @@ def _model(value: Model) -> Sheet:
         (part.path, part.repeat, len(part.ops), ", ".join(op.path for op in part.ops))
         for part in value.parts
     )
-    columns = (Column("part"), Column("times", "right"), Column("number", "right"), Column("ops"))
+    columns = headed("part, times>, number>, ops")
     sizes = ", ".join(f"{name} = {size}" for name, size in value.bindings.items())
     return Sheet(f"Model {value.name}", columns, rows, (sizes or "sizes are symbols",))
 
@@ -112,7 +111,7 @@ def _strategy(value: Strategy) -> Sheet:
     rows += ((f"zero={value.zero}", "", "states in shards of the data-parallel ranks"),) * bool(
         value.zero
     )
-    columns = (Column("strategy"), Column("degree", "right"), Column("meaning"))
+    columns = headed("strategy, degree>, meaning")
     return Sheet(f"Strategy {str(value) or 'none'}, {value.ranks} ranks", columns, rows)
 
 
@@ -126,7 +125,7 @@ def _conventions(value: Conventions) -> Sheet:
         ("elementwise operations counted", ", ".join(sorted(value.elementwise.kinds))),
         ("source", value.source),
     ]
-    columns = (Column("question"), Column("answer"))
+    columns = headed("question, answer")
     return Sheet(f"Conventions {value.name}: {value.meaning}", columns, tuple(rows))
 
 

@@ -10,7 +10,7 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored, smoothed
 from symbolic_cost.analysis.scaling import crossover, derivative, elasticity, leading_term
 from symbolic_cost.costs import named_cost
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.build import modelled
 from symbolic_cost.jobs.header import header
@@ -55,10 +55,9 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
         rows += [
             ("attention core = MLP at", point, number(work.value(point))) for point in solutions
         ]
-    columns = (Column("quantity"), Column("formula"), Column("value", "right"))
     title = f"Scaling of {cost.name} [{cost.unit}] of {work.share.name} with {wrt}"
     steps = () if smoothed(stepped) == stepped else (_SMOOTHED,)
-    return Sheet(title, columns, tuple(rows), steps + header(work))
+    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), steps + header(work))
 
 
 _SMOOTHED = "padded sizes are taken as quotients: ceilings have no derivative"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS
 from symbolic_cost.conventions.presets import PRESETS
-from symbolic_cost.emit.sheet import Cell, Column, Sheet
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.grouping import grouped
 from symbolic_cost.ops.recompute import MODULES, POLICIES
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -25,7 +23,7 @@ def symbols_sheet() -> Sheet:
         (name, entry.latex, entry.meaning, ", ".join(degrees.get(name, ())), _kind(entry.integer))
         for name, entry in GLOSSARY.items()
     )
-    return _list("Symbols", ("symbol", "LaTeX", "meaning", "degree of", "numbers"), rows)
+    return Sheet("Symbols", headed("symbol, LaTeX, meaning, degree of, numbers"), tuple(rows))
 
 
 def _kind(integer: bool) -> str:  # noqa: FBT001 - a field of the glossary
@@ -36,7 +34,7 @@ def conventions_sheet() -> Sheet:
     """List every preset of counting conventions, and those of the FLOP of a token."""
     rows = [(p.name, "costs", p.meaning, _where(p.source)) for p in PRESETS.values()]
     rows += [(p.name, "FLOP per token", p.meaning, p.source) for p in TOKEN_PRESETS.values()]
-    return _list("Conventions", ("conventions", "of", "meaning", "source"), rows)
+    return Sheet("Conventions", headed("conventions, of, meaning, source"), tuple(rows))
 
 
 def strategies_sheet() -> Sheet:
@@ -55,8 +53,8 @@ def strategies_sheet() -> Sheet:
         )
         for name, entry in STRATEGIES.items()
     )
-    headings = ("strategy", "meaning", "splits", "repeats", "needs", "excludes", "source")
-    return _list("Strategies", headings, rows, _OPTIONS)
+    columns = headed("strategy, meaning, splits, repeats, needs, excludes, source")
+    return Sheet("Strategies", columns, tuple(rows), _OPTIONS)
 
 
 def precisions_sheet() -> Sheet:
@@ -68,7 +66,7 @@ def precisions_sheet() -> Sheet:
     rows += [("schedule", s.name, s.meaning, _where(s.source)) for s in SCHEDULES.values()]
     again = {**POLICIES, **MODULES}
     rows += [("recompute", name, one.meaning, _where(one.source)) for name, one in again.items()]
-    return _list("Training runs", ("option", "name", "meaning", "source"), rows)
+    return Sheet("Training runs", headed("option, name, meaning, source"), tuple(rows))
 
 
 _OPTIONS = (
@@ -79,15 +77,6 @@ _OPTIONS = (
 
 def _where(source: str) -> str:
     return REFERENCES[source].where
-
-
-def _list(
-    title: str,
-    headings: tuple[str, ...],
-    rows: Iterable[tuple[Cell, ...]],
-    notes: tuple[str, ...] = (),
-) -> Sheet:
-    return Sheet(title, tuple(map(Column, headings)), tuple(rows), notes)
 
 
 LISTS = {

@@ -11,7 +11,7 @@ from symbolic_cost.conventions.questions import Role
 from symbolic_cost.costs import NamedCost
 from symbolic_cost.emit import naming
 from symbolic_cost.emit.document import Document, Section
-from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet
+from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet, headed
 from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
@@ -186,7 +186,7 @@ def totals_sheet(
             rows.append(
                 (f"{name}, {key}" if key else name, factored(own), printed(bound, cost.unit))
             )
-    columns = (Column("Cost"), Column("Formula"), Column("Value", "right"))
+    columns = headed("Cost, Formula, Value>")
     return Sheet(f"Totals of {work.share.name}, of one rank and microbatch", columns, tuple(rows))
 
 

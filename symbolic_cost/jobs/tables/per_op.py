@@ -70,9 +70,7 @@ def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> 
     )
 
 
-def below_headings(
-    ops: Iterable[tuple[str, Expr, tuple[Cell, ...]]],
-) -> Iterator[tuple[Cell, ...]]:
+def below_headings(ops: Iterable[tuple[str, Expr, tuple[Cell, ...]]]) -> Iterator[tuple[Cell, ...]]:
     """Yield rows of ops, of (path, count, cells), below what they are a part of."""
     above: Phrase = ()
     for path, count, cells in ops:

@@ -12,7 +12,7 @@ from symbolic_cost.analysis.differences import Side, differences
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions, token_conventions
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
@@ -87,9 +87,8 @@ def batch_sheet(
         tokens = sum(chosen)
         rows.append((rule.name, number(whole), number(whole / tokens)))
         notes = _notes(count)[:1]
-    columns = headed("conventions, FLOP of the batch>, per token>")
     title = f"Training FLOP of {len(chosen)} sequences of {', '.join(map(str, chosen))} tokens"
-    return Sheet(title, columns, tuple(rows), notes)
+    return Sheet(title, headed("conventions, FLOP of the batch>, per token>"), tuple(rows), notes)
 
 
 def ascending(counts: Iterable[TokenFlop]) -> list[TokenFlop]:
@@ -122,8 +121,7 @@ def _terms(count: TokenFlop) -> Sheet:
         for term in count.terms
     ]
     rows.append(("total", "", factored(count.formula), number(count.total)))
-    columns = (Column("term"), Column("answer"), Column("formula"), Column("value", "right"))
-    return Sheet(_title(count), columns, tuple(rows), _notes(count))
+    return Sheet(_title(count), headed("term, answer, formula, value>"), tuple(rows), _notes(count))
 
 
 def _compared(counts: list[TokenFlop]) -> Sheet:

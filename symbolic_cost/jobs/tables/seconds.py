@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symbolic_cost.emit.sheet import Cell, Column, Measured, Sheet, headed
+from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header, scheduled, stack_note
 from symbolic_cost.jobs.setup import Setup
@@ -39,7 +39,7 @@ def step_sheet(timed: Timed) -> Sheet:
         ends = (("step, low", own.low), ("step, high", own.high))
         place = 1 + next(n for n, row in enumerate(rows) if row[0] == "step")
         rows[place:place] = [(name, Measured(end, Unit.SECOND), None) for name, end in ends]
-    columns = (Column("part"), Column("value", "right"), Column("definition"))
+    columns = headed("part, value>, definition")
     about = (
         "achieved is of one rank, the peak rate of all; model and hardware FLOP are of one "
         "microbatch of all ranks"
@@ -67,7 +67,7 @@ def _formula_sheet(timed: Timed) -> Sheet:
     names = dict.fromkeys((*shown, *reversed(tuple(needed))))
     rows = tuple((name, timed.setup.value(needed[name])) for name in names)
     title = f"{timed.title}: formulas"
-    return Sheet(title, (Column("part"), Column("definition")), rows, _notes(timed))
+    return Sheet(title, headed("part, definition"), rows, _notes(timed))
 
 
 def ops_sheet(timed: Timed) -> Sheet:
@@ -99,7 +99,7 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
         (name, Measured(float(slope), Unit.SECOND), None),
         ("elasticity", own, None),
     )
-    columns = (Column("part"), Column("value", "right"), Column("definition"))
+    columns = headed("part, value>, definition")
     about = f"{name}: for one more of {by}; elasticity: per cent of the step per per cent of {by}"
     return Sheet(
         f"{timed.title}: derivative by {by}", columns, rows, (about, *flat, *_notes(timed))

@@ -54,7 +54,7 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         rows += [(axis, place, str(group), _reach(group)) for place, group in shown]
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
-    columns = (Column("mesh axis"), Column("group", "right"), Column("ranks"), Column("reach"))
+    columns = headed("mesh axis, group>, ranks, reach")
     return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
 
 

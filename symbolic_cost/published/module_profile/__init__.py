@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, refuse, unknown
+from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.decoders.gpt import GPT
@@ -192,9 +192,7 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if {"b", "l", "e"} <= set(inputs):
         return (bert if "T" in inputs else gpt2).evaluate(inputs)
-    lost = [unknown("profile", name, PRINTED) for name in inputs if name not in PRINTED]
-    if lost:
-        raise InputError(lost)
+    refuse(unknown("profile", name, PRINTED) for name in inputs if name not in PRINTED)
     return {name: PRINTED[name].evaluate(numbers) for name, numbers in inputs.items()}
 
 
@@ -229,12 +227,11 @@ def grouped(latencies: Mapping[str, str | float]) -> dict[str, Any]:
     Raises:
         InputError: every key that is not of that form.
     """
-    wrong = [
+    refuse(
         f"latency {key!r}: write for example 'detailed|encoder|BertEncoder|latency'"
         for key in latencies
         if key.count("|") != _BARS
-    ]
-    refuse(wrong)
+    )
     groups: dict[str, Any] = {"modules": {}, "classes": {}, "run": {}}
     for key, text in latencies.items():
         section, place, cls, field = key.split("|")

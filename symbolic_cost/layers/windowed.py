@@ -1,0 +1,115 @@
+"""Attention of the positions of a map inside of windows, as hierarchical networks have it.
+
+Axes: as the trail makes them; n windows, l and t positions of one, p rows of a table of distances.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import norm, pointwise, softmax
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """Attention inside of windows, with a learned bias per distance.
+
+    Args:
+        side: of a window, where the map is larger.
+        least: side of a window at least, to which smaller maps are padded.
+        bias: whether query, key and value have one.
+        computed: width of the perceptron that makes the biases of distances and goes with
+            scores of cosines and keys without a bias; a table holds them if zero.
+    """
+
+    heads: int
+    side: int
+    bias: bool = True
+    computed: int = 0
+    least: int = 0
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer; maps that windows do not divide are padded."""
+        start = trail.at
+        batch, channel, *sides = start.axes
+        lengths = [trail.length(axis) for axis in sides]
+        side = max(min(self.side, *lengths), self.least)
+        n = trail.new_axis("n", prod(-(-length // side) for length in lengths))
+        l, t = trail.new_axis("l", side**2), trail.new_axis("t", side**2)
+        h, d = trail.heads(self.heads, trail.length(channel))
+        part = f"{name}.part[{batch} {n} {l} {channel}]"
+        laid = " ".join(sides)
+        rows, there = (f"{batch} {n} {x} {h} {d}" for x in (l, t))
+        trail.ops += [
+            pointwise(f"{name}.windows", f"{start} -> {part}", "copy", laid=laid),
+            *self._projected(name, part, rows),
+            *(view(f"{name}.{x}", f"{name}.{x[0]}[{rows}] -> {name}.{x}[{there}]") for x in _SEEN),
+            *self._distances(name, trail, h, f"{l} {t}"),
+            *self._core(name, rows, there),
+        ]
+        new = trail.new_axis("c", trail.length(channel))
+        done = f"{name}.done[{batch} {n} {l} {new}]"
+        weight = f"*w[{h} {d} {new}] + *bias[{new}]"
+        trail.ops.append(einsum(f"{name}.proj", f"{name}.c[{rows}], {weight} -> {done}"))
+        result = Maps(name, (batch, new, *sides))
+        back = f"{done} -> {result}"
+        trail.add(pointwise(f"{name}.back", back, "copy", laid=f"{n} {l}"), result)
+
+    def _projected(self, name: str, part: str, rows: str) -> tuple[Op, ...]:
+        """Declare queries, keys and values; for cosines the first two are of length one."""
+        *_, h, d = rows.split()
+        channel = part.removesuffix("]").rpartition(" ")[2]
+        ops: list[Op] = []
+        for letter in "qkv":
+            cosine = self.computed and letter != "v"
+            bias = f" + *bias[{h} {d}]" if self.bias and not (cosine and letter == "k") else ""
+            plain = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
+            weight = f"*w[{channel} {h} {d}]{bias}"
+            ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {plain}[{rows}]"))
+            if cosine:
+                unit = f"{plain}[{rows}] -> {name}.{letter}[{rows}]"
+                ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
+        return tuple(ops)
+
+    def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
+        """Declare the bias of every pair of positions of a window."""
+        rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
+        bias = f"{name}.bias[{h} {pairs}]"
+        if not self.computed:
+            pattern = f"!{name}.buckets[{pairs}]:buffer, *table[{rows} {h}] -> {bias}"
+            return (lookup(f"{name}.table", pattern),)
+        two, wide = trail.new_axis("m", 2), trail.new_axis("f", self.computed)
+        first = f"!{name}.distances[{rows} {two}]:buffer, *w[{two} {wide}] + *bias[{wide}]"
+        u, a = (f"{name}.of_{x}[{rows} {wide}]" for x in "ua")
+        of_all = f"{name}.of_all[{rows} {h}]"
+        return (
+            einsum(f"{name}.fc1", f"{first} -> {u}"),
+            pointwise(f"{name}.relu", f"{u} -> {a}", "relu"),
+            einsum(f"{name}.fc2", f"{a}, *w[{wide} {h}] -> {of_all}"),
+            pointwise(f"{name}.spread", f"{of_all} -> {bias}", "sigmoid", laid=rows),
+        )
+
+    def _core(self, name: str, rows: str, there: str) -> tuple[Op, ...]:
+        """Declare scores, what is added to them, and the sum of values."""
+        batch, n, l, h, _ = rows.split()
+        t = there.split()[2]
+        square = f"[{batch} {n} {h} {l} {t}]"
+        plain = f"{name}.{'plain' if self.computed else 'scores'}{square}"
+        scores, biased, p = (f"{name}.{x}{square}" for x in ("scores", "biased", "p"))
+        scaled = pointwise(f"{name}.scale", f"{plain}, *scale[{h}] -> {scores}", "mul")
+        return (
+            einsum(f"{name}.scored", f"{name}.q[{rows}], {name}.keys[{there}] -> {plain}"),
+            *((scaled,) if self.computed else ()),
+            pointwise(f"{name}.add", f"{scores}, {name}.bias[{h} {l} {t}] -> {biased}", "add"),
+            softmax(f"{name}.softmax", f"{biased} -> {p}", row=t),
+            einsum(f"{name}.attend", f"{p}, {name}.values[{there}] -> {name}.c[{rows}]"),
+        )
+
+
+_SEEN = ("keys", "values")
