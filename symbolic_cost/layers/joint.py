@@ -1,7 +1,8 @@
 """Attention of streams that see each other: text and image of a diffusion transformer.
 
-Axes: b samples, e width of the streams, h heads or k groups of g, d head width; of every
-stream its residual and its query positions; j query and t_j key positions of all of them, one stream after the other.
+Axes: b samples, e width of the streams, h heads or k groups of g, d head width; of every stream its
+residual and its query positions; j query and t_j key positions of all of them, one stream after the
+other.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from symbolic_cost.layers.conv import Chain, Maps, Trail
 from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 
@@ -54,26 +53,6 @@ class Patchwise:
         if old != new:
             resize = f"{trail.at} -> {result}"
             trail.add(pointwise(name, resize, "interpolate", laid=" ".join(old)), result)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What comes in and what a branch makes of it, side by side as channels."""
-
-    branch: Chain
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare the branch and the joint channels."""
-        start = trail.at
-        self.branch.declare(name, trail)
-        batch, own, *sides = trail.at.axes
-        old = start.axes[1]
-        both = trail.new_axis("c", trail.length(own) + trail.length(old))
-        result = Maps(f"{name}.both", (batch, both, *sides))
-        same = Maps(f"{name}.same", (batch, old, *sides))
-        trail.ops.append(view(same.tensor, f"{start} -> {same}"))
-        pattern = f"{same}, {trail.at} -> {result}"
-        trail.add(pointwise(result.tensor, pattern, "copy", laid=f"{old} {own}"), result)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from symbolic_cost.layers.aside import Put
 from symbolic_cost.layers.conv import (
     BatchNorm,
     Chain,
@@ -15,7 +16,8 @@ from symbolic_cost.layers.conv import (
     chain,
 )
 from symbolic_cost.layers.maps import Mean, Normed, Reduced, perceptron
-from symbolic_cost.layers.patchwise import Beside, Patchwise, Pooled
+from symbolic_cost.layers.patchwise import Patchwise, Pooled
+from symbolic_cost.layers.regrown import Beside
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import (
     blocks,
@@ -67,14 +69,16 @@ def mobilevit(fields: Fields) -> dict[str, Layer]:
             mlp = perceptron(int(ratio * width), width, function)
             inner |= blocks(f"{i}", Reduced(heads, 1, biased), mlp)
         own: dict[str, Layer] = {
+            "put": Put(f"stage{stage}"),
             "conv": convolved(wide, function),
             "mix": Conv(width, 1, bias=False),
             "patches": Patchwise(patch, Chain(inner | {"last": Normed()})),
             "back": convolved(Conv(channels, 1, bias=False), function),
+            "both": Beside((f"stage{stage}",)),
+            "fused": convolved(wide, function),
         }
         layers[f"stage{stage}.down"] = inverted(necks[stage], channels, 2)
-        layers[f"stage{stage}.own"] = Beside(Chain(own))
-        layers[f"stage{stage}.fused"] = convolved(wide, function)
+        layers[f"stage{stage}.own"] = Chain(own)
     end = convolved(Conv(necks[-1], 1, bias=False), function)
     return layers | {"end": end, "mean": Mean()}
 
