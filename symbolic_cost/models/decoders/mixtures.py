@@ -12,11 +12,8 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Tokens
-<<<<<<< HEAD
 from symbolic_cost.models.decoders.arctic import Arctic
-=======
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
->>>>>>> main
 from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows

@@ -72,10 +72,17 @@ def chroma(fields: Fields, shape: Shape) -> Model:
     own |= {"pixels": fields.size("out_channels", channels) * patch**2, "e_h": wide, "e_q": wide}
     own["n_c"] = 3 * singles + 12 * numbers["n_layers"] + 2
     fields.refuse()
+    return declared(
+        fields, _given_parts(depth, Integer(singles)), sizes_of(image, shape, **own), numbers
+    )
+
+
+def _given_parts(depth: Integer, singles: Integer) -> tuple[Part, ...]:
+    """Declare a Chroma with so many layers that make modulations, and blocks of one stream."""
     attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
     single = replace(attention, streams=(JOINED,), results=())
     two = dict.fromkeys(("image_pieces", "text_pieces"), "pieces")
-    parts = (
+    return (
         Part("condition", (_ENTERED,)),
         Part("approximator", _APPROXIMATED, depth, {"x": "condition"}),
         Part("pieces", _PIECES, takes={"x": "approximator"}),
@@ -93,7 +100,7 @@ def chroma(fields: Fields, shape: Shape) -> Model:
         Part(
             "single.block",
             single_block(single, made=_given),
-            Integer(singles),
+            singles,
             {"x": "joined", "joined_pieces": "pieces"},
             Place.BLOCK,
         ),
@@ -104,7 +111,6 @@ def chroma(fields: Fields, shape: Shape) -> Model:
             takes={"x": "image", "modulation.pieces": "pieces"},
         ),
     )
-    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
 def _given(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
@@ -137,16 +143,8 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
-    deep = fields.optional_size("patch_size_t")
-    depth = deep or 1
-    sides = fields.size("sample_height", 60), fields.size("sample_width", 90)
-    problem = f"patches of {patch} do not fit latents of {list(sides)}"
-    fields.require(holds=min(sides) >= patch, problem=problem, name="patch_size")
-    ratio = fields.size("temporal_compression_ratio", 4)
-    frames = (fields.size("sample_frames", 49) - 1) // ratio + 1
-    text = shape.l if shape.c == 0 else shape.c
-    image = Sample(sides, patch, channels, text, (-(-frames // depth) * depth, depth))
+    image, deep = _video(fields, shape)
+    depth, patch, channels = image.frames[1], image.patch, image.channels
     numbers = heads_of(fields, 30, 64) | {"n_layers": fields.size("num_layers", 30)}
     wide, further = fields.size("time_embed_dim", 512), fields.optional_size("ofs_embed_dim")
     problem = f"{further} is added to the time step's {wide}"
@@ -159,7 +157,7 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
     own["pixels"] = out * depth * patch**2
     affine = fields.flag("norm_elementwise_affine", default=True)
     turned = fields.flag("use_rotary_positional_embeddings", default=False)
-    biased = fields.flag("patch_bias", default=True) or bool(deep)
+    biased = fields.flag("patch_bias", default=True) or deep
     norm = Norm.LAYER if affine else Norm.LAYER_BARE
     _, perceptron = layers_of(fields)
     bias = bias_of(fields)
@@ -185,6 +183,19 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
         Part("head", _twice_normed(norm), takes={"x": "image", "cond": "time"}),
     )
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _video(fields: Fields, shape: Shape) -> tuple[Sample, bool]:
+    """Read the latents of a video, and whether patches span several frames."""
+    patch, several = fields.size("patch_size", 2), fields.optional_size("patch_size_t")
+    sides = fields.size("sample_height", 60), fields.size("sample_width", 90)
+    problem = f"patches of {patch} do not fit latents of {list(sides)}"
+    fields.require(holds=min(sides) >= patch, problem=problem, name="patch_size")
+    ratio, depth = fields.size("temporal_compression_ratio", 4), several or 1
+    frames = (fields.size("sample_frames", 49) - 1) // ratio + 1
+    text = shape.l if shape.c == 0 else shape.c
+    filled = -(-frames // depth) * depth, depth
+    return Sample(sides, patch, fields.size("in_channels", 16), text, filled), bool(several)
 
 
 def _twice_normed(norm: Norm) -> tuple[Op, ...]:

@@ -55,48 +55,46 @@ def _backbone(fields: Fields) -> Chain:
     own = Fields(source, "resnet", FAMILIES["resnet"], problems=fields.problems)
     depths, widths, _, first = read(own)
     basic = stated.get("layer_type") == "basic"
-    ends = stated.get("out_features") or stated.get("out_indices") or [2, 3, 4]
-    last = len(depths)
-    stages = list(range(last - 2, last + 1))
-    accepted = (stages, [f"stage{stage}" for stage in stages])
-    own.require(holds=ends in accepted, problem=f"{stages} is accepted", name="out_indices")
-    colours = own.size("num_channels", 3)
-    own.require(holds=colours == 3, problem="3 channels are accepted", name="num_channels")  # noqa: PLR2004
-    even = first % 2 == 0
-    own.require(holds=even, problem="an even number is halved", name="embedding_size")
-    same = not basic or widths[:1] == (first,)
-    problem = f"{first}, the channels of the stem, are accepted first"
-    own.require(holds=same, problem=problem, name="hidden_sizes")
+    _checked(own, depths, basic=basic, first=first, second=widths[0] if widths else first)
     fields.problems += own.not_understood().values()
     if fields.problems:
         return Chain({})
-    stem = [
-        _conv(channels, 3, stride)
-        for channels, stride in ((first // 2, 2), (first // 2, 1), (first, 1))
-    ]
-    layers: Named = {f"stem{i}": one for i, one in enumerate(stem)}
+    sizes = ((first // 2, 2), (first // 2, 1), (first, 1))
+    layers: Named = {f"stem{i}": _conv(n, 3, stride) for i, (n, stride) in enumerate(sizes)}
     layers["pool"] = Pool("max_pool", 3, 2, 1)
     old = first
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True), 1):
         for place in range(depth):
             stride = 2 if stage > 1 and place == 0 else 1
-            branch = (
-                chain(_conv(width, 3, stride), _conv(width, 3, 1, ""))
-                if basic
-                else chain(
-                    _conv(width // 4, 1), _conv(width // 4, 3, stride), _conv(width, 1, 1, "")
-                )
-            )
-            layers[f"stage{stage}.{place}"] = Residual(
-                branch, _short(old, width, stride, basic and place == 0), "relu"
-            )
+            last, ends = _conv(width, 3 if basic else 1, 1, ""), not basic or place == 0
+            inner = width if basic else width // 4
+            middle = _conv(inner, 3, stride)
+            branch = chain(middle, last) if basic else chain(_conv(inner, 1), middle, last)
+            short = _short(old, width, stride, always=basic) if ends else None
+            layers[f"stage{stage}.{place}"] = Residual(branch, short, "relu")
             old = width
-    named = {f"stage{s}.{depths[s - 1] - 1}": f"map{s - last + 2}" for s in stages}
+    count = len(depths)
+    named = {f"stage{count - i}.{depths[count - i - 1] - 1}": f"map{2 - i}" for i in range(_MAPS)}
     trained = fields.source.values.get("freeze_backbone_batch_norms", True) is False
     return tapped({n: one if trained else frozen(one) for n, one in layers.items()}, named)
 
 
-def _short(old: int, width: int, stride: int, always: bool) -> Chain | None:  # noqa: FBT001
+def _checked(own: Fields, depths: tuple[int, ...], *, basic: bool, first: int, second: int) -> None:
+    """Note what the code of the residual network does not run."""
+    last = len(depths)
+    stages = list(range(last - 2, last + 1))
+    ends = own.items("out_features") or own.items("out_indices") or tuple(stages)
+    fine = ends in (tuple(stages), tuple(f"stage{stage}" for stage in stages))
+    own.require(holds=fine, problem=f"{stages} is accepted", name="out_indices")
+    colours = own.size("num_channels", 3)
+    own.require(holds=colours == 3, problem="3 channels are accepted", name="num_channels")  # noqa: PLR2004
+    problem = "an even number is halved"
+    own.require(holds=first % 2 == 0, problem=problem, name="embedding_size")
+    problem = f"{first}, the channels of the stem, are accepted first"
+    own.require(holds=not basic or second == first, problem=problem, name="hidden_sizes")
+
+
+def _short(old: int, width: int, stride: int, *, always: bool) -> Chain | None:
     """Return the short cut of a block: none, or a product of single places behind a mean."""
     if old == width and stride == 1 and not always:
         return None
@@ -146,23 +144,23 @@ def _encoder(fields: Fields) -> Named:
         }
         layers[f"attend{at}"] = Chain({**inside, "put": Put(f"own{i}")})
 
-    def mixed() -> Chain:
-        """Return the product of two maps side by side: a branch of three convolutions, and one."""
-        three = (
-            Residual(_conv(inner, 3, 1, ""), _conv(inner, 1, 1, ""), function) for _ in range(3)
-        )
-        both = Residual(chain(_conv(inner, 1, 1, function), *three), _conv(inner, 1, 1, function))
-        return chain(both, *(() if inner == width else (_conv(width, 1, 1, function),)))
-
+    mixed = _mixed(width, inner, function)
     layers["top"] = Take(f"own{_MAPS - 1}")
     for i in range(_MAPS - 1, 0, -1):
         narrow = chain(_conv(width, 1, 1, function), Put(f"mixed{i}"), Enlarged(f"own{i - 1}"))
-        layers[f"down{i}"] = chain(narrow, Beside((f"own{i - 1}",)), mixed())
+        layers[f"down{i}"] = chain(narrow, Beside((f"own{i - 1}",)), mixed)
     layers["first"] = Put("source0")
     for i in range(1, _MAPS):
         fewer = _conv(width, 3, 2, function)
-        layers[f"up{i}"] = chain(fewer, Beside((f"mixed{i}",)), mixed(), Put(f"source{i}"))
+        layers[f"up{i}"] = chain(fewer, Beside((f"mixed{i}",)), mixed, Put(f"source{i}"))
     return layers
+
+
+def _mixed(width: int, inner: int, function: str) -> Chain:
+    """Return the mixing of two maps side by side: a branch of repeated convolutions, and one."""
+    three = (Residual(_conv(inner, 3, 1, ""), _conv(inner, 1, 1, ""), function) for _ in range(3))
+    both = Residual(chain(_conv(inner, 1, 1, function), *three), _conv(inner, 1, 1, function))
+    return chain(both, *(() if inner == width else (_conv(width, 1, 1, function),)))
 
 
 def _decoder(fields: Fields) -> Named:
