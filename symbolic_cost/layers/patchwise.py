@@ -1,11 +1,10 @@
 """Layers of image networks that see a map as patches, and attention that is linear in positions.
 
-Axes: as the trail makes them; u samples, once for every place in a patch, and patches as positions.
+Axes: as the trail makes them; p places in a patch, and patches as positions y.
 """
 
 from __future__ import annotations
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Chain, Maps, Trail
 from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.einsum import einsum
@@ -36,15 +35,15 @@ class Patchwise:
         )
         whole = Maps(f"{name}.whole", (batch, channel, *large)) if grown else start
         self._resized(f"{name}.grow", whole, trail)
-        u = trail.new_axis("u", trail.sizes[batch] * self.side**2, Role.BATCH)
-        apart = Maps(f"{name}.apart", (u, channel, trail.new_axis("y", counts[0] * counts[1])))
-        laid = " ".join((batch, *large))
-        trail.add(pointwise(f"{name}.unfold", f"{trail.at} -> {apart}", "copy", laid=laid), apart)
+        place, patch = trail.new_axis("p", self.side**2), trail.new_axis("y", counts[0] * counts[1])
+        apart = Maps(f"{name}.apart", (batch, channel, place, patch))
+        unfold = f"{trail.at} -> {apart}"
+        trail.add(pointwise(f"{name}.unfold", unfold, "copy", laid=" ".join(large)), apart)
         self.layers.declare(name, trail)
-        _, channel, there = trail.at.axes
+        _, channel, *own = trail.at.axes
         folded = Maps(f"{name}.folded", (batch, channel, *large))
-        back = f"{trail.at} -> {folded}"
-        trail.add(pointwise(f"{name}.fold", back, "copy", laid=f"{u} {there}"), folded)
+        fold = f"{trail.at} -> {folded}"
+        trail.add(pointwise(f"{name}.fold", fold, "copy", laid=" ".join(own)), folded)
         small = Maps(f"{name}.small", (batch, channel, *sides)) if grown else folded
         self._resized(f"{name}.shrink", small, trail)
 
@@ -60,10 +59,10 @@ class Pooled:
     """Attention in which one share of every position weighs its key, and all see the sum."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer on x[b c n]."""
-        batch, channel, there = trail.at.axes
+        """Declare the layer; positions of the first axis see none of the others."""
+        batch, channel, place, there = trail.at.axes
         d = trail.new_axis("c", trail.length(channel))
-        shares, rows = f"{batch} {there}", f"{batch} {d} {there}"
+        shares, rows = f"{batch} {place} {there}", f"{batch} {d} {place} {there}"
         weight = f"*w[{channel} {d}] + *bias[{d}]"
         query = f"{trail.at}, *w[{channel}] + *bias[] -> {name}.query[{shares}]"
         trail.ops += [
@@ -77,11 +76,14 @@ class Pooled:
                 f"{name}.weigh", f"{name}.k[{rows}], {name}.p[{shares}] -> {name}.wk[{rows}]", "mul"
             ),
             pointwise(
-                f"{name}.sum", f"{name}.wk[{rows}] -> {name}.s[{batch} {d}]", "sum", sums=there
+                f"{name}.sum",
+                f"{name}.wk[{rows}] -> {name}.s[{batch} {d} {place}]",
+                "sum",
+                sums=there,
             ),
             pointwise(f"{name}.act", f"{name}.v[{rows}] -> {name}.a[{rows}]", "relu"),
         ]
-        result = Maps(f"{name}.c", (batch, d, there))
-        seen = f"{name}.a[{rows}], {name}.s[{batch} {d}] -> {result}"
+        result = Maps(f"{name}.c", (batch, d, place, there))
+        seen = f"{name}.a[{rows}], {name}.s[{batch} {d} {place}] -> {result}"
         trail.add(pointwise(f"{name}.mul", seen, "mul"), result)
         Mix(trail.length(channel)).declare(f"{name}.proj", trail)

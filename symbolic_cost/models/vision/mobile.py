@@ -67,7 +67,7 @@ def mobilevit(fields: Fields) -> dict[str, Layer]:
         inner: dict[str, Layer] = {}
         for i in range(depth):
             mlp = perceptron(int(ratio * width), width, function)
-            inner |= blocks(f"{i}", Reduced(heads, 1, biased), mlp)
+            inner |= blocks(f"{i}", Reduced(heads, 1, biased, apart=True), mlp)
         own: dict[str, Layer] = {
             "put": Put(f"stage{stage}"),
             "conv": convolved(wide, function),
