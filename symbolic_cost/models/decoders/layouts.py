@@ -109,17 +109,13 @@ def ruled(rule: Callable[[int, int], str], **others: str) -> Callable[[Fields, i
     def kinds(fields: Fields, layers: int) -> Layout:
         places = [rule(n, layers) for n in range(layers)]
         mixers = listed(fields, layers) if fields.items("layer_types") else places
-        known = {rule(n, _MANY) for n in range(_MANY)}
+        known = {rule(n, 12) for n in range(12)}  # by then every mixer has come
         strange = [mixer for mixer in mixers if mixer not in known]
         problem = f"{strange[:1]} is no kind of layer: {' or '.join(sorted(known))} is accepted"
         fields.require(holds=not strange, problem=problem, name="layer_types")
         return [others.get(mixer, mixer) for mixer in mixers], []
 
     return kinds
-
-
-_MANY = 12
-"""Layers by which every mixer of a rule has come."""
 
 
 def flint(fields: Fields, layers: int) -> Layout:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Expr, Integer, ceiling
+from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Rotated
@@ -61,18 +61,18 @@ def z_image(fields: Fields, shape: Shape) -> Model:
     norm = Norm.RMS if fields.flag("qk_norm", default=True) else None
     rotated(fields, numbers, "axes_dims", (32, 48, 48))
     pixels = patch**2 * channels
-    lengths = {"r": _filled(Integer(image.tokens)), "r_x": _filled(image.text)}
-    tokens = dict.fromkeys(("r", "l", "t", "n", "p"), lengths["r"])
-    tokens |= dict.fromkeys(("r_x", "l_x", "t_x"), lengths["r_x"])
-    tokens |= dict.fromkeys(("r_j", "j", "t_j"), lengths["r"] + lengths["r_x"])
+    both = Integer(image.tokens), image.text
+    seen, text = (_MULTIPLE * ceiling(tokens / _MULTIPLE) for tokens in both)
+    tokens = dict.fromkeys("rltnp", seen) | dict.fromkeys(("r_x", "l_x", "t_x"), text)
+    tokens |= dict.fromkeys(("r_j", "j", "t_j"), seen + text)
     own = {"e_x": fields.size("cap_feat_dim", 2560), "pixels": pixels, "ch": pixels}
     # Its code divides as floats do.
     own |= {"f": int(e / 3 * 8), "e_t": min(e, _CONDITION), "e_h": _HIDDEN}
     fields.refuse()
     plain = (*scope("", (EMBEDDED,), x="plain"), _filling("b r"))
-    filled = tuple(op.renamed("", {"prompt": "plain"}) for op in _PROMPT), _filling("b r_x")
+    filled = (*scope("", _PROMPT, fine="fine", prompt="plain"), _filling("b r_x"))
     block = _Block(Joint((), (), norm, Bias.NONE, Rotated.WHOLE))
-    parts = _refined(block, plain, (*filled[0], filled[1]), refined)
+    parts = _refined(block, plain, filled, refined)
     return declared(fields, parts, sizes_of(image, shape, **own, **tokens), numbers)
 
 
@@ -125,10 +125,6 @@ def _refined(
     )
 
 
-def _filled(tokens: Expr) -> Expr:
-    return _MULTIPLE * ceiling(tokens / _MULTIPLE)
-
-
 def _angles(stream: Stream) -> tuple[str, str]:
     """Return the names of the angles of a stream, whose positions are its own."""
     return f"@cos_{stream.name}", f"@sin_{stream.name}"
@@ -141,9 +137,9 @@ def _turning(stream: Stream, at: str) -> Op:
     return pointwise(f"angles_{stream.name}", f"!{own} -> {made}", "angles")
 
 
-def _filling(rows: str, y: str = "x") -> Op:
+def _filling(rows: str) -> Op:
     """Declare a learned vector in place of the tokens that fill a stream."""
-    return pointwise("fill", f"plain[{rows} e], *filling[e] -> {y}[{rows} e]", "add")
+    return pointwise("fill", f"plain[{rows} e], *filling[e] -> x[{rows} e]", "add")
 
 
 _PROMPT = (

@@ -47,10 +47,8 @@ def mobilevit(fields: Fields) -> dict[str, Layer]:
     heads, ratio = fields.size("num_attention_heads", 4), ratio_of(fields, "mlp_ratio", 2)
     biased, inverted = fields.flag("qkv_bias", default=True), _inverted(fields, 4)
     function, kernel, patch = _common(fields)
-    for name, sizes, number in (
-        ("neck_hidden_sizes", necks, _NECKS),
-        ("hidden_sizes", widths, _STAGES),
-    ):
+    counted = (("neck_hidden_sizes", necks, _NECKS), ("hidden_sizes", widths, _STAGES))
+    for name, sizes, number in counted:
         problem = f"{len(sizes)} sizes: {number} are accepted"
         fields.require(holds=len(sizes) == number, problem=problem, name=name)
     if fields.problems:
@@ -58,9 +56,7 @@ def mobilevit(fields: Fields) -> dict[str, Layer]:
     divided(fields, "num_attention_heads", widths, (heads,) * _STAGES)
     layers: dict[str, Layer] = {"stem": convolved(Conv(necks[0], 3, 2, 1, bias=False), function)}
     layers["stage0.0"] = inverted(necks[0], necks[1], 1)
-    layers |= {
-        f"stage1.{i}": inverted(necks[2 if i else 1], necks[2], 1 if i else 2) for i in range(3)
-    }
+    layers |= {f"stage1.{i}": inverted(necks[1 + (i > 0)], necks[2], 2 - (i > 0)) for i in range(3)}
     for stage, (width, depth) in enumerate(zip(widths, (2, 4, 3), strict=True), 2):
         channels = necks[stage + 1]
         wide = Conv(channels, kernel, 1, kernel // 2, bias=False)

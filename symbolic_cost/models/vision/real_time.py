@@ -48,7 +48,11 @@ def _backbone(fields: Fields) -> Chain:
     fields.ignore("backbone", "backbone_config", "use_timm_backbone")
     stated = inner if isinstance(inner, Mapping) else {}
     known = stated.get("model_type", "rt_detr_resnet") == "rt_detr_resnet"
-    known = known and (inner is None or bool(stated)) and not fields.source.values.get("backbone")
+    known = (
+        known
+        and (inner is None or bool(stated))
+        and not any(fields.source.values.get(name) for name in ("backbone", "use_timm_backbone"))
+    )
     problem = "an object of model_type rt_detr_resnet is accepted"
     fields.require(holds=known, problem=problem, name="backbone_config")
     source = replace(fields.source, values=stated)
