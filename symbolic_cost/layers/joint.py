@@ -1,7 +1,8 @@
 """Attention of streams that see each other: text and image of a diffusion transformer.
 
-Axes: b samples, e width of the streams, h heads, d head width; of every stream its residual and its
-query positions; j query and t_j key positions of all of them, one stream after the other.
+Axes: b samples, e width of the streams, h heads or k groups of g, d head width; of every stream its
+residual and its query positions; j query and t_j key positions of all of them, one stream after the
+other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import field
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Rotated, output
-from symbolic_cost.layers.core import PLAIN, AttentionCore, Positions, Step
+from symbolic_cost.layers.core import PLAIN, AttentionCore, Heads, Positions, Step
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -21,8 +22,9 @@ from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
-    "b batch, e hidden, h head, d width, r token residual, l token query, r_x token residual, "
-    "l_x token query, r_j token residual, j token query, t key-token, t_x key-token, t_j key-token"
+    "b batch, e hidden, h head, k head, g group, d width, r token residual, l token query, "
+    "r_x token residual, l_x token query, r_j token residual, j token query, t key-token, "
+    "t_x key-token, t_j key-token"
 )
 
 
@@ -53,6 +55,7 @@ class Joint:
         row: axes along which it normalises: of every head, or of all.
         bias: which projections have one.
         rotated: how much of queries and keys is.
+        heads: axes of those of queries, and of keys and values.
     """
 
     streams: tuple[Stream, ...]
@@ -62,6 +65,11 @@ class Joint:
     rotated: Rotated = Rotated.NOTHING
     row: str = "d"
     core: AttentionCore = field(default_factory=lambda: AttentionCore(steps=Step.NONE))
+    heads: Heads = PLAIN
+
+    def _of(self, name: str) -> str:
+        """Return the axes of the heads of queries, or of keys and values."""
+        return self.heads.query if name == "q" else self.heads.key
 
     @property
     def whole(self) -> Stream:
@@ -70,15 +78,15 @@ class Joint:
 
     def ops(self) -> tuple[Op, ...]:
         whole = self.whole
-        query, key = whole.query, whole.key
+        query, key, own = whole.query, whole.key, self.heads.key
         return (
             *(op for stream in self.streams for op in self._projected(stream)),
             *self._joined(),
             *(
-                view(name, f"{name[0]}[b {query} h d] -> {name}[b {key} h d]")
+                view(name, f"{name[0]}[b {query} {own} d] -> {name}[b {key} {own} d]")
                 for name in ("keys", "values")
             ),
-            *self.core.ops(PLAIN, Positions(query=query, key=key)),
+            *self.core.ops(self.heads, Positions(query=query, key=key)),
             *self._results(),
         )
 
@@ -86,16 +94,17 @@ class Joint:
         own, rows = stream.name, f"b {stream.query}"
         yield view(f"{own}.gather", f"x_{own}[b {stream.residual} e] -> {own}.full[{rows} e]")
         for name in "qkv":
-            bias = " + *bias[h d]" if Bias.INNER in self.bias else ""
+            h = self._of(name)
+            bias = f" + *bias[{h} d]" if Bias.INNER in self.bias else ""
             normed = self.norm is not None and name != "v"
             plain = f"{own}.plain_{name}" if normed else f"{own}.{name}"
             yield einsum(
-                f"{own}.{name}", f"{own}.full[{rows} e], *w[e h d]{bias} -> {plain}[{rows} h d]"
+                f"{own}.{name}", f"{own}.full[{rows} e], *w[e {h} d]{bias} -> {plain}[{rows} {h} d]"
             )
             if normed and self.norm is not None:
-                result = f"{own}.{name}[{rows} h d]"
+                result = f"{own}.{name}[{rows} {h} d]"
                 yield self.norm.op(
-                    f"{own}.norm_{name}", f"{plain}[{rows} h d]", result, row=self.row
+                    f"{own}.norm_{name}", f"{plain}[{rows} {h} d]", result, row=self.row
                 )
 
     def _joined(self) -> Iterator[Op]:
@@ -103,8 +112,9 @@ class Joint:
         for name in "qkv":
             turned = self.rotated is not Rotated.NOTHING and name != "v"
             result = f"plain_{name}" if turned else name
-            axes = f"[b {self.whole.query} h d]"
-            parts = ", ".join(f"{s.name}.{name}[b {s.query} h d]" for s in self.streams)
+            h = self._of(name)
+            axes = f"[b {self.whole.query} {h} d]"
+            parts = ", ".join(f"{s.name}.{name}[b {s.query} {h} d]" for s in self.streams)
             laid = " ".join(s.query for s in self.streams) if len(self.streams) > 1 else ""
             yield (
                 pointwise(f"join_{name}", f"{parts} -> {result}{axes}", "copy", laid=laid)
@@ -119,15 +129,16 @@ class Joint:
     def _results(self) -> Iterator[Op]:
         if not self.results:
             return
+        h = self.heads.query
         if len(self.streams) > 1:
-            parts = ", ".join(f"{s.name}.context[b {s.query} h d]" for s in self.results)
-            pattern = f"context[b {self.whole.query} h d] -> {parts}"
+            parts = ", ".join(f"{s.name}.context[b {s.query} {h} d]" for s in self.results)
+            pattern = f"context[b {self.whole.query} {h} d] -> {parts}"
             yield pointwise("part", pattern, "copy", laid=self.whole.query)
         else:
             (own,) = self.results
             yield view(
-                "part", f"context[b {own.query} h d] -> {own.name}.context[b {own.query} h d]"
+                "part", f"context[b {own.query} {h} d] -> {own.name}.context[b {own.query} {h} d]"
             )
         for stream in self.results:
             at = Positions(stream.residual, stream.query)
-            yield from scope(stream.name, output(at, "h", bias=self.bias), y=f"y_{stream.name}")
+            yield from scope(stream.name, output(at, h, bias=self.bias), y=f"y_{stream.name}")

@@ -132,6 +132,7 @@ class Reduced:
         place: tensor aside that is added to queries and to own keys, not to values.
         place_seen: tensor aside that is added to the keys of what is seen.
         width: of all heads together; that of the channels if zero.
+        apart: whether positions of the first of two axes see none of the others.
     """
 
     heads: int
@@ -141,6 +142,7 @@ class Reduced:
     place: str = ""
     place_seen: str = ""
     width: int = 0
+    apart: bool = False
 
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at
@@ -173,7 +175,8 @@ class Reduced:
             step = Conv(trail.length(channel), self.ratio, self.ratio)
             Chain({"reduction": step, "norm": Normed()}).declare(name, trail)
             return trail.at, trail.at
-        axes = (batch, channel, *map(trail.copy, own))
+        alone = own[: self.apart]
+        axes = (batch, channel, *alone, *map(trail.copy, own[len(alone) :]))
         valued = under(f"{name}.all", trail.at, axes, trail)
         return under(f"{name}.places", asked, axes, trail) if self.place else valued, valued
 
@@ -191,7 +194,7 @@ def plus(name: str, tensor: Maps, title: str, trail: Trail) -> Maps:
 def attended(name: str, trail: Trail, q: str, key: str, value: str) -> str:
     """Declare the core of attention of q[b .. h d] to key[b .. h d] and value[b .. h w]."""
     (batch, *own, h, _), (_, *seen, _, _) = (_axes(tensor) for tensor in (q, key))
-    here, there = " ".join(own), " ".join(seen)
+    here, there = " ".join(own), " ".join(axis for axis in seen if axis not in own)
     square = f"[{batch} {h} {here} {there}]"
     context = f"{name}.c[{batch} {here} {h} {_axes(value)[-1]}]"
     trail.ops += [

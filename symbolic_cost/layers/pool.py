@@ -1,6 +1,6 @@
 """Pooling layers of image networks."""
 
-from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.layers.conv import Maps, Padding, Trail
 from symbolic_cost.ops.conv import pool
 from symbolic_cost.records import dataclass
 
@@ -17,7 +17,7 @@ class Pool:
     function: str
     kernel: int
     stride: int
-    padding: int = 0
+    padding: Padding = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         positions, window = trail.windows(name, self.kernel, self.stride, self.padding)

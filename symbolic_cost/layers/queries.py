@@ -167,6 +167,21 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """Some of the positions, to which nothing flows back."""
+
+    positions: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the choice."""
+        batch, channel, *own = trail.at.axes
+        result = Maps(name, (batch, channel, trail.new_axis("y", self.positions)))
+        laid = " ".join(own)
+        trail.ops.append(pointwise(name, f"{trail.at} -> {result}", "copy", laid=laid))
+        trail.at = Maps(name, result.axes, constant=True)
+
+
+@dataclass(frozen=True)
 class Sine:
     """Waves of coordinates, as many as there are channels."""
 

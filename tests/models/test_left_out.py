@@ -31,6 +31,19 @@ LEFT_OUT = [
     ("qwen2_5_vl/seen", "text_config.num_hidden_layers", 80),
     ("glm4v_moe/new", "text_config.attention_bias", True),
     ("paligemma/a", "projection_dim", 2048),
+    ("flint/a", "mlp_only_layers", [0, 1]),
+    ("flint/a", "sliding_window", 513),
+    ("lfm3/a", "conv_L_cache", 7),
+    ("kolibri1/a", "moe_intermediate_size", 512),
+    ("pvt_v2/a", "qkv_bias", True),
+    ("mobilevit/a", "hidden_sizes", [144, 192, 240]),
+    ("mobilevitv2/a", "width_multiplier", 1.0),
+    ("rt_detr/a", "num_feature_levels", 3),
+    ("rt_detr_v2/a", "decoder_ffn_dim", 1024),
+    ("ZImageTransformer2DModel/a", "n_refiner_layers", 2),
+    ("Lumina2Transformer2DModel/a", "multiple_of", 256),
+    ("ChromaTransformer2DModel/a", "approximator_layers", 5),
+    ("CogVideoXTransformer3DModel/a", "time_embed_dim", 512),
 ]
 """An entry, a key, and the value of its class."""
 

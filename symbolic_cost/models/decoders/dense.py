@@ -266,6 +266,13 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(inner=lambda _, width: width // 2),
             sizes=ONE_EACH,
         ),
+        "phi3small": Decoder(
+            BIASED,
+            GatedMLP("quick_gelu", Bias.BOTH),
+            tokens=Tokens(steps=Entry.SCALE | Entry.DROP),
+            head=TIED,
+            branch=LAYER,
+        ),
         "seed_oss": Decoder(
             replace(ATTENTION, bias=Bias.INNER),
             reads=Reads(

@@ -20,7 +20,7 @@ from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders import zamba
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Reads, Share
-from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Sparse
+from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import (
     LINEAR,
     adjusted,
@@ -32,8 +32,10 @@ from symbolic_cost.models.decoders.layouts import (
     indexed,
     interval,
     kimi,
+    lfm3,
     one_each,
     periodic,
+    ruled,
     switched,
 )
 from symbolic_cost.models.decoders.mixers import Beside
@@ -60,7 +62,9 @@ from symbolic_cost.models.decoders.switches import (
     PARTLY,
     SHARES,
     TIED,
+    after_norm,
     head_norm,
+    heads_gate,
 )
 from symbolic_cost.models.decoders.zamba import Zamba
 
@@ -133,6 +137,21 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
         "lfm2": replace(_LFM, reads=replace(_LFM.reads, inner=adjusted)),
         "lfm2_moe": replace(
             _LFM, experts=MixtureOfExperts(traits=Trait.CORRECTED), sparse=Sparse.AFTER_FIRST
+        ),
+        "lfm3": Decoder(
+            NORMED,
+            head=TIED,
+            windows=Windows(0, 256),
+            reads=Reads(
+                {
+                    **BIAS,
+                    "use_sandwich_norm": after_norm,
+                    "use_attention_gate": heads_gate,
+                },
+                head_width=128,
+                kinds=ruled(lfm3),
+            ),
+            mixers={"conv": Short()},
         ),
         "llama4_text": Decoder(
             replace(NORMED, norm=Norm.RMS_BARE),

@@ -98,6 +98,46 @@ def interval(key: str, period: int) -> Callable[[Fields, int], Layout]:
     return kinds
 
 
+def ruled(rule: Callable[[int, int], str], **others: str) -> Callable[[Fields, int], Layout]:
+    """Return what reads layers that are placed by a rule, unless they are listed.
+
+    Args:
+        rule: the mixer of a layer, of so many.
+        others: how the family calls mixers that others call otherwise.
+    """
+
+    def kinds(fields: Fields, layers: int) -> Layout:
+        places = [rule(n, layers) for n in range(layers)]
+        mixers = listed(fields, layers) if fields.items("layer_types") else places
+        known = {rule(n, 12) for n in range(12)}  # by then every mixer has come
+        strange = [mixer for mixer in mixers if mixer not in known]
+        problem = f"{strange[:1]} is no kind of layer: {' or '.join(sorted(known))} is accepted"
+        fields.require(holds=not strange, problem=problem, name="layer_types")
+        return [others.get(mixer, mixer) for mixer in mixers], []
+
+    return kinds
+
+
+def flint(fields: Fields, layers: int) -> Layout:
+    """Read Flint's layers: those that do not slide are not rotated; the first two are dense."""
+    mixers, _ = ruled(_every_fourth, **{FULL: UNTURNED})(fields, layers)
+    dense = fields.items("mlp_only_layers") if fields.given("mlp_only_layers") else (0, 1)
+    fields.ignore("mlp_only_layers")
+    step = fields.size("decoder_sparse_step", 1)
+    sparse = (n not in dense and (n + 1) % step == 0 for n in range(layers))
+    return mixers, [EXPERTS if one else DENSE for one in sparse]
+
+
+def _every_fourth(n: int, layers: int) -> str:
+    return FULL if n == 0 or n % 4 == 1 or n == layers - 1 else SLIDES
+
+
+def lfm3(n: int, _: int) -> str:
+    """Return the mixer of a layer of LFM 3."""
+    near = SLIDES if n % 4 == 0 and n else "conv"
+    return FULL if n % 4 == 2 else near  # noqa: PLR2004 - the third of every four
+
+
 def chunked(fields: Fields, layers: int) -> Layout:
     """Read Llama 4's layers: chunked attention is rotated, full attention is not.
 

@@ -12,11 +12,12 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Tokens
+from symbolic_cost.models.decoders.arctic import Arctic
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
 from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
-from symbolic_cost.models.decoders.layouts import all_of, between
+from symbolic_cost.models.decoders.layouts import all_of, between, flint
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASES,
@@ -74,6 +75,12 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(4, 1024),
             renamed={FULL: UNTURNED},
             reads=Reads(BIAS, shared=2, dense=1),
+        ),
+        "arctic": Arctic(
+            experts=_SHARED,
+            windows=Windows(0),
+            sparse=Sparse.EVERY_NTH,
+            reads=Reads(BIAS, "intermediate_size", shared_width="hidden_size"),
         ),
         "aria_text": Decoder(
             experts=_SHARED, sparse=Sparse.ALWAYS, reads=Reads(BIAS, "intermediate_size")
@@ -137,6 +144,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             head=TIED,
             reads=Reads(kinds=between),
         ),
+        "flint": Decoder(
+            NORMED,
+            experts=_SHARED,
+            windows=Windows(0, 513),
+            sparse=Sparse.EVERY_NTH,
+            reads=Reads(SHARES, shared_width="shared_expert_intermediate_size", kinds=flint),
+        ).stepping(Step.SINK, on=True),
         "flex_olmo": Decoder(
             replace(ATTENTION, head_norm=HeadNorm.WIDTH, norm=Norm.RMS_WIDE),
             experts=MixtureOfExperts(shares=Shares.PLAIN),
@@ -196,6 +210,15 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(BIAS, "intermediate_size", shared_width="shared_intermediate_size"),
         ),
         "hy_v3": replace(_DEEP, attention=NORMED, reads=Reads(BIASES, shared=1, dense=1)),
+        "kolibri1": Decoder(
+            NORMED,
+            branch=Branch(Norm.RMS, Placing.SANDWICH),
+            experts=_SHARED,
+            windows=Windows(5, 513),
+            sparse=Sparse.ALWAYS,
+            renamed={FULL: UNTURNED},
+            reads=Reads(NORMALISED, shared_width="shared_expert_intermediate_size"),
+        ),
         "laguna": replace(
             _DEEP,
             attention=replace(NORMED, gate=Gate.HEADS),

@@ -53,5 +53,16 @@ def chatglm(fields: Fields, shape: Shape) -> Model:
     return declared(fields, shape, decoder_of(fields))
 
 
+def phi3small(fields: Fields, shape: Shape) -> Model:
+    """Declare a Phi-3-small, whose perceptron has the one function that its code knows.
+
+    Source: microsoft/Phi-3-small-8k-instruct, modeling_phi3_small.py, Phi3SmallMLP.
+    """
+    fields.text("hidden_act", "gegelu", ("gegelu",))
+    values = {key: value for key, value in fields.source.values.items() if key != "hidden_act"}
+    fields.source = replace(fields.source, values=values)
+    return declared(fields, shape, decoder_of(fields))
+
+
 _FUNCTIONS = {"sequential": "swiglu", "llama": "silu"}
 """Activation functions by blocks."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
+from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
 from symbolic_cost.layers.core import Step
 from symbolic_cost.layers.moe import Shares
 from symbolic_cost.layers.norm import Norm
@@ -66,6 +66,11 @@ def normalised(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
 def head_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change whether queries and keys are normalised over each head."""
     return decoder.attended(head_norm=HeadNorm.HEAD if on else HeadNorm.NONE)
+
+
+def heads_gate(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    """Change whether a value of every head opens what attention gives."""
+    return decoder.attended(gate=Gate.HEADS if on else Gate.NONE)
 
 
 def after_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001

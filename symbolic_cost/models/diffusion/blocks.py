@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from symbolic_cost.layers import modulated
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
@@ -25,6 +27,9 @@ from symbolic_cost.ops.view import view
 
 Pieces = tuple[str, str, str]
 """Shift, scale and gate."""
+
+Made = Callable[[Stream, tuple[str, ...]], tuple[Op, ...]]
+"""Declares the pieces of a stream's modulation."""
 
 
 def pieces_of(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
@@ -102,19 +107,22 @@ def block(
     )
 
 
-def double_block(attention: Joint, second: Joint | None = None) -> tuple[Op, ...]:
+def double_block(
+    attention: Joint, second: Joint | None = None, made: Made = pieces_of
+) -> tuple[Op, ...]:
     """Declare a block of two streams, from x and prompt to one result each, or to that of x.
 
     Args:
         attention: of both.
         second: of the image alone besides, on the same norm.
+        made: what makes the pieces of a modulation.
     """
     both, pieces = TEXT in attention.results, SIX if second is None else (*SIX, *SECOND)
     first, later = (modulated_entry(s, ATTENTION, x, f"x_{s.name}") for s, x in _STREAMS)
     outside = dict.fromkeys(("x_image", "x_text", "y_image", "y_text"))
     ops: list[Op] = [
-        *behind_first(first, pieces_of(IMAGE, pieces)),
-        *behind_first(later, pieces_of(TEXT, SIX) if both else _pieces_of_last()),
+        *behind_first(first, made(IMAGE, pieces)),
+        *behind_first(later, made(TEXT, SIX) if both else _pieces_of_last()),
         *scope("attention", attention.ops(), **{name: name for name in outside}),
         *modulated_exit(IMAGE, ATTENTION, "y_image", "x", "image.middle"),
     ]
@@ -141,7 +149,7 @@ def _pieces_of_last() -> tuple[Op, ...]:
     return scope("text.modulation", modulation(LAST), cond="cond", **names)
 
 
-def single_block(attention: Joint) -> tuple[Op, ...]:
+def single_block(attention: Joint, made: Made = pieces_of) -> tuple[Op, ...]:
     """Declare a block on both streams as one, with attention beside the perceptron."""
     wide = "[b j f]"
     layer: tuple[Op, ...] = (
@@ -155,9 +163,7 @@ def single_block(attention: Joint) -> tuple[Op, ...]:
         pointwise("join", "heads[b r_j e], wide[b r_j e] -> y_joined[b r_j e]", "add"),
     )
     return (
-        *behind_first(
-            modulated_entry(JOINED, ATTENTION, "x", "x_joined"), pieces_of(JOINED, ATTENTION)
-        ),
+        *behind_first(modulated_entry(JOINED, ATTENTION, "x", "x_joined"), made(JOINED, ATTENTION)),
         *scope("attention", attention.ops(), x_joined="x_joined", context="context"),
         *layer,
         *modulated_exit(JOINED, ATTENTION, "y_joined", "x", "y"),

@@ -172,7 +172,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     singles = fields.size("num_single_layers", 38)
     guided = fields.flag("guidance_embeds", default=False)
     out = fields.size("out_channels", channels) * patch**2
-    _rotated(fields, numbers)
+    rotated(fields, numbers)
     own = {"e_x": fields.size("joint_attention_dim", 4096)}
     own |= {"e_pool": fields.size("pooled_projection_dim", 768), "pixels": out}
     fields.refuse()
@@ -218,7 +218,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     out = fields.size("out_channels", channels if is_null(fields) else 16)
     own = {"e_x": fields.size("joint_attention_dim", 3584)}
     own["pixels"] = out * fields.size("patch_size", 2) ** 2
-    _rotated(fields, numbers)
+    rotated(fields, numbers)
     fields.refuse()
     ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
     prompt = (
@@ -252,15 +252,20 @@ def _prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     return (*ops[:first], *later)
 
 
-def _rotated(fields: Fields, numbers: Numbers) -> None:
+def rotated(
+    fields: Fields,
+    numbers: Numbers,
+    name: str = "axes_dims_rope",
+    usual: tuple[int, ...] = (16, 56, 56),
+) -> None:
     """Check the widths of a head that positions along each axis rotate."""
-    widths = fields.items("axes_dims_rope", (16, 56, 56))
+    widths = fields.items(name, usual)
     width = numbers["e"] // numbers["h"]
     fine = all(map(is_size, widths)) and sum(widths) == width and not any(w % 2 for w in widths)
     problem = (
         f"{list(widths)[:4]}: even widths that add up to that of a head, {width}, are accepted"
     )
-    fields.require(holds=fine, problem=problem, name="axes_dims_rope")
+    fields.require(holds=fine, problem=problem, name=name)
 
 
 ANGLES = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")

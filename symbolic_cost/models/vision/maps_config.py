@@ -6,6 +6,7 @@ from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.cnn import CNN
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
+from symbolic_cost.models.vision.mobile import MOBILE
 from symbolic_cost.models.vision.pyramids import MORE
 from symbolic_cost.ops.graph import Model
 
@@ -17,11 +18,13 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
-    layers = {**NETWORKS, **MORE}[fields.family](fields)
+    layers = {**NETWORKS, **MORE, **MOBILE}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
 
     def made(number: int) -> Chain:
+        if fields.head.endswith("Model"):
+            return Chain(layers)
         each = fields.head.endswith(SEMANTIC)
         last: Layer = Conv(number, 1) if each else Linear(number)
         head: dict[str, Layer] = {"classifier": last}

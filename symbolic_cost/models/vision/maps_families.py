@@ -43,7 +43,8 @@ def convnext(fields: Fields) -> dict[str, Layer]:
     """Return a ConvNeXt; the second version normalises responses in place of a scale."""
     newer = fields.family == "convnextv2"
     depths, widths = lists(fields, "depths", "hidden_sizes")
-    scaled = not newer and scale_of(fields)
+    always = fields.family == "dinov3_convnext"
+    scaled = (scale_of(fields) or always) and not newer
     function = function_of(fields, "gelu")
     patch = fields.size("patch_size", 4)
     staged(fields, "num_stages", len(depths))
@@ -62,7 +63,7 @@ def convnext(fields: Fields) -> dict[str, Layer]:
                 **({"scale": Scaled()} if scaled else {}),
             }
             layers[f"stage{stage}.{i}"] = Residual(Chain(branch))
-    return layers | {"mean": Mean(), "last": Normed()}
+    return layers | ({} if always else {"mean": Mean()}) | {"last": Normed()}
 
 
 def swin(fields: Fields) -> dict[str, Layer]:
@@ -111,7 +112,7 @@ def segformer(fields: Fields) -> dict[str, Layer]:
     return stages | {"joined": Joined(wide), **fused}
 
 
-def mix_transformer(fields: Fields) -> dict[str, Layer]:
+def mix_transformer(fields: Fields, *, biased: bool = True) -> dict[str, Layer]:
     """Return the stages of a SegFormer or a GLPN; each ends with the layer "stageN.last"."""
     names = ("depths", "hidden_sizes", "num_attention_heads", "patch_sizes", "strides")
     ratios = lists(fields, *names, "sr_ratios", "mlp_ratios")
@@ -126,7 +127,7 @@ def mix_transformer(fields: Fields) -> dict[str, Layer]:
         layers[f"stage{stage}.norm"] = Normed()
         for i in range(depth):
             mlp = perceptron(times * width, width, function, deep(3))
-            layers |= blocks(f"stage{stage}.{i}", Reduced(heads, ratio), mlp)
+            layers |= blocks(f"stage{stage}.{i}", Reduced(heads, ratio, biased), mlp)
         layers[f"stage{stage}.last"] = Normed()
     return layers
 
@@ -237,9 +238,9 @@ def ratio_of(fields: Fields, name: str, default: float) -> float:
     return value if fine else default
 
 
-def rounded(channels: int, divisor: int, least: int) -> int:
+def rounded(channels: float, divisor: int, least: int) -> int:
     """Return a multiple of a divisor near a number, never below nine tenths of it."""
-    near = max(least, (channels + divisor // 2) // divisor * divisor)
+    near = max(least, int(channels + divisor // 2) // divisor * divisor)
     return near + divisor if 10 * near < 9 * channels else near
 
 
@@ -303,6 +304,7 @@ NETWORKS: Mapping[str, Callable[[Fields], dict[str, Layer]]] = MappingProxyType(
     {
         "convnext": convnext,
         "convnextv2": convnext,
+        "dinov3_convnext": convnext,
         "swin": swin,
         "swinv2": swin,
         "segformer": segformer,
