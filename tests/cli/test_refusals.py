@@ -56,7 +56,11 @@ REFUSED = [
     ("table gpt --set m1=__import__('os')", "is not an assignment", "NAME=INTEGER"),
     ("table gpt --set m1=2 --set m1=4", "a second number", "one is accepted"),
     ("table gpt --set m1=2,m1=4", "a second number", "one is accepted"),
+    ("table gpt --set m1=٣", "'m1=٣' is not an assignment", "NAME=INTEGER"),
     # refused numbers
+    ("count gpt2 --batch ٣", "DIGIT THREE}' is not a valid integer", "--batch"),
+    ("laws chinchilla --flops ٣e24", "DIGIT THREE}e24' is not a valid float", "--flops"),
+    ("laws chinchilla --set N=٣e9", "'N=٣e9' is not an assignment", "NAME=NUMBER"),
     ("table gpt --set m1=0", "m1 = 0", "an integer from 1"),
     ("table gpt --set m1=-4", "m1 = -4", "an integer from 1"),
     ("table gpt --set m1=1.5", "'m1=1.5' is not an assignment", "NAME=INTEGER"),
