@@ -24,7 +24,7 @@ class _Float(FloatParamType):
         return super().convert(_named(value), *about)
 
 
-def _named(value: Any) -> Any:  # noqa: ANN401 - a text or a number
+def _named(value: Any) -> Any:
     """Return a text with digits of other scripts, which Python reads too, by name: no number."""
     return value.encode("ascii", "namereplace").decode() if isinstance(value, str) else value
 
