@@ -57,6 +57,9 @@ REFUSED = [
     ("table gpt --set m1=2 --set m1=4", "a second number", "one is accepted"),
     ("table gpt --set m1=2,m1=4", "a second number", "one is accepted"),
     ("table gpt --set m1=٣", "'m1=٣' is not an assignment", "NAME=INTEGER"),
+    ("crossover gpt2 attention mlp --in l --set l=4", "--set l is not read", "asked for"),
+    ("solve memory==8GiB gpt2 --for b --set l=4,b=2", "--set b is not read", "asked for"),
+    ("sweep gpt2 --vary b=1,2 --set b=4", "--set b is not read", "b varies"),
     # refused numbers
     ("count gpt2 --batch ٣", "DIGIT THREE}' is not a valid integer", "--batch"),
     ("laws chinchilla --flops ٣e24", "DIGIT THREE}e24' is not a valid float", "--flops"),

@@ -156,6 +156,8 @@ def test_machine_code_and_arrays_agree_in_every_bit(monkeypatch):
         ({"tp": 1, "dp": 1}, {"out": "x.xlsx"}, ".parquet, .csv, .jsonl"),
         ({"tp": 2}, {}, "dp has no number"),
         ({"tp": 5, "dp": 1}, {}, "no candidate is legal"),
+        ({"tp": 2, "dp": 1}, {"gpus": 8}, r"no candidate is legal; .* gpus is tp\*dp"),
+        ({"tp": 3}, {"gpus": 8}, r"no candidate is legal; .* gpus is a multiple of tp"),
     ],
 )
 def test_refused(vary, options, said):
