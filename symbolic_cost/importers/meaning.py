@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS
 from symbolic_cost.models.fields import is_size
-from symbolic_cost.models.kinds import DENSE, EXPERTS
 
 Values = dict[str, Any]
 Refuse = Callable[[str, str], None]

@@ -21,7 +21,7 @@ from symbolic_cost.jobs.tables.per_op import named_costs
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Row
-from symbolic_cost.models.per_token import TokenFlop, flops_per_token
+from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol

@@ -12,7 +12,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, looked_up, shown
 from symbolic_cost.jobs.tables.per_token import ascending, chosen_conventions, counted, reason
 from symbolic_cost.jobs.tables.totals import number
-from symbolic_cost.models.per_token import TokenFlop
+from symbolic_cost.models.token_flop.per_token import TokenFlop
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact

@@ -13,7 +13,7 @@ _HOME = {
     "imported": "config",
     "model": "catalog",
     "compare_conventions": "compare",
-    "CNN": "cnn",
+    "CNN": "vision.cnn",
     "Perceptron": "mlp",
 }
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function, whatever it ret
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    families = import_module(f"{__name__}.decoder_families")
+    families = import_module(f"{__name__}.decoders.families")
     if name not in families.DECODERS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return partial(families.symbolic, name)

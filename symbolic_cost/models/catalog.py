@@ -92,17 +92,17 @@ _NETWORKS = {
 }
 
 _PRESETS = (
-    Preset("gpt", "gpt", _declared("gpt", "unbounded"), source="radford-2019"),
-    *(_sized(size, "gpt") for size in published("gpt")),
-    *(Preset(name, name, _declared("decoder_families", name)) for name in _DECODERS),
-    *(_sized(size, "decoder_families") for size in published("decoders")),
+    Preset("gpt", "gpt", _declared("decoders.gpt", "unbounded"), source="radford-2019"),
+    *(_sized(size, "decoders.gpt") for size in published("gpt")),
+    *(Preset(name, name, _declared("decoders.families", name)) for name in _DECODERS),
+    *(_sized(size, "decoders.families") for size in published("decoders")),
     *(
         Preset(name, name, _declared("other_families", name), source=source)
         for name, source in _OTHERS.items()
     ),
     *(_sized(size, "other_families") for size in published("others")),
     *(
-        Preset(name, "cnn", _declared("cnn", name), {"b": 1}, source)
+        Preset(name, "cnn", _declared("vision.cnn", name), {"b": 1}, source)
         for name, source in _NETWORKS.items()
     ),
 )

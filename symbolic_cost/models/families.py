@@ -3,7 +3,7 @@
 The files of `registry/` are data. A file begins with what holds for all of its families; a family
 is a table that says what is its own, or more:
 
-    builder = "decoder_config:build"           # "module:function" of this package
+    builder = "decoders.config:build"           # "module:function" of this package
     suffixes = ["ForCausalLM", "Model"]        # with its prefix: names of `architectures[0]`,
                                                # the usual one first
     [qwen2]

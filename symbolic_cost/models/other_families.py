@@ -6,12 +6,16 @@ from functools import partial
 
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.recurrent import Cell
-from symbolic_cost.models import encoder, mamba, rnn, seq2seq, vision
-from symbolic_cost.models.encoder import CLASSES, MASKED, PAIRED, TRUNK
-from symbolic_cost.models.encoder_families import ENCODERS
-from symbolic_cost.models.mixers_state import Dual, StateSpace
-from symbolic_cost.models.seq2seq_families import SEQ2SEQ
+from symbolic_cost.models import rnn
+from symbolic_cost.models.decoders import mamba
+from symbolic_cost.models.decoders.mixers_state import Dual, StateSpace
+from symbolic_cost.models.encoder_decoders import seq2seq
+from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
+from symbolic_cost.models.encoders import encoder
+from symbolic_cost.models.encoders.encoder import CLASSES, MASKED, PAIRED, TRUNK
+from symbolic_cost.models.encoders.families import ENCODERS
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision import transformer as vision
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import l_t
 

@@ -13,7 +13,7 @@ from sympy import Expr, Integer, cancel
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Phase, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published import narayanan_2021, usp_2024, zero_2019

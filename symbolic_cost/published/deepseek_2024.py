@@ -11,7 +11,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.scaling.declared import law

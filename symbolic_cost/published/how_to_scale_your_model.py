@@ -14,7 +14,7 @@ from symbolic_cost.analysis.scaling import leading_term
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import parse_strategy

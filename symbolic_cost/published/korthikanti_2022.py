@@ -17,7 +17,7 @@ from sympy import Expr, Integer, Rational, expand
 from symbolic_cost.conventions.presets import MEGATRON_2022, MODEL_FLOP
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.ledger import CostTable, Phase, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model, Part, Place

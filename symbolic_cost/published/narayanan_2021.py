@@ -17,7 +17,7 @@ from sympy import Expr, Integer, Rational, expand
 from symbolic_cost import symbols
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import CostTable, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.ops.recompute import FULL

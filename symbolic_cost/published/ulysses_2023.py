@@ -14,7 +14,7 @@ from sympy import Expr, Integer, expand
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import CostTable, Phase, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum

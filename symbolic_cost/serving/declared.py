@@ -10,9 +10,9 @@ from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.configfile import Document
-from symbolic_cost.models.decoder import Decoder
-from symbolic_cost.models.decoder_config import ABSORBED
-from symbolic_cost.models.decoder_families import DECODERS, symbolic
+from symbolic_cost.models.decoders.config import ABSORBED
+from symbolic_cost.models.decoders.decoder import Decoder
+from symbolic_cost.models.decoders.families import DECODERS, symbolic
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sources import document

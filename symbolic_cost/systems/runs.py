@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import refuse
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank

@@ -15,7 +15,7 @@ from symbolic_cost.analysis.forms import (
 )
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.extrema import Max
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import Active, V, b, e, f, h, l, m1
 from tests.numeric.expressions import SYMBOLS, laurent, positive_costs, power, times

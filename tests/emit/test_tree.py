@@ -12,7 +12,7 @@ from symbolic_cost.emit.sheet import render
 from symbolic_cost.emit.tree import tree_sheet
 from symbolic_cost.errors import ConventionError, InputError
 from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import b, e, f, l, m1, n_layers

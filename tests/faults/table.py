@@ -327,16 +327,19 @@ FAULTS = (
     ),
     # Models and layers.
     Fault(
-        "models/kinds.py",
+        "models/decoders/kinds.py",
         "(layer - self.full_at) % self.period != 0",
         "layer % self.period != 0",
         (KINDS, "tests/models"),
     ),
     Fault(
-        "models/plan.py", "(layer + 1) % step == 0", "layer % step == 0", (KINDS, "tests/models")
+        "models/decoders/plan.py",
+        "(layer + 1) % step == 0",
+        "layer % step == 0",
+        (KINDS, "tests/models"),
     ),
     Fault(
-        "models/plan.py",
+        "models/decoders/plan.py",
         "n >= first and",
         "n > first and",
         (KINDS,),
@@ -369,13 +372,13 @@ FAULTS = (
         (TORCH, "tests/models"),
     ),
     Fault(
-        "models/sizes.py",
+        "models/decoders/sizes.py",
         "l * symbols.E_t * self.capacity / symbols.E",
         "l * symbols.E_t * self.capacity",
         (TORCH,),
     ),
     Fault(
-        "models/sizes.py",
+        "models/decoders/sizes.py",
         "Min(c, symbols.W - 1) + l",
         "Min(c, symbols.W) + l",
         ("tests/models/test_symbolic_decoders.py", TORCH),

@@ -6,7 +6,7 @@ from sympy import Integer
 import symbolic_cost as sc
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost as derived
 from symbolic_cost.parallel.memory import moments

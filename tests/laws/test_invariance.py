@@ -10,7 +10,7 @@ from sympy import Integer, Symbol, expand
 from symbolic_cost.conventions.presets import EXACT, PRESETS, STANDARD
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.ledger import TRAINING, Phase, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax

@@ -10,7 +10,7 @@ from symbolic_cost.errors import InputError, PatternError
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import symbolic
+from symbolic_cost.models.decoders.families import symbolic
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.parallel.strategy import parse_strategy

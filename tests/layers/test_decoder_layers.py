@@ -17,9 +17,9 @@ from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.tokens import Exit, Logits, Tokens
 from symbolic_cost.ledger import Phase
-from symbolic_cost.models.decoder import ATTENTION, CORE
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE
+from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.sizes import Sizes
 from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise

@@ -7,7 +7,7 @@ import pytest
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Chain, Conv, chain
-from symbolic_cost.models.cnn import CNN, NETWORKS
+from symbolic_cost.models.vision.cnn import CNN, NETWORKS
 from symbolic_cost.ops.derive import cost
 
 

@@ -15,9 +15,9 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
-from symbolic_cost.models.encoder import TRUNK
+from symbolic_cost.models.encoders.encoder import TRUNK
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.models.vision import VIT, Sizes
+from symbolic_cost.models.vision.transformer import VIT, Sizes
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import symbol

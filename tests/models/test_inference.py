@@ -15,7 +15,7 @@ from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import DECODERS, symbolic
+from symbolic_cost.models.decoders.families import DECODERS, symbolic
 from symbolic_cost.models.inference import (
     batch_that_fits,
     cached_bytes,

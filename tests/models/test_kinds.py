@@ -7,7 +7,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
-from symbolic_cost.models.kinds import (
+from symbolic_cost.models.decoders.kinds import (
     DENSE,
     FULL,
     SLIDES,

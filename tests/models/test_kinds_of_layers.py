@@ -13,7 +13,7 @@ from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.decoder_families import symbolic
+from symbolic_cost.models.decoders.families import symbolic
 from symbolic_cost.models.inference import touched
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.numeric.binding import bind, value

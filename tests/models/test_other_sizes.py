@@ -6,9 +6,9 @@ import pytest
 
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.models.catalog import CATALOG, model
-from symbolic_cost.models.cnn import NETWORKS
 from symbolic_cost.models.other_families import OTHER_FAMILIES
 from symbolic_cost.models.published_size import published
+from symbolic_cost.models.vision.cnn import NETWORKS
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement

@@ -7,7 +7,7 @@ import symbolic_cost as sc
 from symbolic_cost import symbols
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions
 from symbolic_cost.conventions.token_questions import Weights
-from symbolic_cost.models.per_token import flops_per_token
+from symbolic_cost.models.token_flop.per_token import flops_per_token
 
 # torchtitan, pull request 4300: exact values before and after windows were counted.
 TORCHTITAN = [

@@ -13,19 +13,17 @@ from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.layers.core import Core
-from symbolic_cost.layers.latent import Expansion
+from symbolic_cost.layers.latent import Expansion, Indexing
 from symbolic_cost.ledger import Phase
-from symbolic_cost.models import (
-    decoder_dense,
-    decoder_families,
-    decoder_hybrids,
-    decoder_mixtures,
-)
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.count import count
-from symbolic_cost.models.decoder_families import DECODERS, symbolic
-from symbolic_cost.models.kinds import DENSE, FULL, Kind
+from symbolic_cost.models.decoders import dense as decoder_dense
+from symbolic_cost.models.decoders import families as decoder_families
+from symbolic_cost.models.decoders import hybrids as decoder_hybrids
+from symbolic_cost.models.decoders import mixtures as decoder_mixtures
+from symbolic_cost.models.decoders.families import DECODERS, symbolic
+from symbolic_cost.models.decoders.kinds import DENSE, FULL, Kind
 from symbolic_cost.models.published_size import published
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.numeric.binding import bind, value
@@ -123,7 +121,9 @@ OPEN = [name for name, family in DECODERS.items() if not (family.mixers or famil
 """Families whose layers follow a rule, so that their number may stay open."""
 
 
-INDEXED = [name for name in OPEN if getattr(DECODERS[name].attention, "indexed", False)]
+INDEXED = [
+    name for name in OPEN if getattr(DECODERS[name].attention, "indexed", None) is Indexing.OWN
+]
 """Families of which a part learns nothing: it chooses what is attended to."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from symbolic_cost import symbols
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.ledger import Phase, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.numeric.compiled import Compiled
 from symbolic_cost.numeric.frames import frame

@@ -7,7 +7,7 @@ import pytest
 
 from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
-from symbolic_cost.models.decoder import ATTENTION
+from symbolic_cost.models.decoders.decoder import ATTENTION
 from symbolic_cost.ops.graph import Model, fragment
 from tests.parallel import algorithms, attention
 from tests.parallel.derived import assert_same_results, derived_words, sizes

@@ -11,8 +11,8 @@ from symbolic_cost.layers import attention, mlp
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.ledger import CollectiveKind, Quantity
-from symbolic_cost.models.decoder import ATTENTION
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.decoder import ATTENTION
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.parallel.strategy import parse_strategy

@@ -8,7 +8,7 @@ from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.layers import moe
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.ledger import Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table

@@ -7,7 +7,7 @@ from symbolic_cost.conventions.presets import MEGATRON_2022, STANDARD
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Phase, Place, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
 from symbolic_cost.parallel.orders import Stage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.parallel.strategy import parse_strategy
 
 LEVELS = {1: {"optimizer"}, 2: {"weight_gradient", "optimizer"}}

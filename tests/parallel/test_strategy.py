@@ -13,7 +13,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import CollectiveKind, Quantity
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.parallel.catalogue import STRATEGIES, Entry

@@ -11,8 +11,8 @@ from sympy import expand
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
-from symbolic_cost.models.cnn import NETWORKS
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
+from symbolic_cost.models.vision.cnn import NETWORKS
 from symbolic_cost.published import module_profile
 from symbolic_cost.published.contract import publication, reproduce
 from symbolic_cost.published.module_profile import bert, gpt2

@@ -10,7 +10,7 @@ from sympy import Integer, Rational
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Pass

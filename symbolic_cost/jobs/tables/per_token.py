@@ -15,7 +15,7 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.tables.totals import number
-from symbolic_cost.models.per_token import TokenFlop, flops_per_token
+from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import in_glossary_order
 from symbolic_cost.units import Unit

@@ -22,7 +22,7 @@ from sympy import Expr, Integer
 from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
-from symbolic_cost.models.gpt import GPT
+from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs, indivisible

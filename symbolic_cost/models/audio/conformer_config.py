@@ -1,0 +1,173 @@
+"""Builders of Conformers: of samples, and of frames of a spectrogram."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Expr
+
+from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.conformer import Gated, KeyedDistances, Places, attention
+from symbolic_cost.layers.heads import Output, Predicted
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Branch, Outcome
+from symbolic_cost.layers.sound import Sound, Step
+from symbolic_cost.layers.thinned import Thinned
+from symbolic_cost.models.audio.conformer import Conformer
+from symbolic_cost.models.audio.recordings import (
+    CTC,
+    SAMPLES,
+    WAV2VEC,
+    extractor,
+    having,
+    placed,
+    recorded,
+    sizes_of,
+    tokens_of,
+    waved,
+)
+from symbolic_cost.models.encoder_decoders.seq2seq import Source
+from symbolic_cost.models.encoders.changes import Tables
+from symbolic_cost.models.encoders.config import running
+from symbolic_cost.models.encoders.encoder import ATTENTION, Traits
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+
+CONFORMER = Conformer(
+    attention=ATTENTION,
+    branch=Branch(outcome=Outcome.DROP),
+    pooler=None,
+    kept=WAV2VEC.kept,
+    heads=WAV2VEC.heads,
+    traits=WAV2VEC.traits,
+    source="gulati-2020",
+)
+PARAKEET = replace(CONFORMER, kept={}, traits=Traits(dropouts=("attention_dropout", "dropout")))
+
+
+def conformer(fields: Fields, shape: Shape) -> Model:
+    """Declare a Conformer of samples, as wav2vec 2.0 has its own.
+
+    Its convolution of positions is stored and not used.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    waves, numbers = extractor(fields), sizes_of(fields)
+    _, sizes = placed(fields, numbers["e"])
+    front = Sound(waves, Step.ASK | Step.PROJECT)
+    source = waved(waves, 1, tokens_of(shape) * SAMPLES)
+    kept = {"place": "g_c i_c o_c s_p", "place_bias": "e", "length": "s_p"}
+    family = _convolved(fields, replace(CONFORMER, words=front, last=Norm.LAYER), "s_rel")
+    family = replace(family, kept={**family.kept, **kept})
+    source = having(source, sizes | _kernels(fields, family, numbers["e"], source.frames))
+    return recorded(fields, shape, family, numbers, source)
+
+
+def spectral(fields: Fields, shape: Shape) -> Model:
+    """Declare a Conformer of frames of a spectrogram, as W2v-BERT 2.0 of Transformers.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    numbers = sizes_of(fields)
+    features = fields.size("feature_projection_input_dim", 160)
+    family = replace(CONFORMER, words=Sound((), Step.PROJECT), last=None)
+    family = _convolved(fields, family, "s_rel", Norm.LAYER)
+    source = waved((), features, tokens_of(shape))
+    source = having(source, _kernels(fields, family, numbers["e"], source.frames))
+    return recorded(fields, shape, family, numbers, source)
+
+
+def parakeet(fields: Fields, shape: Shape) -> Model:
+    """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
+    fields.require(
+        holds=fields.size("num_key_value_heads", heads) == heads,
+        problem=f"only the {heads} of num_attention_heads is declared",
+        name="num_key_value_heads",
+    )
+    family = replace(PARAKEET, heads={CTC: Predicted(output=Output.BIAS)})
+    family = replace(_convolved(fields, family, "b s_rel"), branch=Branch())
+    if not biased:
+        family = replace(
+            family,
+            attention=replace(family.attention, bias=Bias.NONE),
+            perceptron=replace(family.perceptron, bias=Bias.NONE),
+        )
+    if not fields.flag("convolution_bias", default=True):
+        family = replace(family, conv=replace(family.conv, bias=Bias.NONE))
+    numbers = sizes_of(fields)
+    front, source = _thinned(fields, tokens_of(shape))
+    family = replace(family, words=front)
+    source = having(source, _kernels(fields, family, numbers["e"], source.frames))
+    return recorded(fields, shape, family, numbers, source)
+
+
+def _convolved(
+    fields: Fields,
+    family: Conformer,
+    rows: str,
+    norm: Norm | None = None,
+) -> Conformer:
+    """Return a Conformer with the attention and the convolutions of a configuration."""
+    name = "position_embeddings_type"
+    usual = Places.KEYS if norm else Places.RELATIVE
+    places = Places.NONE
+    if rows == "b s_rel":
+        places = Places.RELATIVE
+    elif fields.source.values.get(name, usual) is not None:
+        kinds = (Places.RELATIVE, Places.ROTARY, *((Places.KEYS,) if norm else ()))
+        places = Places(fields.text(name, usual, kinds))
+    fields.ignore(name)
+    own = running(fields, family)
+    conv = Gated(own.perceptron.function, norm, Bias.NONE if family.kept else Bias.BOTH)
+    return replace(
+        family,
+        attention=attention(places, own.attention, rows),
+        perceptron=own.perceptron,
+        branch=own.branch,
+        conv=conv,
+    )
+
+
+def _kernels(fields: Fields, family: Conformer, e: int, frames: Expr) -> Tables:
+    """Read the sizes of what a Conformer has besides."""
+    name = "conv_depthwise_kernel_size"
+    kernel = fields.size(name, 31) if family.kept else fields.size("conv_kernel_size", 9)
+    name = name if family.kept else "conv_kernel_size"
+    fields.require(holds=kernel % 2 == 1, problem="an odd kernel is accepted", name=name)
+    sides = ("left_max_position_embeddings", 64), ("right_max_position_embeddings", 8)
+    learned = isinstance(family.attention, KeyedDistances)
+    side = 1 + sum(fields.size(*one) for one in sides) if learned else 1
+    fields.ignore(*(name for name, _ in sides))
+    return {"two": 2, "j": e, "s_c": kernel, "n_side": side, "s_rel": 2 * frames - 1}
+
+
+def _thinned(fields: Fields, length: Expr) -> tuple[Thinned, Source]:
+    """Read the convolutions that thin a spectrogram out."""
+    factor, stride = (
+        fields.size(name, usual)
+        for name, usual in (("subsampling_factor", 8), ("subsampling_conv_stride", 2))
+    )
+    layers, kernel = factor.bit_length() - 1, fields.size("subsampling_conv_kernel_size", 3)
+    fields.require(
+        holds=layers > 0, problem="a factor of two or more is accepted", name="subsampling_factor"
+    )
+    steps = ["scale"] if fields.flag("scale_input", default=True) else []
+    steps += ["dropout"] if fields.drops("dropout", default=True) else []
+    front = Thinned(max(layers, 1), tuple(steps))
+    mels = fields.size("num_mel_bins", 80)
+    channels = fields.size("subsampling_conv_channels", 256)
+    sizes, known, frames = front.sizes(kernel, stride, channels, mels, length)
+    fields.require(
+        holds=sizes[f"x{front.layers}"] == mels // stride**front.layers,
+        problem=f"{mels} features are not thinned evenly",
+        name="num_mel_bins",
+    )
+    return front, Source(frames, sizes, known)

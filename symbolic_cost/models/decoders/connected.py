@@ -1,0 +1,46 @@
+"""Decoders on copies of the residual stream that every branch mixes."""
+
+from __future__ import annotations
+
+from symbolic_cost.axes import Glossary, axes, glossary
+from symbolic_cost.layers import hyper
+from symbolic_cost.layers.rotary import angles
+from symbolic_cost.models.decoders.decoder import Decoder, path_of
+from symbolic_cost.models.decoders.kinds import Kind
+from symbolic_cost.ops.graph import Part, Place, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
+
+
+@dataclass(frozen=True)
+class Connected(Decoder):
+    """A decoder whose residual stream has copies that every branch mixes."""
+
+    @property
+    def own_axes(self) -> Glossary:
+        """Roles of axes that this family alone has."""
+        return glossary(hyper.AXES, axes("one whole"))
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:  # noqa: ARG002 - all rotate
+        """Declare the angles that layers rotate by."""
+        return (angles("d_r"),)
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks between the copying of the stream and its sum."""
+        blocks = (
+            Part(path_of(kind, kinds), self.block(kind), kind.count, place=Place.BLOCK)
+            for kind in kinds
+        )
+        return (Part("copies", hyper.copies()), *blocks, Part("sum", hyper.joined()))
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        """Declare one block from x[b r n_s e] to y[b r n_s e]."""
+        norm = self.branch.normed("norm", "x", "normed")
+        mixer, experts = (
+            (norm, *scope("layer", ops, x="normed", y="y"))
+            for ops in (self.mixers[kind.mixer].ops(), self.experts.ops())
+        )
+        return (
+            *hyper.connected("attention", mixer, "x", "middle"),
+            *hyper.connected("mlp", experts, "middle", "y"),
+        )

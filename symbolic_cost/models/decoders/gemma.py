@@ -1,0 +1,228 @@
+"""Gemmas whose layers have features of their own, and whose last layers have no keys of their own.
+
+In Gemma 4 full layers have other heads than sliding ones, and experts run beside a perceptron; in
+Gemma 3n the residual stream has copies (layers/altup.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from symbolic_cost.axes import Glossary, axes, glossary
+from symbolic_cost.layers import altup, core, per_layer
+from symbolic_cost.layers.core import SLIDING
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.moe import Trait
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Branch
+from symbolic_cost.layers.rotary import angles
+from symbolic_cost.models.decoders.decoder import Decoder, Habit, path_of
+from symbolic_cost.models.decoders.kinds import FULL, SLIDES, Kind
+from symbolic_cost.models.decoders.other_heads import WIDE, turned
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Part, Place, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
+
+if TYPE_CHECKING:
+    from symbolic_cost.models.fields import Fields
+
+TAKING = MappingProxyType({SLIDES: "taking_sliding", FULL: "taking_full"})
+"""Layers that take keys and values of another layer, by the kind of that."""
+
+WIDENED = "widened"
+"""Perceptrons twice as wide, of layers that have no keys of their own."""
+
+THINNED = "thinned"
+"""Perceptrons of whose gate only the largest features remain."""
+
+
+def own_heads(fields: Fields) -> tuple[int, int]:
+    """Read number and width of the key/value heads of full layers: apart, or layer by layer."""
+    usual = fields.size("num_key_value_heads", 4)
+    apart = fields.flag("attention_k_eq_v", default=False)
+    width = fields.size("global_head_dim", 512)
+    heads = fields.optional_size("num_global_key_value_heads")
+    layers = fields.source.values.get("per_layer_config")
+    fields.ignore("per_layer_config")
+    if layers is None:
+        return (heads or usual) if apart else usual, width
+    own = list(layers.values()) if isinstance(layers, Mapping) else []
+    full = [n for n, kind in enumerate(full_layers(fields)) if kind == FULL]
+    places = [int(place) for place in layers if str(place).isdecimal()] if own else []
+    sizes = own[0] if own and isinstance(own[0], Mapping) else {}
+    known = {"head_dim", "num_key_value_heads"}
+    fits = isinstance(layers, Mapping) and len(places) == len(own) and sorted(places) in ([], full)
+    numbers = all(isinstance(size, int) and size > 0 for size in sizes.values())
+    fields.require(
+        holds=fits and numbers and sizes.keys() <= known and all(one == sizes for one in own),
+        problem="one head_dim and num_key_value_heads for all full layers, and no others, are "
+        "accepted",
+        name="per_layer_config",
+    )
+    return (
+        int(sizes.get("num_key_value_heads", usual)) if numbers else usual,
+        int(sizes.get("head_dim", fields.size("head_dim", 256))) if numbers else width,
+    )
+
+
+def full_layers(fields: Fields, period: int = 6) -> list[str]:
+    """Read which layers slide; the last of every so many is full unless they are listed."""
+    layers = fields.size("num_hidden_layers", 30)
+    entries = fields.items("layer_types")
+    fields.require(
+        holds=all(entry in TAKING for entry in entries) and len(entries) in (0, layers),
+        problem=f"{layers} of {' or '.join(TAKING)} are accepted",
+        name="layer_types",
+    )
+    return list(entries) or [FULL if (n + 1) % period == 0 else SLIDES for n in range(layers)]
+
+
+@dataclass(frozen=True)
+class Gemma(Decoder):
+    """A Gemma; `lengths` has "d_y" if layers have features of their own, "n_s" copies if any."""
+
+    @property
+    def own_axes(self) -> Glossary:
+        """Roles of axes that this family alone has."""
+        return glossary(per_layer.AXES, altup.AXES, axes("f_y inner"))
+
+    @property
+    def featured(self) -> bool:
+        """Whether layers have features of their own."""
+        return "d_y" in self.lengths
+
+    @property
+    def copied(self) -> bool:
+        """Whether the residual stream has copies."""
+        return "n_s" in self.lengths
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        """Declare the angles that layers rotate by, those of full layers apart."""
+        full = (angles("d_s"),) if FULL in self.mixers else ()
+        apart = (replace(op, path="full_angles") for op in turned(full))
+        return (*super().turning(kinds), *apart)
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks, before them the features of all, and copies around them."""
+        entry = {"x": "embedding"}
+        before = [Part("per_layer", per_layer.features(), takes=entry)] if self.featured else []
+        before += [Part("copies", altup.copies(), takes=entry)] if self.copied else []
+        source = before[-1].path if self.copied else "embedding"
+        parts = []
+        for kind in kinds:
+            takes = {"x": source} | ({"per_layer": "per_layer"} if self.featured else {})
+            if kind.mixer in TAKING.values():
+                takes |= dict.fromkeys(("keys", "values"), self._giver(kind, kinds))
+            path = path_of(kind, kinds)
+            *ops, last = self.block(kind)  # what the next block takes comes last
+            ops = [*ops, *self._given(kind, kinds), last]
+            parts.append(Part(path, tuple(ops), kind.count, takes, Place.BLOCK))
+            source = ""
+        after = (Part("mean", altup.joined()),) if self.copied else ()
+        return (*before, *parts, *after)
+
+    def _giver(self, kind: Kind, kinds: tuple[Kind, ...]) -> str:
+        """Return the path of the layers whose keys and values others take."""
+        own = next(mixer for mixer, taking in TAKING.items() if taking == kind.mixer)
+        return path_of(next(other for other in kinds if other.mixer == own), kinds)
+
+    def _given(self, kind: Kind, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        """Declare keys and values that layers of a kind hand on, if others take them."""
+        if TAKING.get(kind.mixer) not in {other.mixer for other in kinds}:
+            return ()
+        key = SLIDING.key if kind.mixer == SLIDES else core.FULL.key
+        own = WIDE if kind.mixer in self.mixers else {}
+        axes_of = f"[b {key} {own.get('k', 'k')} {own.get('d', 'd')}]"
+        return tuple(
+            view(f"hand_{name}", f"attention.{name}{axes_of} -> handed_{name}{axes_of}")
+            for name in ("keys", "values")
+        )
+
+    def ports(self, kind: Kind) -> Mapping[str, str]:
+        """Return the keys and values that layers of a kind take."""
+        return {name: name for name in ("keys", "values") if kind.mixer in TAKING.values()}
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        """Declare one block from x to y."""
+        own, ports = self._mixer(kind).ops(), self.ports(kind)
+        if self.copied:
+            return self._copied_block(own, self._dense(kind).ops(), ports)
+        last = "computed" if self.featured else "y"
+        return (
+            *self.branch.around("attention", own, "x", "middle", **ports),
+            *self._perceptron(kind, "middle", last),
+            *(self._opened("computed", "y") if self.featured else ()),
+        )
+
+    def _perceptron(self, kind: Kind, x: str, y: str) -> tuple[Op, ...]:
+        """Declare the perceptron's branch, beside which experts may run."""
+        if kind.sparse:
+            return self.branch.around("mlp", self._beside_experts(), x, y, residual=x)
+        return self.branch.around("mlp", self._dense(kind).ops(), x, y)
+
+    def _dense(self, kind: Kind) -> GatedMLP:
+        """Return the perceptron of layers of a kind."""
+        width = "f_y" if kind.layer == WIDENED else "f"
+        below = Norm.LAYER_BARE if kind.layer == THINNED else None
+        return GatedMLP(self.perceptron.function, width=width, thinned=below)
+
+    def _beside_experts(self) -> tuple[Op, ...]:
+        """Declare a perceptron on x[b r e] and experts on the residual stream, to y[b r e]."""
+        norm = self.branch.norm
+        experts = replace(self.experts, shared="", scored="scored", traits=Trait.WEIGHED)
+        dense = GatedMLP(self.experts.function, width=self.experts.shared)
+        state = "residual[b r e]"
+        return (
+            *scope("dense", dense.ops(), x="x", y="plain"),
+            norm.op("norm_dense", "plain[b r e]", "normed[b r e]"),
+            norm.op("norm_router", state, "scored[b r e]"),
+            norm.op("norm_sent", state, "sent[b r e]"),
+            *scope("experts", experts.ops(), x="sent", scored="scored", y="mixed"),
+            norm.op("norm_experts", "mixed[b r e]", "sparse[b r e]"),
+            pointwise("join", "normed[b r e], sparse[b r e] -> y[b r e]", "add"),
+        )
+
+    def _opened(self, x: str, y: str) -> tuple[Op, ...]:
+        """Declare the branch of a layer's own features."""
+        own = per_layer.opening(self.perceptron.function)
+        plain = Branch(self.branch.norm, self.branch.placing.NONE)
+        return plain.around("per_layer", own, x, y, per_layer="per_layer")
+
+    def _copied_block(
+        self, layer: tuple[Op, ...], dense: tuple[Op, ...], ports: Mapping[str, str]
+    ) -> tuple[Op, ...]:
+        """Declare a block on copies of the residual stream, from x[n_s b r e] to y[n_s b r e]."""
+        norm: Norm = self.branch.norm
+        stream = "[b r e]"
+        inside = {name: name for name in ("x", "predictions", "computed", "result", "corrections")}
+        opening = per_layer.opening(self.perceptron.function)
+        return (
+            *scope("altup", altup.predicted(), **inside),
+            *scope(
+                "attention", (norm.op("norm", f"x{stream}", f"y{stream}"),), x="computed", y="entry"
+            ),
+            *scope("laurel", altup.low_rank(), x="entry", y="learned"),
+            *scope("attention", layer, x="entry", y="attended", **ports),
+            norm.op("norm_attended", f"attended{stream}", f"normed{stream}"),
+            pointwise(
+                "attention_residual", f"computed{stream}, normed{stream} -> summed{stream}", "add"
+            ),
+            pointwise(
+                "laurel_residual", f"summed{stream}, learned{stream} -> middle{stream}", "add"
+            ),
+            *self.branch.around("mlp", dense, "middle", "result"),
+            *scope("altup", altup.corrected(), **inside),
+            *scope(
+                "chosen",
+                altup.chosen(scaled=Habit.SCALE in self.habits),
+                x="corrections",
+                y="chosen",
+            ),
+            *scope("per_layer", opening, x="chosen", y="added", per_layer="per_layer"),
+            pointwise("residual", f"corrections[n_s b r e], added{stream} -> y[n_s b r e]", "add"),
+        )

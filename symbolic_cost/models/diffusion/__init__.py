@@ -1,0 +1,1 @@
+"""Networks that denoise latents, by the `_class_name` of diffusers."""

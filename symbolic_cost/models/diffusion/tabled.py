@@ -1,0 +1,269 @@
+"""Diffusion transformers with one modulation for all blocks, plus a table in each: PixArt, Wan.
+
+A prompt is attended to beside. Axes: as in `diffusion`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Bias, Kept, Rotated
+from symbolic_cost.layers.core import Positions
+from symbolic_cost.layers.joint import IMAGE, TEXT, Joint
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.modulated import LAST, SIX, conditioned, parted, tabled
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.layers.relative import CrossAttention
+from symbolic_cost.models.diffusion.blocks import block, ending
+from symbolic_cost.models.diffusion.transformers import (
+    EMBEDDED,
+    EMBEDDING,
+    PLAIN,
+    TIME,
+    Sample,
+    bias_of,
+    declared,
+    heads_of,
+    is_affine,
+    is_null,
+    layers_of,
+    sample,
+    sizes_of,
+)
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.view import view
+
+
+def pixart(fields: Fields, shape: Shape) -> Model:
+    """Declare a PixArt: one modulation for all blocks, plus a table in each, and the prompt beside.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
+    image = sample(fields, shape, 128, patch, channels)
+    numbers = heads_of(fields, 16, 72) | {"n_layers": fields.size("num_layers", 28)}
+    e, affine = numbers["e"], is_affine(fields)
+    fields.text("norm_type", "ada_norm_single", ("ada_norm_single",))
+    fields.text("attention_type", "default", ("default",))
+    fields.ignore("num_embeds_ada_norm", "interpolation_scale")
+    width, projected = fields.size("cross_attention_dim", 1152), fields.given("caption_channels")
+    own = {"e_s": width, "e_x": fields.size("caption_channels", width)}
+    fields.require(
+        holds=not projected or width == e,
+        problem=f"a prompt projected to the width {e} of the heads together is not {width} wide",
+        name="cross_attention_dim",
+    )
+    full = image.sides == (128, 128) and isinstance(
+        fields.source.values.get("sample_size", 128), int
+    )
+    sized = fields.flag("use_additional_conditions", default=full)
+    fields.require(
+        holds=not sized or e % 3 == 0,
+        problem=f"three sizes of the image have no equal parts of the width {e}",
+        name="use_additional_conditions",
+    )
+    default = 8 if "out_channels" not in fields.source.values else channels
+    own["pixels"] = fields.size("out_channels", default) * patch**2
+    norm = Norm.LAYER if affine else Norm.LAYER_BARE
+    layers, cross = layers_of(fields), _prompted(bias_of(fields))
+    beside = cross if projected else _of_data(cross)
+    fields.refuse()
+    own |= {"e_q": max(e // 3, 1), "e_q_": max(e // 3, 1), "two": 2}
+    takes = {"x": "embedding", "shared": "modulation"}
+    takes |= {"prompt": "prompt"} if projected else {}
+    parts = (
+        Part("time", _TIME_AND_SIZES if sized else conditioned((TIME,))),
+        Part("modulation", _SHARED, takes={"cond": "time"}),
+        *((Part("prompt", _CAPTION),) if projected else ()),
+        Part("embedding", EMBEDDING.ops()),
+        Part(
+            "block",
+            block(*layers, _tabled(), (norm, norm), beside),
+            symbols.n_layers,
+            takes,
+            Place.BLOCK,
+        ),
+        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
+    """Read the latents of a video, `sample_frames` times `sample_size`."""
+    if not fields.given("sample_size"):
+        values = {**fields.source.values, "sample_size": list(usual.sides)}
+        fields.source = replace(fields.source, values=values)
+        fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
+    count, depth = usual.frames
+    if not fields.given("sample_frames"):
+        fields.assume("sample_frames", f"{count}, frames of latents")
+    frames = fields.size("sample_frames", count)
+    problem = f"patches of {depth} do not fit {frames} frames"
+    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
+    image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
+    return replace(image, frames=(frames, depth))
+
+
+def _parts(embedding: tuple[Op, ...], ops: tuple[Op, ...]) -> tuple[Part, ...]:
+    """Declare a network of videos around the ops of a block."""
+    angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
+    takes = {"x": "embedding", "shared": "modulation", "prompt": "prompt"}
+    return (
+        Part("time", conditioned((TIME,))),
+        Part("rotation", (angles,)),
+        Part("modulation", _SHARED, takes={"cond": "time"}),
+        Part("prompt", _CAPTION),
+        Part("embedding", embedding),
+        Part("block", ops, symbols.n_layers, takes, Place.BLOCK),
+        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
+    )
+
+
+_ACROSS = "rms_norm_across_heads"
+
+
+def wan(fields: Fields, shape: Shape) -> Model:
+    """Declare a Wan, of videos.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    patch = fields.items("patch_size", (1, 2, 2))
+    fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
+    fields.require(
+        holds=fine, problem="frames, and the same side twice, are accepted", name="patch_size"
+    )
+    depth, side = (patch[0], patch[1]) if fine else (1, 2)
+    usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
+    image = _video(fields, shape, usual)
+    numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
+    fields.text("qk_norm", _ACROSS, (_ACROSS,))
+    own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
+    null = fields.source.values.get("ffn_dim", "") is None
+    own |= {"f": fields.size("ffn_dim", 4 * numbers["e"] if null else 13824), "e_s": numbers["e"]}
+    out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
+    own["pixels"] = out * depth * side**2
+    normed = fields.flag("cross_attn_norm", default=True)
+    fields.refuse()
+    attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
+    bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
+    beside = _prompted(Bias.BOTH, Norm.RMS, normed=normed)
+    ops = block(attention, MLP("gelu_tanh"), _tabled(), bare, beside)
+    parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops)
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def ltx(fields: Fields, shape: Shape) -> Model:
+    """Declare an LTX-Video: every element of the latents is a token.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
+    image = _video(fields, shape, usual)
+    numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}
+    e = numbers["e"]
+    fields.text("qk_norm", _ACROSS, (_ACROSS,))
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    wide = fields.size("cross_attention_dim", 2048)
+    fields.require(holds=wide == e, problem=problem, name="cross_attention_dim")
+    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own["pixels"] = fields.size("out_channels", usual.channels if is_null(fields) else 128)
+    attention, perceptron = layers_of(fields)
+    norm = Norm.RMS if is_affine(fields) else Norm.RMS_BARE
+    bias = bias_of(fields)
+    fields.refuse()
+    attention = replace(attention, norm=Norm.RMS, rotated=Rotated.WHOLE, row="h d")
+    ops = block(attention, perceptron, _tabled(), (norm, norm), _prompted(bias, Norm.RMS))
+    parts = _parts((EMBEDDED,), ops)
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+_AXES = 3
+"""Of a video: frames, height and width."""
+
+
+def _tabled() -> tuple[Op, ...]:
+    names = {piece: f"image.{piece}" for piece in SIX}
+    return scope("image.modulation", tabled(SIX), shared="shared", **names)
+
+
+def _prompted(bias: Bias, norm: Norm | None = None, *, normed: bool = False) -> tuple[Op, ...]:
+    """Declare attention to the prompt, from x to y, behind a norm if any."""
+    at, source = Positions("r", "l"), Positions(TEXT.residual, TEXT.query, TEXT.key)
+    cross = CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING, norm=norm)
+    x = "fine" if normed else "x"
+    first = (Norm.LAYER.op("norm", "x[b r e]", "fine[b r e]"),) if normed else ()
+    add = pointwise("residual", "x[b r e], outcome[b r e] -> y[b r e]", "add")
+    return (
+        *scope("cross", first, x="x", fine="fine"),
+        *scope("cross", cross.ops(), x=x, memory="prompt", y="outcome"),
+        *scope("cross", (add,), x="x", outcome="outcome", y="y"),
+    )
+
+
+def _of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return attention to a prompt through which nothing flows back."""
+
+    def data(operand: Operand) -> Operand:
+        return replace(operand, constant=operand.constant or operand.tensor in _DATA)
+
+    def inputs(op: Op) -> Op:
+        pattern = replace(op.pattern, inputs=tuple(map(data, op.pattern.inputs)))
+        return replace(op, pattern=pattern)
+
+    return tuple(map(inputs, cross))
+
+
+_DATA = ("prompt", "cross.read")
+
+
+_SHARED = (
+    pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
+    einsum("linear", "a[b e_t], *w[m_6 e_t e] + *bias[m_6 e] -> pieces[m_6 b e]"),
+)
+_CAPTION = (
+    einsum("linear_1", "!states[b r_x e_x], *w[e_x e_h] + *bias[e_h] -> u[b r_x e_h]"),
+    pointwise("act", "u[b r_x e_h] -> a[b r_x e_h]", "gelu_tanh"),
+    einsum("linear_2", "a[b r_x e_h], *w[e_h e_s] + *bias[e_s] -> prompt[b r_x e_s]"),
+)
+_LAST_TABLE = (
+    view("of_time", "cond[b e_t] -> wide[b e]"),
+    pointwise("add", "wide[b e], *table[m_2 e] -> pieces[m_2 b e]", "add"),
+    parted(LAST),
+)
+
+
+def _size_of(name: str, rows: str) -> tuple[Op, ...]:
+    """Declare the embedding of sizes of an image, a third of the width for each."""
+    return (
+        einsum(
+            f"{name}.linear_1",
+            f"!{name}_of[{rows} n_f], *w[n_f e_q] + *bias[e_q] -> {name}.u[{rows} e_q]",
+        ),
+        pointwise(f"{name}.act", f"{name}.u[{rows} e_q] -> {name}.a[{rows} e_q]", "silu"),
+        einsum(
+            f"{name}.linear_2",
+            f"{name}.a[{rows} e_q], *w[e_q e_q_] + *bias[e_q_] -> {name}[{rows} e_q_]",
+        ),
+    )
+
+
+_TIME_AND_SIZES = (
+    *TIME.ops(),
+    *_size_of("resolution", "b two"),
+    *_size_of("aspect", "b"),
+    pointwise(
+        "join", "resolution[b two e_q_], aspect[b e_q_] -> sizes[b e_t]", "copy", laid="two e_q_"
+    ),
+    pointwise("add", "time[b e_t], sizes[b e_t] -> cond[b e_t]", "add"),
+)

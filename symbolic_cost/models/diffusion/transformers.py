@@ -1,0 +1,386 @@
+"""Diffusion transformers by `_class_name`: DiT, PixArt, Stable Diffusion 3, Flux.
+
+A sample is a square of latents, `sample_size` a side; the sequence is that of the prompt. Axes: as
+in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time step, e_pool width of
+the prompt's one vector, n_l rows of the table of classes, pixels those of a patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.axes import axes, glossary
+from symbolic_cost.layers import core, gated, joint, mlp, modulated, patch, relative
+from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.modulated import (
+    LAST,
+    SIX,
+    Embedded,
+    conditioned,
+    modulation,
+)
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.diffusion.blocks import (
+    block,
+    double_block,
+    ending,
+    image_alone,
+    joined_streams,
+    pieces_of,
+    single_block,
+)
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import exact
+
+AXES = glossary(
+    joint.AXES,
+    modulated.AXES,
+    core.AXES,
+    mlp.AXES,
+    gated.AXES,
+    relative.AXES,
+    {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
+    axes(
+        "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
+        "pixels whole"
+    ),
+)
+
+PLAIN = AttentionCore(steps=Step.NONE)
+
+Numbers = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a network sees.
+
+    Args:
+        sides: of the latents [elements].
+        patch: side of one patch.
+        channels: of the latents.
+        text: tokens of the prompt.
+        frames: of a video, and those of one patch.
+    """
+
+    sides: tuple[int, int]
+    patch: int
+    channels: int
+    text: Expr
+    frames: tuple[int, int] = (1, 1)
+
+    @property
+    def tokens(self) -> int:
+        """Patches."""
+        return (
+            (self.sides[0] // self.patch)
+            * (self.sides[1] // self.patch)
+            * (self.frames[0] // self.frames[1])
+        )
+
+
+def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int) -> Sample:
+    """Read the latents; nothing is generated token by token, so a step is the whole prompt."""
+    stated = fields.source.values.get("sample_size")
+    if isinstance(stated, list | tuple):
+        sides = tuple(fields.items("sample_size"))
+        fine = len(sides) == 2 and all(map(is_size, sides))  # noqa: PLR2004 - height and width
+        fields.require(holds=fine, problem="a side, or two, is accepted", name="sample_size")
+        sides = sides if fine else (default, default)
+    else:
+        sides = (fields.size("sample_size", default),) * 2
+    fits = min(sides) >= patch
+    problem = f"patches of {patch} do not fit latents of {list(sides)}"
+    fields.require(holds=fits, problem=problem, name="sample_size")
+    text = shape.l if shape.c == 0 else shape.c
+    return Sample((sides[0], sides[1]), patch, channels, text)
+
+
+def assumed_side(fields: Fields, side: int) -> None:
+    """Note the side of the latents of a family whose configurations never say it."""
+    if not fields.given("sample_size"):
+        fields.assume("sample_size", f"{side}, latents of an image of {8 * side} pixels a side")
+
+
+def heads_of(fields: Fields, h: int, q: int) -> Numbers:
+    """Read the heads, and the widths that follow."""
+    h, q = fields.size("num_attention_heads", h), fields.size("attention_head_dim", q)
+    return {"h": h, "e": h * q}
+
+
+def sizes_of(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, Expr]:
+    """Return the size of every axis; `others` are those of the family."""
+    tokens = exact(image.tokens)
+    named: dict[str, Expr | int] = {"b": shape.b, "e": symbols.e, "e_t": symbols.e}
+    named |= {"e_h": symbols.e, "h": symbols.h, "d": symbols.e / symbols.h}
+    named |= {"f": 4 * symbols.e, "k": symbols.h, "g": 1, "n_f": 256, "ch": image.channels}
+    named |= dict(zip(("y", "x"), image.sides, strict=True)) | {
+        "py": image.patch,
+        "px": image.patch,
+    }
+    named |= dict.fromkeys(("r", "l", "t", "n"), tokens) | {"p": tokens, "n_x": 1}
+    named |= dict(zip(("s", "ps"), image.frames, strict=True))
+    named |= dict.fromkeys(("r_x", "l_x", "t_x"), image.text)
+    named |= dict.fromkeys(("r_j", "j"), tokens + image.text) | {"t_j": tokens + image.text}
+    named |= modulated.PIECES
+    return {axis: exact(size) for axis, size in (named | others).items()}
+
+
+def declared(
+    fields: Fields, parts: tuple[Part, ...], sizes: Mapping[str, Expr], numbers: Numbers
+) -> Model:
+    """Return the model of some parts."""
+    return Model(fields.family, parts, sizes, source="peebles-2022", axes=AXES, bindings=numbers)
+
+
+TIME = Embedded("time", "n_f")
+POOLED = Embedded("pooled", "e_pool")
+GUIDANCE = Embedded("guidance", "n_f")
+
+
+EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
+PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
+
+
+def flux(fields: Fields, shape: Shape) -> Model:
+    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
+    assumed_side(fields, 128)
+    image = sample(fields, shape, 128, 2, channels)
+    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
+    singles = fields.size("num_single_layers", 38)
+    guided = fields.flag("guidance_embeds", default=False)
+    out = fields.size("out_channels", channels) * patch**2
+    _rotated(fields, numbers)
+    own = {"e_x": fields.size("joint_attention_dim", 4096)}
+    own |= {"e_pool": fields.size("pooled_projection_dim", 768), "pixels": out}
+    fields.refuse()
+    attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
+    single = replace(attention, streams=(JOINED,), results=())
+    condition = {"cond": "time"}
+    parts = (
+        Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), POOLED))),
+        Part("rotation", (ANGLES,)),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", (EMBEDDED,)),
+        Part(
+            "block",
+            double_block(attention),
+            symbols.n_layers,
+            {"x": "embedding", "prompt": "prompt", **condition},
+            Place.BLOCK,
+        ),
+        Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
+        Part(
+            "single.block",
+            single_block(single),
+            Integer(singles),
+            {"x": "joined", **condition},
+            Place.BLOCK,
+        ),
+        Part("image", image_alone(), takes={"x": "single.block"}),
+        Part("head", ending(modulation(LAST)), takes={"x": "image", **condition}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def qwen_image(fields: Fields, shape: Shape) -> Model:
+    """Declare a Qwen-Image: blocks of two streams, of whose last nobody reads the prompt.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels = fields.size("in_channels", 64)
+    assumed_side(fields, 128)
+    image = sample(fields, shape, 128, 2, channels)
+    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
+    out = fields.size("out_channels", channels if is_null(fields) else 16)
+    own = {"e_x": fields.size("joint_attention_dim", 3584)}
+    own["pixels"] = out * fields.size("patch_size", 2) ** 2
+    _rotated(fields, numbers)
+    fields.refuse()
+    ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
+    prompt = (
+        Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
+        einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
+    )
+    blocks: list[Part] = []
+    at = {"x": "embedding", "prompt": "prompt"}
+    depth = symbols.n_layers - 1
+    for path, own_ops, count in (("block", ops, depth), ("last.block", _prompt_unread(ops), 1)):
+        if count == 1 or numbers["n_layers"] > 1:
+            takes = {**at, "cond": "time"}
+            blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
+            at = {"x": path, "prompt": path}
+    parts = (
+        Part("time", conditioned((TIME,))),
+        Part("rotation", (ANGLES,)),
+        Part("prompt", prompt),
+        Part("embedding", (EMBEDDED,)),
+        *blocks,
+        Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block of which nothing reads the prompt, which runs all the same."""
+    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
+    own = ("text.", "attention.text.")
+    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
+    return (*ops[:first], *later)
+
+
+def _rotated(fields: Fields, numbers: Numbers) -> None:
+    """Check the widths of a head that positions along each axis rotate."""
+    widths = fields.items("axes_dims_rope", (16, 56, 56))
+    width = numbers["e"] // numbers["h"]
+    fine = all(map(is_size, widths)) and sum(widths) == width and not any(w % 2 for w in widths)
+    problem = (
+        f"{list(widths)[:4]}: even widths that add up to that of a head, {width}, are accepted"
+    )
+    fields.require(holds=fine, problem=problem, name="axes_dims_rope")
+
+
+ANGLES = pointwise("angles", "!places[j]:index -> @cos[j d], @sin[j d]", "angles")
+EMBEDDED = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
+
+
+def sd3(fields: Fields, shape: Shape) -> Model:
+    """Declare a Stable Diffusion 3: blocks of two streams, of which the last ends the prompt's.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
+    image = sample(fields, shape, 128, patch, channels)
+    numbers = heads_of(fields, 18, 64)
+    layers, most = fields.size("num_layers", 18), fields.optional_size("pos_embed_max_size", 96)
+    fields.require(
+        holds=most is None or max(image.sides) // patch <= most,
+        problem=f"positions end at {most} patches a side",
+        name="pos_embed_max_size",
+    )
+    own = {"e_x": fields.size("joint_attention_dim", 4096)}
+    own |= {"e_pool": fields.size("pooled_projection_dim", 2048)}
+    own["pixels"] = fields.size("out_channels", channels if is_null(fields) else 16) * patch**2
+    width = fields.size("caption_projection_dim", 1152)
+    problem = f"{width} is not the width {numbers['e']} of the heads together"
+    fields.require(holds=width == numbers["e"], problem=problem, name="caption_projection_dim")
+    norm = _rms(fields)
+    seconds = {at for at in fields.items("dual_attention_layers") if at in range(layers)}
+    fields.refuse()
+    both = Joint((IMAGE, TEXT), (IMAGE, TEXT), norm)
+    alone, last = replace(both, streams=(IMAGE,), results=(IMAGE,)), replace(both, results=(IMAGE,))
+    kinds = [(at in seconds, at == layers - 1) for at in range(layers)]
+    parts = [
+        Part("time", conditioned((TIME, POOLED))),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", EMBEDDING.ops()),
+    ]
+    at = {"x": "embedding", "prompt": "prompt"}
+    for i, ((second, ends), run) in enumerate(groupby(kinds)):
+        path = f"blocks{i}.block"
+        ops = double_block(last if ends else both, second=alone if second else None)
+        count = Integer(len(list(run)))
+        parts.append(Part(path, ops, count, {**at, "cond": "time"}, Place.BLOCK))
+        at = {"x": path, "prompt": path}
+    head = Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"})
+    return declared(fields, (*parts, head), sizes_of(image, shape, **own), numbers)
+
+
+def is_null(fields: Fields) -> bool:
+    """Return whether the configuration says that as many channels leave as come in."""
+    return fields.source.values.get("out_channels", "") is None
+
+
+def _rms(fields: Fields) -> Norm | None:
+    """Read the norm of queries and keys."""
+    if fields.source.values.get("qk_norm") is None:
+        fields.ignore("qk_norm")
+        return None
+    fields.text("qk_norm", "rms_norm", ("rms_norm",))
+    return Norm.RMS
+
+
+def dit(fields: Fields, shape: Shape) -> Model:
+    """Declare a DiT: every block embeds time step and class anew, the end as the first block.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
+    image = sample(fields, shape, 32, patch, channels)
+    numbers = heads_of(fields, 16, 72)
+    numbers["n_layers"] = fields.size("num_layers", 28)
+    fields.text("norm_type", "ada_norm_zero", ("ada_norm_zero",))
+    own = {"n_l": fields.size("num_embeds_ada_norm", 1000) + 1}
+    own["pixels"] = fields.size("out_channels", channels) * patch**2
+    layers = layers_of(fields)
+    norms = (Norm.LAYER_BARE, Norm.LAYER if is_affine(fields) else Norm.LAYER_BARE)
+    fields.refuse()
+    first, later = (_times(shared) for shared in ("first", ""))
+    kinds = ((*times, *pieces_of(IMAGE, SIX)) for times in (first, later))
+    begin, block_ = (block(*layers, pieces, norms) for pieces in kinds)
+    further = Part("block", block_, symbols.n_layers - 1, place=Place.BLOCK)
+    parts = (
+        Part("embedding", EMBEDDING.ops()),
+        Part("first.block", begin, place=Place.LEADING),
+        *((further,) if numbers["n_layers"] > 1 else ()),
+        Part("head", ending((*first, *modulation(LAST)))),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def is_affine(fields: Fields) -> bool:
+    """Return whether the norms before attention and perceptron have weights."""
+    return fields.flag("norm_elementwise_affine", default=False)
+
+
+def _times(shared: str) -> tuple[Op, ...]:
+    """Declare the condition of a time step and a class."""
+    label = Embedded("label", "n_l", "", shared)
+    return conditioned((replace(TIME, shared=shared), label))
+
+
+_PERCEPTRONS: Mapping[str, MLP | GatedMLP] = {
+    "gelu": MLP("gelu"),
+    "gelu-approximate": MLP("gelu_tanh"),
+    "geglu": GatedMLP("gelu", Bias.BOTH),
+    "geglu-approximate": MLP("silu"),
+    "swiglu": GatedMLP("silu", Bias.BOTH),
+    "linear-silu": MLP("silu"),
+}
+
+
+def layers_of(fields: Fields) -> tuple[Joint, MLP | GatedMLP]:
+    """Read attention and perceptron of a block of one stream."""
+    kind = fields.text("activation_fn", "gelu-approximate", tuple(_PERCEPTRONS))
+    fields.ignore("norm_num_groups", "upcast_attention")
+    return Joint((IMAGE,), (IMAGE,), bias=bias_of(fields)), _PERCEPTRONS[kind]
+
+
+def bias_of(fields: Fields) -> Bias:
+    """Read which projections have a bias."""
+    return Bias.BOTH if fields.flag("attention_bias", default=True) else Bias.OUTPUT

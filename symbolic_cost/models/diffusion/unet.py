@@ -1,0 +1,352 @@
+"""UNets that denoise latents, by `_class_name`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sympy import Integer
+
+from symbolic_cost.axes import Axis, Role
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padding, Trail
+from symbolic_cost.layers.maps import Kept
+from symbolic_cost.layers.unet import (
+    GROUPS,
+    Enlarged,
+    Rejoined,
+    block,
+    transformer,
+)
+from symbolic_cost.models.diffusion.transformers import Sample, sample
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.trails import parts
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.records import dataclass
+
+_ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
+
+Vector = tuple[str, int, str]
+"""A vector of a sample: its name, its width, and how it is embedded."""
+
+Beside = Callable[[int], Layer | None]
+"""What stands behind a block of so many channels."""
+
+
+@dataclass(frozen=True)
+class Net:
+    """A UNet of maps.
+
+    Args:
+        widths: channels of every stage.
+        depths: blocks of every stage.
+        beside: of every stage on the way down, in the middle, and of every stage on the way up.
+        function: the activation function.
+        padding: of the convolutions that halve the sides.
+    """
+
+    widths: tuple[int, ...]
+    depths: tuple[int, ...]
+    beside: tuple[tuple[Beside, ...], Beside, tuple[Beside, ...]]
+    function: str
+    padding: Padding
+
+    def layers(self, start: int, end: int, channels: int) -> dict[str, Layer]:
+        """Return the layers, with kernels of so many positions at the start and at the end."""
+        widths = self.widths
+        layers: dict[str, Layer] = {
+            "conv_in": Conv(widths[0], start, 1, start // 2),
+            "kept": Kept(),
+        }
+        layers |= dict(self._down())
+        layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
+        layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
+        layers |= dict(self._up())
+        layers |= {"norm": GROUPS, "act": Activation(self.function)}
+        return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
+
+    def _stage(self, name: str, inside: int, width: int, beside: Beside) -> dict[str, Layer]:
+        layers: dict[str, Layer] = {name: block(width, inside, self.function, timed=True)}
+        layer = beside(width)
+        return layers if layer is None else {**layers, f"{name}.beside": layer}
+
+    def _down(self) -> Iterator[tuple[str, Layer]]:
+        inside = self.widths[0]
+        for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
+            for j in range(depth):
+                yield from self._stage(f"down{i}.{j}", inside, width, self.beside[0][i]).items()
+                yield f"down{i}.{j}.kept", Kept()
+                inside = width
+            if i < len(self.widths) - 1:
+                yield f"down{i}.shrink", Conv(width, 3, 2, self.padding)
+                yield f"down{i}.kept", Kept()
+
+    def _up(self) -> Iterator[tuple[str, Layer]]:
+        skips = [self.widths[0]]
+        for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
+            skips += [width] * (depth + (i < len(self.widths) - 1))
+        inside, last = self.widths[-1], len(self.widths) - 1
+        for i in range(last, -1, -1):
+            width, name = self.widths[i], f"up{last - i}"
+            for j in range(self.depths[i] + 1):
+                yield f"{name}.{j}.join", Rejoined()
+                both = inside + skips.pop()
+                yield from self._stage(f"{name}.{j}", both, width, self.beside[2][last - i]).items()
+                inside = width
+            if i:
+                yield f"{name}.enlarge", Enlarged()
+                yield f"{name}.conv", Conv(width, 3, 1, 1)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What configurations say of a UNet that a prompt and a time step condition.
+
+    Args:
+        kernels: of the first and the last convolution.
+        time: width of the time step's embedding.
+        vectors: embedded with it.
+        text: width of what the prompt is projected from.
+        prompt: its width.
+    """
+
+    net: Net
+    image: Sample
+    kernels: tuple[int, int]
+    time: int
+    vectors: list[Vector]
+    text: int
+    prompt: int
+
+    def trail(self, shape: Shape) -> Trail:
+        """Return a trail on which time step and prompt are declared."""
+        trail = trail_of(self.image, shape)
+        _embed(trail, self.time, self.vectors, self.net.function)
+        if self.prompt:
+            _read_prompt(trail, self.image, self.text, self.prompt)
+        return trail
+
+
+def unet(fields: Fields, shape: Shape) -> Model:
+    """Declare the UNet of Stable Diffusion: blocks, transformers that see the prompt, a time step.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    read = conditional(fields, shape)
+    out = fields.size("out_channels", 4)
+    fields.refuse()
+    trail = read.trail(shape)
+    Chain(read.net.layers(*read.kernels, out)).declare("", trail)
+    return modelled(fields, trail)
+
+
+def conditional(fields: Fields, shape: Shape) -> Read:
+    """Read a UNet whose stages may see a prompt."""
+    if not fields.given("sample_size"):
+        fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
+    image = sample(fields, shape, 64, 1, fields.size("in_channels", 4))
+    widths, stages = widths_of(fields, (320, 640, 1280, 1280))
+    depths = _each(fields, "layers_per_block", 2, stages)
+    heads = _each(fields, "attention_head_dim", 8, stages)
+    layers = _each(fields, "transformer_layers_per_block", 1, stages)
+    prompt = _each(fields, "cross_attention_dim", 1280, stages)
+    fields.require(
+        holds=len(set(prompt)) == 1,
+        problem="one width of the prompt is declared",
+        name="cross_attention_dim",
+    )
+    down = kinds_of(fields, "down_block_types", stages, _DOWN)
+    up = kinds_of(fields, "up_block_types", stages, _UP)
+    middle = fields.text("mid_block_type", "UNetMidBlock2DCrossAttn", tuple(_MIDDLE))
+    odd = [f"{w} by {n}" for w, n in zip(widths, heads, strict=True) if w % n]
+    problem = f"channels are not divided by heads: {', '.join(odd)}"
+    fields.require(holds=not odd, problem=problem, name="attention_head_dim")
+    seen = [_seeing(n, count) for n, count in zip(heads, layers, strict=True)]
+    beside = (
+        tuple(see if kind else nothing for kind, see in zip(down, seen, strict=True)),
+        seen[-1] if _MIDDLE[middle] else nothing,
+        tuple(see if kind else nothing for kind, see in zip(up, reversed(seen), strict=True)),
+    )
+    net = Net(widths, depths, beside, function_of(fields), padding_of(fields))
+    kernels = _odd(fields, "conv_in_kernel"), _odd(fields, "conv_out_kernel")
+    time, vectors = time_of(fields, widths[0])
+    text = _text(fields, prompt[0])
+    grouped(fields, widths, stages)
+    return Read(net, image, kernels, time, vectors, text, prompt[0])
+
+
+def padding_of(fields: Fields) -> Padding:
+    """Read the padding of the convolutions that halve the sides."""
+    padding = fields.source.values.get("downsample_padding", 1)
+    fields.ignore("downsample_padding")
+    fields.require(holds=padding in (0, 1), problem="0 or 1 is accepted", name="downsample_padding")
+    return 1 if padding else (0, 1)
+
+
+def _seeing(heads: int, layers: int) -> Beside:
+    return lambda width: transformer(width, heads, layers)
+
+
+def nothing(_: int) -> None:
+    """Return nothing, for a stage without attention."""
+
+
+_DOWN: Mapping[str, bool] = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
+_UP: Mapping[str, bool] = {"CrossAttnUpBlock2D": True, "UpBlock2D": False}
+_MIDDLE: Mapping[str, bool] = {"UNetMidBlock2DCrossAttn": True}
+"""Whether stages see the prompt, by their kinds."""
+
+
+def widths_of(fields: Fields, default: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Read the channels of every stage, and how many stages there are."""
+    stated = fields.items("block_out_channels", default)
+    fine = bool(stated) and all(map(is_size, stated))
+    fields.require(holds=fine, problem="a list of sizes is accepted", name="block_out_channels")
+    widths = stated if fine else default
+    return widths, len(widths)
+
+
+def _each(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ...]:
+    """Read a size for all stages, or one for each."""
+    value = fields.source.values.get(name)
+    if not isinstance(value, list | tuple):
+        return (fields.size(name, default),) * stages
+    sizes = fields.items(name)
+    fine = len(sizes) == stages and all(map(is_size, sizes))
+    problem = f"a size, or one for each of the {stages} stages, is accepted"
+    fields.require(holds=fine, problem=problem, name=name)
+    return sizes if fine else (default,) * stages
+
+
+def kinds_of(
+    fields: Fields,
+    name: str,
+    stages: int,
+    known: Mapping[str, bool],
+    usual: tuple[int, ...] = (),
+) -> tuple[bool, ...]:
+    """Read the kind of every stage; `usual` numbers those that stand where none are given."""
+    places = usual or ((0, 0, 0, 1) if name == "down_block_types" else (1, 0, 0, 0))
+    stated = fields.items(name, tuple(tuple(known)[place] for place in places))
+    fine = len(stated) == stages and all(isinstance(k, str) and k in known for k in stated)
+    problem = f"{stages} of {' or '.join(known)} are accepted"
+    fields.require(holds=fine, problem=problem, name=name)
+    return tuple(known[kind] for kind in stated) if fine else (False,) * stages
+
+
+def _odd(fields: Fields, name: str) -> int:
+    """Read a kernel that keeps the sides of maps."""
+    kernel = fields.size(name, 3)
+    fields.require(holds=kernel % 2 == 1, problem="an odd kernel is accepted", name=name)
+    return kernel
+
+
+def function_of(fields: Fields) -> str:
+    """Read the activation function."""
+    return _ACTIVATIONS[fields.text("act_fn", "silu", tuple(_ACTIVATIONS))]
+
+
+def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
+    """Note channels that groups of a norm do not divide."""
+    groups = fields.size("norm_num_groups", 32)
+    odd = [width for width in widths[:stages] if width % groups]
+    problem = f"{groups} groups do not divide {odd[:4]} channels"
+    fields.require(holds=not odd, problem=problem, name="norm_num_groups")
+
+
+def time_of(fields: Fields, first: int) -> tuple[int, list[Vector]]:
+    """Read the width of the time step's embedding, and the vectors that are embedded with it."""
+    fields.text("time_embedding_type", "positional", ("positional",))
+    width = fields.optional_size("time_embedding_dim") or 4 * first
+    vectors: list[Vector] = [("step", first, "two")]
+    value = fields.source.values.get
+    wide = "projection_class_embeddings_input_dim"
+    kind = value("class_embed_type")
+    if kind is not None:
+        kind = fields.text("class_embed_type", "projection", tuple(_VECTORS))
+        fields.ignore("num_class_embeds")
+        size = first if kind == "timestep" else fields.size(wide)
+        vectors.append(("label", size, _VECTORS[kind]))
+    elif value("num_class_embeds") is not None:
+        vectors.append(("label", fields.size("num_class_embeds"), "table"))
+    if value("addition_embed_type") is not None:
+        fields.text("addition_embed_type", "text_time", ("text_time",))
+        fields.size("addition_time_embed_dim")
+        vectors.append(("added", fields.size(wide), "two"))
+    fields.ignore("addition_time_embed_dim", "addition_embed_type_num_heads", wide)
+    return width, vectors
+
+
+_VECTORS: Mapping[str, str] = {"projection": "two", "timestep": "two", "simple_projection": "one"}
+
+
+def _text(fields: Fields, width: int) -> int:
+    """Read the width of what the prompt is projected from; its own if it is not."""
+    wide = fields.optional_size("encoder_hid_dim")
+    if fields.source.values.get("encoder_hid_dim_type") is not None:
+        fields.text("encoder_hid_dim_type", "text_proj", ("text_proj",))
+        fields.require(holds=wide is not None, problem="a width is needed", name="encoder_hid_dim")
+    return wide or -width
+
+
+def trail_of(image: Sample, shape: Shape) -> Trail:
+    """Return a trail at the latents."""
+    sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", image.sides, strict=True)}
+    sizes = {"b": shape.b, "c0": Integer(image.channels), **sides}
+    return Trail(Maps("sample", ("b", "c0", "y0", "x0"), constant=True), sizes)
+
+
+def _embed(trail: Trail, width: int, vectors: list[Vector], function: str) -> None:
+    """Declare the embedding of a time step and of other vectors, aside."""
+    before = Maps("", ())
+    for name, size, how in vectors:
+        first, last = trail.new_axis("c", size), trail.new_axis("c", width, Role.HIDDEN)
+        embedded = Maps(f"{name}.embedded", ("b", last))
+        if how == "table":
+            pattern = f"!{name}[b]:index, *table[{first} {last}] -> {embedded}"
+            trail.ops.append(lookup(f"{name}.embed", pattern))
+        else:
+            bias = f"*w[{first} {last}] + *bias[{last}]"
+            result = embedded if how == "one" else Maps(f"{name}.u", ("b", last))
+            trail.ops.append(einsum(f"{name}.linear_1", f"!{name}[b {first}], {bias} -> {result}"))
+        if how == "two":
+            wide = trail.new_axis("c", width, Role.HIDDEN)
+            act, embedded = Maps(f"{name}.a", ("b", last)), Maps(f"{name}.embedded", ("b", wide))
+            weight = f"*w[{last} {wide}] + *bias[{wide}]"
+            trail.ops += [
+                pointwise(f"{name}.act", f"{result} -> {act}", function),
+                einsum(f"{name}.linear_2", f"{act}, {weight} -> {embedded}"),
+            ]
+        if before.axes:
+            total = Maps(f"{name}.sum", before.axes)
+            other = Maps(f"{name}.same", before.axes)
+            pattern = f"{before}, {other} -> {total}"
+            same = pointwise(other.tensor, f"{embedded} -> {other}", "copy", laid=embedded.axes[1])
+            trail.ops += [same, pointwise(total.tensor, pattern, "add")]
+            embedded = total
+        before = embedded
+    trail.aside["time"] = before
+
+
+def _read_prompt(trail: Trail, image: Sample, wide: int, width: int) -> None:
+    """Declare the prompt aside, projected if it is as wide as something else."""
+    axis = trail.new_axis("l", image.text)
+    own = trail.new_axis("c", width)
+    if wide < 0:
+        trail.aside["prompt"] = Maps("prompt", ("b", own, axis), constant=True)
+        return
+    old, result = trail.new_axis("c", wide), Maps("prompt", ("b", own, axis))
+    weight = f"*w[{old} {own}] + *bias[{own}]"
+    trail.ops.append(einsum("text_proj", f"!states[b {old} {axis}], {weight} -> {result}"))
+    trail.aside["prompt"] = result
+
+
+def modelled(fields: Fields, trail: Trail) -> Model:
+    """Return the model of a trail."""
+    known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
+    declared = parts(trail, fields.family)
+    return Model(fields.family, declared, trail.sizes, source="rombach-2021", axes=known)

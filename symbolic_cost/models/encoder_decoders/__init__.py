@@ -1,0 +1,1 @@
+"""Encoder-decoders: their parts, their families as values, and the builders."""

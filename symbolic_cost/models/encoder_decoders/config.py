@@ -1,0 +1,329 @@
+"""Builders of the encoder-decoder families: from a configuration to traits and sizes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sympy import Expr, Integer, ceiling, floor
+
+from symbolic_cost import symbols
+from symbolic_cost.axes import axes
+from symbolic_cost.errors import InputError
+from symbolic_cost.layers import blocks, neighbours
+from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.blocks import Blocks
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.heads import Averaged, Classes
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.layers.words import Change
+from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
+from symbolic_cost.models.encoder_decoders.seq2seq import (
+    ENCODER_ONLY,
+    GENERATED,
+    Seq2Seq,
+    Sizes,
+    Source,
+)
+from symbolic_cost.models.encoders.changes import Tables
+from symbolic_cost.models.encoders.config import Numbers, chunks
+from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
+from symbolic_cost.models.fields import Fields, shortened
+from symbolic_cost.models.functions import CORES, FUNCTIONS
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration as BART's and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    family = running(fields, SEQ2SEQ[fields.family])
+    family, numbers, own = bart_numbers(fields, family)
+    if "p" in family.words.tables.values() and fields.family != "led":
+        numbers["P"] = fields.size("max_position_embeddings") + family.reads.offset
+    if fields.family == "fsmt":
+        numbers["P"] += (
+            fields.size("pad_token_id", 1) if fields.source.values.get("pad_token_id") != 0 else 0
+        )
+        if fields.flag("tie_word_embeddings", default=False):
+            family = replace(family, tables=("@token", "@token"))
+            fields.require(
+                holds=_source_words(fields) == numbers["V"],
+                problem="source and target share a table and differ in their vocabulary",
+                name="tie_word_embeddings",
+            )
+    if fields.family == "led":
+        return _chunked(fields, shape, family, numbers, own)
+    if family.experts is None:
+        return declared(fields, shape, family, numbers, own)
+    fields.require(
+        holds="f" not in own, problem="the encoder's is declared", name="decoder_ffn_dim"
+    )
+    fields.ignore("expert_capacity")
+    sparse = _sparse(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
+    return declared(fields, shape, family, numbers | _routed(fields, 2), own, sparse=sparse)
+
+
+def _chunked(
+    fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers, own: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose source attends to neighbours, as LED."""
+    numbers["P"] = fields.size("max_decoder_position_embeddings", 1024)
+    places = fields.size("max_encoder_position_embeddings", 16384)
+    tokens = shape.c if shape.c != 0 else shape.l
+    padded, sizes = chunks(fields, replace(shape, l=tokens), numbers["n_layers"])
+    sizes["t_u"] = tokens
+    known = {**neighbours.AXES, **axes("t_u key-token")}
+    source = Source(padded.l, sizes, known)
+    return declared(fields, shape, family, numbers, own, source=source, places=places)
+
+
+def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Numbers]:
+    """Read the sizes of BART and its kind: of both sides, and the decoder's own."""
+    function = FUNCTIONS[fields.text("hidden_act", family.reads.function, tuple(FUNCTIONS))]
+    family = replace(family, perceptron=replace(family.perceptron, function=function))
+    e = fields.size("hidden_size")
+    layers, heads, f = (
+        [fields.size(f"{side}_{name}") for side in ("encoder", "decoder")]
+        for name in ("layers", "attention_heads", "ffn_dim")
+    )
+    _divides(fields, e, heads)
+    numbers = {
+        "e": e,
+        "f": f[0],
+        "h": heads[0],
+        "q": e // heads[0],
+        "V": fields.size("vocab_size"),
+        "n_layers": layers[0],
+        "n_dec": layers[1],
+    }
+    own = {} if heads[0] == heads[1] else {"h": heads[1], "d": e // heads[1]}
+    own |= {} if f[0] == f[1] else {"f": f[1]}
+    return family, numbers, own
+
+
+def t5(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration as T5's and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    family = running(fields, SEQ2SEQ[fields.family])
+    projection = fields.text(
+        "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")
+    )
+    gated, function = projection.startswith("gated-"), projection.removeprefix("gated-")
+    family = replace(family, perceptron=GatedMLP(function) if gated else MLP(function, Bias.NONE))
+    layers = fields.size("num_hidden_layers")
+    numbers = {
+        "e": fields.size("hidden_size"),
+        "f": fields.size("intermediate_size"),
+        "h": fields.size("num_attention_heads"),
+        "q": fields.size("d_kv"),
+        "V": fields.size("vocab_size"),
+        "n_layers": layers,
+        "n_dec": fields.size("num_decoder_layers", layers),
+        "n_rel": fields.size("relative_attention_num_buckets", 32),
+    }
+    _check_function(fields, projection)
+    fields.ignore("relative_attention_max_distance")
+    if isinstance(family.near, Blocks):
+        return _blocked(fields, shape, family, family.near, numbers)
+    sparse = (0, 0)
+    if family.experts:
+        sparse = _sparse(fields, (layers, numbers["n_dec"]), _switched)
+        numbers |= _routed(fields, 1)
+        most = fields.size("expert_capacity", 64)
+        fields.require(
+            holds=not shape.l.is_Integer or shape.l <= most,
+            problem=f"an expert may drop tokens beyond it: at most {most} tokens are accepted",
+            name="expert_capacity",
+        )
+    return declared(fields, shape, family, numbers, {}, sparse=sparse)
+
+
+def _blocked(
+    fields: Fields, shape: Shape, family: Seq2Seq, near: Blocks, numbers: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose source attends in blocks, as LongT5."""
+    kinds = ("local", "transient-global")
+    summed = fields.text("encoder_attention_type", kinds[0], kinds) == kinds[1]
+    block, width = fields.size("local_radius", 127) + 1, fields.size("global_block_size", 16)
+    tokens = shape.c if shape.c != 0 else shape.l
+    fields.require(
+        holds=numbers["q"] > 1,
+        problem="blocks of heads of one feature are multiplied by no product",
+        name="d_kv",
+    )
+    fields.require(
+        holds=not (summed and tokens.is_Integer and tokens < width),
+        problem=f"sequences of {width} tokens or more are accepted",
+        name="global_block_size",
+    )
+    sums = floor(tokens / width) if summed else Integer(0)
+    sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
+    sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
+    near = replace(near, core=family.attention.core, sums="g_k" if summed else "")
+    source = Source(tokens, sizes, blocks.AXES)
+    return declared(fields, shape, replace(family, near=near), numbers, {}, source=source)
+
+
+def _switched(fields: Fields, side: str, layers: int) -> int:
+    """Return how many layers of a Switch Transformer are sparse: the second of every so many.
+
+    With 12 layers of which 6 are sparse, every second one: 1, 3, 5 ... of 0 to 11.
+    """
+    asked = fields.optional_size(f"num_sparse_{side}_layers", 3)
+    step = fields.size(f"{side}_sparse_step", max(layers // asked, 1) if asked else layers)
+    return layers if step == 1 else -(-(layers - 1) // step)
+
+
+def _nth(fields: Fields, side: str, layers: int) -> int:
+    """Return how many layers are sparse: the last of every so many."""
+    return layers // fields.size(f"{side}_sparse_step", 4)
+
+
+def _sparse(
+    fields: Fields, layers: tuple[int, int], rule: Callable[[Fields, str, int], int]
+) -> tuple[int, int]:
+    fields.assume("expert_capacity", "experts take all tokens that are sent to them")
+    source, target = layers
+    return rule(fields, "encoder", source), rule(fields, "decoder", target)
+
+
+def _routed(fields: Fields, chosen: int) -> Numbers:
+    experts = fields.size("num_experts")
+    fields.require(holds=experts >= chosen, problem=f"{chosen} are chosen", name="num_experts")
+    return {"E": experts, "E_t": chosen}
+
+
+def declared(
+    fields: Fields,
+    shape: Shape,
+    family: Seq2Seq,
+    numbers: Numbers,
+    own: Numbers,
+    *,
+    source: Source | None = None,
+    places: int | None = None,
+    sliding: int = 0,
+    sparse: tuple[int, int] = (0, 0),
+) -> Model:
+    """Declare the model of a family.
+
+    The target is half as long as the source, but where classes are told apart, which take it from
+    the source; a decode step has half as many in its cache.
+    """
+    head, words = head_of(fields, family), _source_words(fields)
+    family = _headed(fields, family, head)
+    if isinstance(family.heads.get(head), Averaged | Classes):
+        numbers = numbers | {"n_classes": 2 if head == SPAN else classes_of(fields)}
+    fields.refuse()
+    k = symbols.k if "k" in numbers else symbols.h
+    sizes = Sizes(
+        own=own,
+        source=source,
+        k=k,
+        sliding=sliding,
+        sparse=sparse,
+        V_s=words,
+        P_s=places,
+        capacity=family.capacity,
+        **lengths(shape, head),
+    )
+    sizes = sizes if source is None else replace(sizes, l=source.frames)
+    model = replace(family.declare(fields.family, sizes, head), bindings=numbers)
+    halved = shape.l // 2
+    if shape.c != 0 or sizes.l_t != halved or TARGET not in model.axis_names:
+        return model
+    if halved == 0:
+        raise InputError(f"{shape.l} token: a target is half as long, so 2 are the least")
+    return replace(model, notes=(f"a target of {halved} tokens, half of {shape.l}",))
+
+
+TARGET = "o"
+"""Axis of the target's tokens."""
+
+
+def _source_words(fields: Fields) -> int | None:
+    """Read the vocabulary of the source, where it is not that of the target."""
+    return fields.size("src_vocab_size") if fields.family == "fsmt" else None
+
+
+def lengths(shape: Shape, head: str) -> dict[str, Expr | None]:
+    """Return batch, source, target and what is cached of it, of a shape."""
+    decodes = shape.c != 0
+    whole = head in (SEQUENCE, SPAN)
+    return {
+        "b": shape.b,
+        "l": shape.c if decodes else shape.l,
+        "l_t": shape.l if decodes or whole else shape.l // 2,
+        "cached": shape.c // 2 if decodes else None,
+    }
+
+
+def head_of(fields: Fields, family: Seq2Seq) -> str:
+    """Return which head the architecture's name ends with."""
+    if fields.head.endswith("MTModel"):
+        return GENERATED
+    return next(end for end in (*family.heads, ENCODER_ONLY, TRUNK) if fields.head.endswith(end))
+
+
+def running(fields: Fields, family: Seq2Seq) -> Seq2Seq:
+    """Return the family, with what the configuration switches and drops out."""
+    for key, switch in family.reads.switches.items():
+        if fields.source.values.get(key) is not None:
+            family = switch(family, fields.flag(key, default=False))
+    attended, hidden = (fields.drops(name, default=True) for name in family.reads.dropouts)
+    kernel = CORES[fields.text("attn_implementation", "eager", tuple(CORES))]
+    own = family.attention.core.steps
+    steps = own | Step.DROP if attended else own & ~Step.DROP
+    return replace(
+        family,
+        attention=replace(family.attention, core=AttentionCore(kernel, steps)),
+        words=family.words.having(Change.DROP, on=hidden),
+        branch=family.branch.having(Outcome.DROP, on=hidden),
+        last_dropped=family.last_dropped and hidden,
+    )
+
+
+def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
+    tied = fields.flag("tie_word_embeddings", default=True)
+    if head != GENERATED:
+        return family
+    fields.require(
+        holds=tied or family.reads.untied,
+        problem="only true is declared: source, target and head share a table",
+        name="tie_word_embeddings",
+    )
+    return family.tied(tied=tied)
+
+
+def _divides(fields: Fields, width: int, heads: list[int]) -> None:
+    for side, number in zip(("encoder", "decoder"), heads, strict=True):
+        fields.require(
+            holds=width % number == 0,
+            problem=f"{number} heads do not divide the width {width}",
+            name=f"{side}_attention_heads",
+        )
+
+
+def _check_function(fields: Fields, projection: str) -> None:
+    """Note where two keys contradict the one that names gate and function together."""
+    gated = projection.startswith("gated-")
+    function = projection.removeprefix("gated-")
+    # A gated GELU is always the approximation by a tanh.
+    names = ("gelu", "gelu_new") if function == "gelu" else (function,)
+    answers = {"is_gated_act": (gated,), "dense_act_fn": names}
+    for key, accepted in answers.items():
+        value = fields.source.values.get(key)
+        fields.ignore(key)
+        fields.require(
+            holds=value is None or value in accepted,
+            problem=f"{shortened(value)} contradicts feed_forward_proj = {projection!r}",
+            name=key,
+        )

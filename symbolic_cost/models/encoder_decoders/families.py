@@ -1,0 +1,93 @@
+"""The encoder-decoder families, as values: a family that mixes known parts is one entry."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
+from symbolic_cost.layers.blocks import Blocks
+from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.heads import Output, Predicted
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
+from symbolic_cost.layers.neighbours import Neighbours
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.relative import Distances
+from symbolic_cost.layers.residual import Branch, Outcome, Placing
+from symbolic_cost.layers.words import COMPUTED, Change, Words
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, HEADS, WORDS, Reads, Seq2Seq
+
+_POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
+_BARE_WORDS = replace(WORDS, norm=None)
+_TWO = Reads(offset=2)
+
+BART = Seq2Seq(branch=_POST, last=None, reads=_TWO)
+PEGASUS = Seq2Seq(words=_BARE_WORDS)
+T5 = Seq2Seq(
+    Words(tables={}, norm=None),
+    perceptron=MLP("relu", Bias.NONE),
+    branch=Branch(Norm.RMS, outcome=Outcome.DROP),
+    last=Norm.RMS,
+    last_dropped=True,
+    distances=Distances.ONCE,
+    reads=Reads(dropouts=("dropout_rate", "dropout_rate"), function="relu", untied=True),
+    source="raffel-2019",
+)
+T5 = replace(T5, attention=replace(T5.attention, bias=Bias.NONE))
+T5 = replace(T5, heads={**T5.heads, GENERATED: Predicted(output=Output.TIE | Output.SINGLE)})
+
+_SOFT = Step.CAST | Step.COPY | Step.CAP
+T5GEMMA = Seq2Seq(
+    Words(tables={}, norm=None, changes=Change.DROP | Change.SCALE),
+    attention=Attention(
+        GROUPED,
+        Projection.SEPARATE,
+        Bias.NONE,
+        rotated=Rotated.WHOLE,
+        core=AttentionCore(steps=_SOFT),
+    ),
+    perceptron=GatedMLP("gelu_tanh"),
+    branch=Branch(Norm.RMS_SHIFTED, Placing.SANDWICH),
+    last=Norm.RMS_SHIFTED,
+    tables=("@source", "@token"),
+    heads={**HEADS, GENERATED: Predicted(output=Output.TIE | Output.CAP)},
+)
+
+SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
+    {
+        **dict.fromkeys(("bart", "mvp", "plbart"), BART),
+        "mbart": replace(BART, branch=Branch(outcome=Outcome.DROP), last=Norm.LAYER),
+        **dict.fromkeys(("pegasus", "blenderbot"), PEGASUS),
+        "bigbird_pegasus": replace(PEGASUS, attention=replace(PEGASUS.attention, bias=Bias.NONE)),
+        "marian": replace(PEGASUS, branch=_POST, last=None),
+        "blenderbot-small": replace(BART, reads=Reads()),
+        "led": replace(BART, reads=Reads(), near=Neighbours(**vars(BART.attention))),
+        # Positions are computed, and stored as parameters.
+        "fsmt": replace(
+            PEGASUS,
+            branch=_POST,
+            last=None,
+            tables=("@source", "@token"),
+            reads=Reads(offset=1, function="relu", untied=True),
+        ),
+        "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
+        **dict.fromkeys(("t5", "mt5"), T5),
+        "longt5": replace(T5, near=Blocks(**vars(T5.attention))),
+        "nllb-moe": replace(
+            PEGASUS,
+            words=replace(_BARE_WORDS, tables={"position": COMPUTED}),
+            experts=MixtureOfExperts("relu", Bias.INNER, traits=Trait.PLAIN),
+            # Transformers computes a token for every expert, chosen or not.
+            capacity=symbols.E / symbols.E_t,
+            reads=Reads(function="relu"),
+        ),
+        "switch_transformers": replace(
+            T5, experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN)
+        ),
+        "t5gemma": T5GEMMA,
+        "umt5": replace(T5, distances=Distances.EACH),
+    }
+)
+"""Families by model_type."""

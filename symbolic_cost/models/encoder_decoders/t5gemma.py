@@ -1,0 +1,89 @@
+"""Builder of T5Gemma: an encoder and a decoder like Gemma's, each with a section of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.encoder_decoders.config import declared
+from symbolic_cost.models.encoder_decoders.families import T5GEMMA
+from symbolic_cost.models.encoders.config import Numbers, head_sizes
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+
+_LAYERS = ("sliding_attention", "full_attention")
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read both sections and declare the model.
+
+    Raises:
+        InputError: every problem of a section.
+    """
+    source, target = (_section(fields, name) for name in ("encoder", "decoder"))
+    words = [side.size("vocab_size") for side in (source, target)]
+    fields.require(
+        holds=words[0] == words[1] == fields.size("vocab_size", words[0]),
+        problem=f"vocabularies of {words[0]} and {words[1]} contradict each other",
+        name="vocab_size",
+    )
+    left, right = _sizes(source), _sizes(target)
+    axes = {"e": "e", "f": "f", "h": "h", "k": "k", "q": "d"}
+    own = {axis: right[name] for name, axis in axes.items() if left[name] != right[name]}
+    if {"h", "k"} & own.keys():
+        own |= {"h": right["h"], "k": right["k"], "g": right["h"] // right["k"]}
+    layers = [side.size("num_hidden_layers") for side in (source, target)]
+    slides = [_slides(side, number) for side, number in zip((source, target), layers, strict=True)]
+    target.size("cross_attention_hidden_size", left["e"])
+    numbers = {**left, "V": words[0], "n_layers": layers[0], "n_dec": layers[1]}
+    window = target.optional_size("sliding_window", 4096)
+    names = [
+        side.text("hidden_act", "gelu_pytorch_tanh", tuple(FUNCTIONS)) for side in (source, target)
+    ]
+    fields.require(
+        holds=names[0] == names[1],
+        problem="encoder and decoder differ in hidden_activation",
+        name="decoder",
+    )
+    mlp = replace(T5GEMMA.perceptron, function=FUNCTIONS[names[0]])
+    for side in (source, target):
+        side.ignore("tie_word_embeddings", "attn_logit_softcapping", "final_logit_softcapping")
+        side.refuse()
+    fields.ignore("dropout_rate", "classifier_dropout_rate")
+    sliding = slides[1] if window else 0
+    family = replace(T5GEMMA, perceptron=mlp)
+    return declared(fields, shape, family, {**numbers, "W": window or 1}, own, sliding=sliding)
+
+
+def _section(fields: Fields, key: str) -> Fields:
+    values = fields.source.values.get(key)
+    fields.ignore(key)
+    if not isinstance(values, Mapping):
+        raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
+    return Fields(replace(fields.source, values=values), fields.family, fields.record, fields.head)
+
+
+def _sizes(side: Fields) -> Numbers:
+    e = side.size("hidden_size")
+    read = head_sizes(side, e, grouped=True)
+    biased = side.flag("attention_bias", default=False)
+    side.require(holds=not biased, problem="only false is declared", name="attention_bias")
+    side.require(
+        holds="q" in read and read["q"] % 2 == 0,
+        problem="a width that is rotated in pairs is accepted",
+        name="head_dim",
+    )
+    f = side.size("intermediate_size")
+    return {"e": e, "f": f, "h": read["h"], "k": read["k"], "q": read.get("q", e // read["h"])}
+
+
+def _slides(side: Fields, layers: int) -> int:
+    """Read how many layers slide: every other one from the first, unless they are listed."""
+    kinds = side.items("layer_types") or tuple(_LAYERS[i % 2] for i in range(layers))
+    fine = len(kinds) == layers and all(kind in _LAYERS for kind in kinds)
+    problem = f"{layers} kinds of {' or '.join(_LAYERS)} are accepted"
+    side.require(holds=fine, problem=problem, name="layer_types")
+    return sum(kind == _LAYERS[0] for kind in kinds)

@@ -1,0 +1,1 @@
+"""Encoders of texts: their parts, their families as values, and the builder."""

@@ -1,0 +1,260 @@
+"""Builder of the encoder families: from the fields of a configuration to traits and sizes."""
+
+from dataclasses import replace
+
+from sympy import Integer, ceiling
+
+from symbolic_cost import symbols
+from symbolic_cost.extrema import Min
+from symbolic_cost.layers import page
+from symbolic_cost.layers.attention import Rotated
+from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
+from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
+from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projected, Take
+from symbolic_cost.layers.neighbours import Neighbours
+from symbolic_cost.layers.relative import Distances
+from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
+from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
+from symbolic_cost.models.encoders.encoder import (
+    MASKED,
+    PAIRED,
+    SEQUENCE,
+    TRUNK,
+    Assumed,
+    Encoder,
+    Habit,
+    Sizes,
+)
+from symbolic_cost.models.encoders.families import ENCODERS
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.functions import CORES, FUNCTIONS
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, scope
+
+_POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
+
+_APART = ("luke", "rembert")
+"""Families whose output head has a weight of its own, whatever the configuration says."""
+
+Numbers = dict[str, int]
+"""Sizes by symbol."""
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a configuration and declare the model.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    family = running(fields, ENCODERS[fields.family])
+    if fields.family in CHANGES:
+        family = CHANGES[fields.family](fields, family)
+    head = head_of(fields, family)
+    family, numbers, tables = _sized(fields, family, head, shape)
+    if isinstance(family.attention, Shifted):
+        tables["s_rel"] = 2 * shape.l
+    elif isinstance(family.attention, Spanned):
+        tables["s_rel"] = 2 * Min(shape.l, Integer(numbers["n_rel"] // 2))
+    groups = fields.size("num_hidden_groups", 1) if Habit.SHARE in family.habits else 1
+    if fields.family == "big_bird":
+        _check_blocks(fields, shape)
+    whole, near = shape, isinstance(family.attention, Neighbours)
+    if near:
+        shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
+        tables |= own
+    fields.refuse()
+    alike = numbers["k"] == numbers["h"]
+    sizes = Sizes(
+        k=symbols.h if alike else symbols.k,
+        q=symbols.q if "q" in numbers else symbols.e / symbols.h,
+        tables=tables,
+        known=page.AXES,
+    )
+    if groups > 1:
+        sizes = replace(sizes, n_layers=numbers["n_layers"])
+    model = family.declare(fields.family, shape, sizes, head, groups=groups)
+    model = _unpadded(model) if near and whole.l != shape.l else model
+    return replace(model, bindings=numbers)
+
+
+def chunks(fields: Fields, shape: Shape, layers: int) -> tuple[Shape, Tables]:
+    """Return the shape padded to whole windows, and the sizes of chunks.
+
+    100 tokens in windows of 16 run as 112: 13 chunks of 16, 14 pieces of 8 that see 24 keys.
+    """
+    stated = fields.source.values.get("attention_window", 512)
+    listed = isinstance(stated, list | tuple)
+    windows = stated if listed else [stated]
+    fields.ignore("attention_window")
+    size = windows[0] if windows and is_size(windows[0]) else 2
+    alike = all(one == size for one in windows) and (len(windows) == layers or not listed)
+    fields.require(
+        holds=size > 2 and size % 2 == 0 and alike,  # noqa: PLR2004
+        problem=f"an even window above 2, alike in all {layers} layers, is accepted",
+        name="attention_window",
+    )
+    reach, padded = size // 2, ceiling(shape.l / size) * size
+    own: Tables = {"c_n": padded / reach - 1, "s_n": padded / reach, "n_b": size + 1}
+    own |= {**dict.fromkeys(("i_n", "j_n"), size), "x_n": reach, "y_n": 3 * reach}
+    own |= dict.fromkeys(("r_u", "l_u"), shape.l)
+    return replace(shape, l=padded), own
+
+
+def _unpadded(model: Model) -> Model:
+    """Return a model whose head sees no padding."""
+    *trunk, head = model.parts
+    cut = pointwise("unpad", "x[b r e] -> unpadded[b r_u e]", "copy", laid="r")
+    ops = scope("tokens", retitled(head.ops, {"r": "r_u", "l": "l_u"}), x="unpadded")
+    return replace(model, parts=(*trunk, replace(head, ops=(cut, *ops))))
+
+
+def head_of(fields: Fields, family: Encoder) -> str:
+    """Return which head the architecture's name ends with."""
+    if fields.head.endswith("LMHeadModel"):
+        return MASKED
+    ends = (*family.heads, PAIRED)
+    return next((end for end in ends if fields.head.endswith(end)), TRUNK)
+
+
+def running(fields: Fields, family: Encoder) -> Encoder:
+    """Return the family, with what the configuration switches and drops out."""
+    traits = family.traits
+    for key, switch in traits.switches.items():
+        if fields.source.values.get(key) is not None:
+            family = switch(family, fields.flag(key, default=False))
+    drops = Assumed.DROP in traits.assumed
+    attended, hidden = (fields.drops(name, default=drops) for name in traits.dropouts)
+    kernel = CORES[fields.text("attn_implementation", "eager", tuple(CORES))]
+    own = family.attention.core.steps
+    core = AttentionCore(kernel, own | Step.DROP if attended else own & ~Step.DROP)
+    function = FUNCTIONS[fields.text("hidden_act", traits.function, tuple(FUNCTIONS))]
+    words = family.words
+    if isinstance(words, Words) and not hidden:
+        words = words.having(Change.DROP | Change.LATE, on=False)
+    scores = "" if family.distances is Distances.NONE else "position"
+    return replace(
+        family.attended(core=replace(core, position=scores)),
+        words=words,
+        branch=family.branch.having(Outcome.DROP, on=hidden),
+        perceptron=replace(family.perceptron, function=function),
+    )
+
+
+def _sized(
+    fields: Fields, family: Encoder, head: str, shape: Shape
+) -> tuple[Encoder, Numbers, Tables]:
+    """Return the family with the widths that it has, sizes by symbol, and rows of tables."""
+    traits, words = family.traits, family.words
+    rows = set(words.tables.values()) if isinstance(words, Words) else set()
+    e = fields.size("hidden_size")
+    wide = () if traits.widening is None else (traits.widening * e,)
+    numbers = {
+        "e": e,
+        "f": fields.size("intermediate_size", *wide),
+        "V": fields.size("vocab_size"),
+        "n_layers": fields.size("num_hidden_layers"),
+        **head_sizes(fields, e, grouped=family.attention.heads != PLAIN),
+    }
+    if "e_b" in traits.tables:
+        numbers["q"] = fields.size("intra_bottleneck_size", 128) // numbers["h"]
+        fields.require(
+            holds=fields.size("intra_bottleneck_size") % numbers["h"] == 0,
+            problem=f"{numbers['h']} heads do not divide it",
+            name="intra_bottleneck_size",
+        )
+    width = numbers.get("q", e // numbers["h"])
+    fields.require(
+        holds=width % 2 == 0 or family.attention.rotated is Rotated.NOTHING,
+        problem=f"heads of {width} features cannot be rotated in pairs",
+        name="head_dim" if "q" in numbers else "num_attention_heads",
+    )
+    rows |= {axis for axes in family.kept.values() for axis in axes.split()}
+    if PLACES in rows:
+        numbers["P"] = fields.size("max_position_embeddings") + traits.offset
+    if TYPES in rows:
+        numbers["T"] = fields.size("type_vocab_size", 2)
+    if family.distances is not Distances.NONE:
+        numbers["n_rel"] = fields.size("relative_attention_num_buckets", 32)
+    if isinstance(family.attention, Disentangled) and not isinstance(family.attention, Shifted):
+        numbers["n_rel"] = _distances(fields)
+    if "w_t" not in traits.tables and isinstance(words, Words) and words.width == "w_t":
+        numbers["e_p"] = fields.size("embedding_size", e)
+        if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
+            family = family.worded(width="e")
+    family = _headed(fields, family, head)
+    tables: Tables = {axis: fields.size(key) for axis, key in traits.tables.items()}
+    if fields.family in ROWS:
+        tables |= ROWS[fields.family](fields, shape)
+    return family, numbers | _head_numbers(fields, family, head), tables
+
+
+def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
+    """Read how many classes a head has, or how wide its features are."""
+    own = family.heads.get(head)
+    if isinstance(own, Classes):
+        return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+    if isinstance(own, Cells) and own.classes:
+        return {"n_classes": fields.size("num_aggregation_labels")}
+    if isinstance(own, Projected):
+        return {"e_p": fields.size("projection_dim", 512)}
+    return {"n_classes": 2} if head == PAIRED else {}
+
+
+def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
+    """Read heads and, where they are grouped or given, their width, checked against each other."""
+    h = fields.size("num_attention_heads")
+    k = fields.size("num_key_value_heads", h) if grouped else h
+    fields.require(
+        holds=h % k == 0,
+        problem=f"{k} key/value heads do not divide {h} attention heads",
+        name="num_key_value_heads",
+        other="num_attention_heads",
+    )
+    stated = fields.optional_size("head_dim") if grouped else None
+    fields.require(
+        holds=stated is not None or width % h == 0,
+        problem=f"{h} heads do not divide a hidden_size of {width}",
+        name="num_attention_heads",
+    )
+    return {"h": h, "k": k, **({"q": stated} if stated else {})}
+
+
+def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
+    """Return the family with the head as the configuration has it."""
+    untied = Assumed.OWN_HEAD in family.traits.assumed
+    tied = fields.flag("tie_word_embeddings", default=not untied)
+    fields.require(
+        holds=tied or untied or head not in (MASKED, PAIRED),
+        problem="only true is declared: an untied head has a second bias",
+        name="tie_word_embeddings",
+    )
+    output = family.heads.get(head)
+    if isinstance(output, Predicted):
+        output = output.having(Output.TIE, on=tied and fields.family not in _APART)
+    elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
+        take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
+        output = replace(output, take=take)
+    fields.ignore("classifier_pooling")
+    return family if output is None else replace(family, heads={**family.heads, head: output})
+
+
+def _distances(fields: Fields) -> int:
+    """Read how many distances are told apart: twice the buckets, or twice the positions."""
+    buckets, most = (
+        or_none(fields, name) for name in ("position_buckets", "max_relative_positions")
+    )
+    return 2 * (buckets or most or fields.size("max_position_embeddings"))
+
+
+def _check_blocks(fields: Fields, shape: Shape) -> None:
+    """Note lengths beyond which BigBird does not attend to all positions."""
+    kinds = ("block_sparse", "original_full")
+    kind = fields.text("attention_type", kinds[0], kinds)
+    most = (5 + 2 * fields.size("num_random_blocks", 3)) * fields.size("block_size", 64)
+    dense = kind == kinds[1] or (shape.l.is_Integer and shape.l <= most)
+    problem = f"blocks are declared up to {most} tokens, where they attend to all; beyond, only "
+    fields.require(holds=bool(dense), problem=problem + kinds[1], name="attention_type")

@@ -1,0 +1,1 @@
+"""Models of several parts, every one read by the family of its own."""

@@ -1,0 +1,276 @@
+"""Builder of models that write down what an image shows: a tower, and a decoder that attends to it.
+
+A sequence of l tokens is written; one image is seen for each. Axes: those of the tower end in
+_vision; r, l and t are its positions as the decoder takes them, e its width, e_v that width before
+it is projected; the others as in an encoder-decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from sympy import Integer
+
+from symbolic_cost.axes import axes
+from symbolic_cost.errors import InputError
+from symbolic_cost.layers.conv import Chain, Maps, Trail
+from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.heads import Hidden, Output, Predicted
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Branch, Outcome, Placing
+from symbolic_cost.layers.words import BERT_TABLES, COMPUTED, Change
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
+from symbolic_cost.models.encoders.config import Numbers
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import CORES, FUNCTIONS
+from symbolic_cost.models.nested.config import section
+from symbolic_cost.models.nested.towers import tower
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision import config as vision_config
+from symbolic_cost.models.vision.config import side_lengths
+from symbolic_cost.models.vision.maps_families import NETWORKS
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
+
+AXES = axes("e_v hidden")
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A decoder that attends to an image.
+
+    Args:
+        family: its blocks and head.
+        dropouts: fields of the rates of attention and of what is hidden.
+        offset: rows of the position table that no position uses.
+        widening: perceptron width as a multiple of the embedding's unless given.
+        function: the activation function unless given.
+        sizes: fields of the layers, of the heads and of the perceptron's width.
+    """
+
+    family: Seq2Seq
+    dropouts: tuple[str, str] = ("attention_probs_dropout_prob", "hidden_dropout_prob")
+    offset: int = 0
+    widening: int | None = None
+    function: str = "gelu"
+    sizes: tuple[str, str, str] = ("num_hidden_layers", "num_attention_heads", "intermediate_size")
+
+
+_POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
+_BERT = Seq2Seq(
+    replace(WORDS, tables=BERT_TABLES),
+    branch=_POST,
+    last=None,
+    heads={GENERATED: Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.TIE | Output.BIAS)},
+    source="devlin-2018",
+)
+_BART = Caption(
+    Seq2Seq(),
+    ("attention_dropout", "dropout"),
+    offset=2,
+    sizes=("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"),
+)
+
+CAPTIONS: Mapping[str, Caption] = MappingProxyType(
+    {
+        "blip_text_model": Caption(replace(_BERT, words=WORDS)),
+        "bert": Caption(_BERT),
+        "roberta": Caption(_BERT),
+        "trocr": replace(_BART, family=Seq2Seq(branch=_POST, last=None)),
+        "mbart": _BART,
+        "gpt2": Caption(
+            Seq2Seq(words=replace(WORDS, norm=None)),
+            ("attn_pdrop", "resid_pdrop"),
+            widening=4,
+            function="gelu_new",
+        ),
+    }
+)
+"""Decoders by model_type."""
+
+
+_ALONE = ("is_decoder", "is_encoder_decoder")
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Declare the tower and the decoder.
+
+    Raises:
+        InputError: every problem of a section.
+    """
+    names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
+    inner = section(fields, names[0], "blip_vision_model")
+    words = section(fields, names[1], "blip_text_model")
+    known = inner.family in _MAPS or inner.record.builder == "vision.config:build"
+    if words.family not in CAPTIONS or not known:
+        accepted = (
+            f"decoders {', '.join(CAPTIONS)} behind a vision transformer or one of "
+            f"{', '.join(_MAPS)} are declared"
+        )
+        raise InputError(f"{fields.source.where(names[1])}: {accepted}")
+    # A decoder, whatever the family says of models that stand alone.
+    fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
+    words.record = replace(words.record, fixed=fixed)
+    inner.head = inner.record.heads[-1]
+    inner.ignore("tie_word_embeddings")  # it has no words
+    own_model = _maps if inner.family in _MAPS else vision_config.build
+    seen, last = _unpooled(bound(own_model(inner, shape)))
+    at = next(one for one in seen.parts if one.path == last).results[0].axes
+    wide, own, positions = int(seen.sizes[at[-1]]), words.size("hidden_size"), seen.sizes[at[1]]
+    projected = wide != own and fields.family != "blip"
+    stated = words.optional_size("cross_attention_hidden_size")
+    words.require(
+        holds=stated in (None, wide),
+        problem=f"{stated} is not the {wide} features of the encoder",
+        name="cross_attention_hidden_size",
+    )
+    projected = projected and stated is None
+    if words.family == "mbart":  # of what stands alone, an encoder as well
+        sides = ("layers", "attention_heads", "ffn_dim", "layerdrop")
+        words.ignore("num_hidden_layers", "num_attention_heads")
+        words.ignore("scale_embedding", "decoder_layerdrop")
+        words.ignore("is_encoder_decoder", *(f"encoder_{side}" for side in sides))
+    words.ignore("is_decoder", "add_cross_attention", "encoder_hidden_size")
+    tied = fields.flag("tie_word_embeddings", default=fields.family == "blip")
+    family, numbers = _family(words, CAPTIONS[words.family], tied=tied)
+    words.refuse()
+    fields.refuse()
+    decodes = shape.c != 0
+    sizes = Sizes(
+        b=shape.b,
+        l=positions,
+        l_t=shape.l,
+        cached=shape.c if decodes else None,
+        own={} if projected else {"e": own},
+        **{**numbers, "e": own if projected else wide},  # type: ignore[arg-type]
+    )
+    text = family.declare(fields.family, sizes)
+    parts = [part for part in text.parts if not part.path.startswith("encoder.")]
+    if decodes:
+        # What the image is projected to is not cached: every step makes it anew.
+        again = (Part("image", _joined("!seen[b r e_v]")),) if projected else ()
+        return replace(
+            text,
+            parts=(*again, *parts),
+            sizes={**text.sizes, "e_v": Integer(wide)},
+            axes={**text.axes, **AXES},
+        )
+    images = tower(seen, "vision")
+    result = "handed[b r e_v]" if projected else "y[b r e]"
+    hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
+    ops = (*hand, *_joined(result)) if projected else hand
+    joining = Part("image", ops, takes={"x": f"vision.{last}"})
+    parts = [
+        replace(p, takes={**p.takes, **({"memory": "image"} if "memory" in p.inputs else {})})
+        for p in parts
+    ]
+    return replace(
+        text,
+        parts=(*images.parts, joining, *parts),
+        sizes={**images.sizes, **text.sizes, "e_v": Integer(wide)},
+        axes={**text.axes, **images.axes, **AXES},
+    )
+
+
+def part(fields: Fields, shape: Shape) -> Model:  # noqa: ARG001 - as every builder
+    """Refuse a section that stands alone.
+
+    Raises:
+        InputError: always.
+    """
+    raise InputError(f"{fields.source.name}: {fields.family} is declared as a part of others")
+
+
+def _maps(inner: Fields, shape: Shape) -> Model:
+    """Declare a Swin transformer whose positions are handed on, row by row."""
+    heights, widths = side_lengths(inner, "image_size", 224)
+    inner.source = replace(inner.source, values={**inner.source.values, "image_size": heights})
+    layers = NETWORKS["swin"](inner)
+    layers = {name: layer for name, layer in layers.items() if name != "mean"}
+    if inner.family == "donut-swin":
+        del layers["last"]
+    sizes = {"b": shape.b, "c0": Integer(inner.size("num_channels", 3))}
+    inner.refuse()
+    sizes |= {"y0": Integer(heights), "x0": Integer(widths)}
+    trail = Trail(Maps("image", ("b", "c0", "y0", "x0"), constant=True), sizes)
+    Chain(layers).declare("", trail)
+    batch, channel, *old = trail.at.axes
+    row = trail.new_axis("r", trail.length(old[0]) * trail.length(old[1]))
+    result = Maps("rows", (batch, row, channel))
+    trail.add(pointwise("rows", f"{trail.at} -> {result}", "copy", laid=" ".join(old)), result)
+    return Model(inner.family, (Part("maps", tuple(trail.ops)),), sizes, axes=trail.glossary)
+
+
+_MAPS = ("swin", "donut-swin")
+"""Towers that are networks of maps."""
+
+
+def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Numbers]:
+    """Read the decoder: its blocks and head, and their sizes."""
+    attended, hidden = (words.drops(name, default=True) for name in caption.dropouts)
+    kernel = CORES[words.text("attn_implementation", "eager", tuple(CORES))]
+    function = FUNCTIONS[words.text("hidden_act", caption.function, tuple(FUNCTIONS))]
+    own = caption.family
+    layers, heads, inner = caption.sizes
+    e, h = words.size("hidden_size"), words.size(heads)
+    problem = f"{h} heads do not divide a width of {e}"
+    words.require(holds=e % h == 0, problem=problem, name=heads)
+    wide = () if caption.widening is None else (caption.widening * e,)
+    learned = words.flag("use_learned_position_embeddings", default=True)
+    tables = own.words.tables if learned else {"position": COMPUTED}
+    numbers = {
+        "f": words.size(inner, *wide),
+        "h": h,
+        "k": h,
+        "q": e // h,
+        "V": words.size("vocab_size"),
+        "P": words.size("max_position_embeddings") + caption.offset,
+        "n_dec": words.size(layers),
+        **({"T": words.size("type_vocab_size", 2)} if "type" in tables else {}),
+    }
+    if words.family == "trocr":  # other names of the decoder's
+        for name, number in (("num_attention_heads", h), ("num_hidden_layers", numbers["n_dec"])):
+            stated = words.size(name, number)
+            problem = f"{stated} contradicts the {number} of the decoder"
+            words.require(holds=stated == number, problem=problem, name=name)
+    normed = words.flag("layernorm_embedding", default=own.words.norm is not None)
+    steps = Step.DROP if attended else Step.NONE
+    family = replace(
+        own,
+        words=replace(own.words, tables=tables, norm=Norm.LAYER if normed else None).having(
+            Change.DROP, on=hidden
+        ),
+        attention=replace(own.attention, core=AttentionCore(kernel, steps)),
+        branch=own.branch.having(Outcome.DROP, on=hidden),
+        perceptron=replace(own.perceptron, function=function),
+    )
+    tied = words.flag("tie_word_embeddings", default=True) or tied
+    head = own.heads[GENERATED]
+    words.require(
+        holds=tied or not isinstance(head, Predicted) or Output.BIAS not in head.output,
+        problem="only true is declared: an untied head has a second bias",
+        name="tie_word_embeddings",
+    )
+    return family.tied(tied=tied), numbers
+
+
+def _unpooled(model: Model) -> tuple[Model, str]:
+    """Return a tower whose pooler runs though nothing reads it, and the part that is read."""
+    path = next(one.path for one in reversed(model.parts) if one.path != "pooler")
+    parts = (
+        replace(one, ops=unread(one.ops)) if one.path == "pooler" else one for one in model.parts
+    )
+    return replace(model, parts=tuple(parts)), path
+
+
+def _joined(taken: str) -> tuple[Op, ...]:
+    """Declare the product of what is seen with the width of the decoder."""
+    return (einsum("project", f"{taken}, *w[e_v e] + *bias[e] -> y[b r e]"),)

@@ -1,0 +1,135 @@
+"""Towers of images and texts whose embeddings are compared, as in CLIP.
+
+Axes: as in the towers; w_p common width, w_t width of widened texts, b_all images that a text is
+compared to, those of the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Integer
+
+from symbolic_cost.axes import axes
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.encoders import config as encoder_config
+from symbolic_cost.models.encoders.encoder import CLASSES
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.nested.config import section
+from symbolic_cost.models.nested.families import CONTRASTIVE, Contrastive, Meeting
+from symbolic_cost.models.nested.towers import tower
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
+from symbolic_cost.models.vision import config as vision_config
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import cross_entropy
+from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.view import view
+
+AXES = axes("w_p hidden, w_t hidden, b_all whole, n_s whole, one whole")
+
+_VISION = "vision"
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read both towers and declare them with what compares them; or the classes of an image.
+
+    Raises:
+        InputError: every problem of a section.
+    """
+    family = CONTRASTIVE[fields.family]
+    inner = section(fields, "vision_config", family.vision)
+    if fields.head.endswith(CLASSES):
+        return _classified(fields, inner, shape)
+    words = section(fields, "text_config", family.text)
+    text = bound(encoder_config.build(words, shape))
+    seen = bound(vision_config.build(inner, shape))
+    wide = _width(words, family, text)
+    projected = family.meeting is not Meeting.HEADED
+    common = fields.size("projection_dim", 512) if projected else int(seen.sizes["e"])
+    fields.require(
+        holds=projected or words.size("projection_size", int(text.sizes["e"])) == common,
+        problem=f"texts and images of {common} features are compared",
+        name="text_config",
+    )
+    words.refuse()
+    fields.refuse()
+    return _compared(fields.family, family, text, seen, {"w_p": common, "w_t": wide})
+
+
+def _classified(fields: Fields, inner: Fields, shape: Shape) -> Model:
+    """Declare the tower of images with a head of classes."""
+    inner.head = f"{inner.family}{CLASSES}"
+    read, sizes, numbers, head = vision_config.read(inner, shape)
+    numbers["n_classes"] = classes_of(fields)
+    fields.ignore("text_config", "projection_dim")
+    inner.refuse()
+    fields.refuse()
+    return replace(read.declare(fields.family, shape, sizes, head), bindings=numbers)
+
+
+def _width(words: Fields, family: Contrastive, text: Model) -> int:
+    widened = family.meeting is Meeting.WIDENED
+    return words.size("project_dim", 768) if widened else int(text.sizes["e"])
+
+
+def _compared(
+    name: str, family: Contrastive, text: Model, seen: Model, sizes: dict[str, int]
+) -> Model:
+    images = tower(seen, _VISION)
+    new = {axis: f"{axis}_{_VISION}" for axis in ("b", "r", "one", "e")}
+    pooled = "pooled" if seen.parts[-1].path == "pooler" else "first"
+    ops: tuple[Op, ...] = ()
+    if pooled == "first":
+        ops = (view("first", "x[b r e] -> first[b one e]"),)
+    if any(op.path == "post_norm" for op in seen.parts[0].ops):
+        ops += (Norm.LAYER_BARE.op("norm", "first[b one e]", "normed[b one e]", row="e"),)
+        pooled = "normed"
+    if family.meeting is not Meeting.HEADED:
+        ops += (einsum("projection", f"{pooled}[b one e], *w[e w_p] -> image[b one w_p]"),)
+    else:
+        ops += (view("projection", f"{pooled}[b one e] -> image[b one w_p]"),)
+    renamed = retitled(ops, new)
+    takes = {renamed[0].inputs[0].tensor: images.last}
+    joining = Part("image", renamed, takes=takes, place=Place.END)
+    heads = Part("logits", _logits(family), takes={"x": text.parts[-1].path, "image": "image"})
+    own = {axis: Integer(size) for axis, size in sizes.items()} | {
+        "b_all": text.sizes["b"],
+        "n_s": Integer(family.scalars),
+        "one": Integer(1),
+    }
+    return replace(
+        text,
+        name=name,
+        parts=(*images.parts, joining, *text.parts, heads),
+        sizes={**text.sizes, **images.sizes, **own},
+        axes={**text.axes, **images.axes, **AXES},
+    )
+
+
+def _logits(family: Contrastive) -> tuple[Op, ...]:
+    """Declare the embedding of a text, from its first position, and its products with images."""
+    ops: tuple[Op, ...] = ()
+    taken, width = "x", "e"
+    if family.meeting is Meeting.WIDENED:
+        ops = (
+            Norm.LAYER.op("norm", "x[b r e]", "normed[b r e]"),
+            einsum("widen", "normed[b r e], *w[e w_t] + *bias[w_t] -> wide[b r w_t]"),
+        )
+        taken, width = "wide", "w_t"
+    bias = " + *bias[w_p]" if family.meeting is Meeting.HEADED else ""
+    return (
+        *ops,
+        view("first", f"{taken}[b r {width}] -> first[b one {width}]"),
+        einsum("projection", f"first[b one {width}], *w[{width} w_p]{bias} -> text[b one w_p]"),
+        view("images", f"image[b_{_VISION} one_{_VISION} w_p] -> others[b_all one w_p]"),
+        einsum("logits", "text[b one w_p], others[b_all one w_p] -> logits[b one b_all]"),
+        stored("scalars", w="n_s"),
+        cross_entropy(
+            "loss", "logits[b one b_all], !targets[b one]:index -> loss[b one]", row="b_all"
+        ),
+    )

@@ -1,0 +1,125 @@
+"""The FLOP of one token under the conventions of frameworks, from the declaration of a model.
+
+Every weight and every product of queries and keys is classed by what its op does and by the roles
+of its axes; a convention says which classes count. Nothing is written per family:
+
+    6 V e (head) + 6 n_layers (weights of products) + 12 n_layers h q min(s, W)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import cached_property
+
+from sympy import Add, Expr, Mul, Symbol
+
+from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
+from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.models.token_flop.terms import Term, TokenTerms, taken
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import exact
+from symbolic_cost.symbols import l as length
+
+
+@dataclass(frozen=True)
+class TokenFlop:
+    """The FLOP of one token of a model under one set of conventions.
+
+    Args:
+        numbers: bound to symbols of the formulas, by symbol.
+    """
+
+    model: Model
+    conventions: TokenConventions
+    terms: tuple[Term, ...]
+    numbers: Mapping[Symbol, Expr]
+
+    @cached_property
+    def formula(self) -> Expr:
+        """The FLOP of a token in the model's symbols."""
+        return Add(*(term.flop for term in self.terms))
+
+    @property
+    def total(self) -> Expr:
+        """The FLOP of a token, known numbers in place."""
+        return self.formula.xreplace(dict(self.numbers))
+
+    def at(self, seq: int) -> Expr:
+        """Return the FLOP of a token of a sequence of so many tokens.
+
+        Raises:
+            InputError: the model has its length as a number already.
+        """
+        if length not in _symbols(self.model):
+            raise InputError(
+                f"model {self.model.name!r} has a length of its own: declare it with l"
+            )
+        return self.formula.xreplace({**self.numbers, length: exact(seq)})
+
+    def batch(self, lengths: Iterable[int]) -> Expr:
+        """Return the FLOP of a ragged batch: every sequence meets its own keys alone.
+
+        For example weights cost 512 + 1024 tokens, attention 512**2 + 1024**2 pairs.
+
+        Raises:
+            InputError: no lengths, or one that is no positive integer.
+        """
+        chosen = tuple(lengths)
+        wrong = [one for one in chosen if not _is_count(one)]
+        if wrong or not chosen:
+            said = ", ".join(map(shown, wrong)) or "none"
+            raise InputError(f"lengths of sequences: {said}: positive integers are accepted")
+        times = {one: chosen.count(one) for one in dict.fromkeys(chosen)}
+        return Add(*(Mul(count, one, self.at(one)) for one, count in times.items()))
+
+
+def flops_per_token(
+    model: str | Model,
+    seq: int | None = None,
+    conventions: str | TokenConventions = "torchtitan",
+    numbers: Mapping[str, int | Fraction] | None = None,
+) -> TokenFlop:
+    """Count the training FLOP of one token as a framework or a paper does.
+
+    Args:
+        model: name, path of a config.json, or a model with a glossary of axes.
+        seq: tokens of a sequence; those of the model's own sizes unless given.
+        conventions: name of a preset, path of a TOML file with answers, or conventions.
+        numbers: further sizes by symbol name.
+
+    Raises:
+        InputError: a model without tokens or roles of axes, or every problem of the conventions.
+
+    >>> int(flops_per_token("qwen3-30b-a3b", 8192).total)
+    37578559488
+    """
+    rules = token_conventions(conventions) if isinstance(conventions, str) else conventions
+    own = named_model(model) if isinstance(model, str) else model
+    symbols = {symbol.name: symbol for symbol in _symbols(own)}
+    stated = {**(numbers or {}), **({} if seq is None else {"l": seq})}
+    problems = [
+        unknown("size of the model", name, symbols) for name in stated if name not in symbols
+    ]
+    problems += [
+        f"{'seq' if name == 'l' else name} = {shown(number)}: a positive integer is accepted"
+        for name, number in stated.items()
+        if not _is_count(number)
+    ]
+    if problems:
+        raise InputError(problems)
+    known = {**own.bindings, **stated}
+    bound = {symbols[name]: exact(number) for name, number in known.items() if name in symbols}
+    answers = rules.of_family(own.family)
+    return TokenFlop(own, rules, tuple(TokenTerms(taken(own, answers), answers).terms()), bound)
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
+def _symbols(model: Model) -> set[Symbol]:
+    sizes = {symbol for size in model.sizes.values() for symbol in size.free_symbols}
+    return sizes | {symbol for part in model.parts for symbol in part.repeat.free_symbols}

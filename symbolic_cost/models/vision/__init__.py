@@ -1,0 +1,1 @@
+"""Networks of images: transformers, hierarchical maps, convolutions, detectors and masks."""

@@ -1,0 +1,57 @@
+"""Image networks from configurations."""
+
+from collections.abc import Callable
+
+from symbolic_cost.layers.conv import Chain
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.cnn import CNN
+from symbolic_cost.models.vision.cnn_residual import basic, bottleneck, resnet
+from symbolic_cost.ops.graph import Model
+
+_BRANCHES = {"bottleneck": bottleneck, "basic": basic}
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields of a residual network and declare it; the images have 224 pixels a side.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    blocks, widths, branch, first = read(fields)
+    channels, classes = fields.size("num_channels", 3), classes_of(fields)
+    fields.refuse()
+    return CNN(
+        "resnet",
+        lambda classes: resnet(blocks, widths, branch, classes, first),
+        channels=channels,
+        classes=classes,
+        b=shape.b,
+        source="he-2015",
+    ).model()
+
+
+def read(
+    fields: Fields,
+) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[int, int], Chain], int]:
+    """Read the blocks and channels of every stage, what makes a branch, and the first channels."""
+    blocks = fields.items("depths", (3, 4, 6, 3))
+    widths = fields.items("hidden_sizes", (256, 512, 1024, 2048))
+    kind = fields.text("layer_type", "bottleneck", tuple(_BRANCHES))
+    for name, items in (("depths", blocks), ("hidden_sizes", widths)):
+        fields.require(
+            holds=bool(items) and all(map(is_size, items)),
+            problem=f"{list(items)} is not accepted: positive integers are",
+            name=name,
+        )
+    fields.require(
+        holds=len(blocks) == len(widths),
+        problem=f"{len(blocks)} depths do not go with {len(widths)} hidden_sizes",
+        name="depths",
+    )
+    for name in ("downsample_in_first_stage", "downsample_in_bottleneck"):
+        value = fields.flag(name, default=False)
+        fields.require(holds=not value, problem="only false is declared", name=name)
+    fields.text("hidden_act", "relu", ("relu",))
+    return blocks, widths, _BRANCHES[kind], fields.size("embedding_size", 64)

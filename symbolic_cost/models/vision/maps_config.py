@@ -1,0 +1,31 @@
+"""Builder of the hierarchical image networks from configurations."""
+
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Linear
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.cnn import CNN
+from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
+from symbolic_cost.models.vision.pyramids import MORE
+from symbolic_cost.ops.graph import Model
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Read the fields and declare the network; images have 224 pixels a side unless they say.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
+    layers = {**NETWORKS, **MORE}[fields.family](fields)
+    classes = classes_of(fields)
+    fields.refuse()
+
+    def made(number: int) -> Chain:
+        each = fields.head.endswith(SEMANTIC)
+        last: Layer = Conv(number, 1) if each else Linear(number)
+        head: dict[str, Layer] = {"classifier": last}
+        return Chain(layers | head)
+
+    network = CNN(fields.family, made, side, channels, classes, shape.b)
+    return network.model()

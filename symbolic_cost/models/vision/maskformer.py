@@ -1,0 +1,167 @@
+"""Masks told by queries: MaskFormer and Mask2Former."""
+
+from __future__ import annotations
+
+from symbolic_cost.layers.aside import Constant, Fork, Learned, Plus, Put, Take, predictor
+from symbolic_cost.layers.conv import Activation, Chain, Conv
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
+from symbolic_cost.layers.masks import Masks, Shifted
+from symbolic_cost.layers.queries import Levels, Sampled, Sequence
+from symbolic_cost.layers.regrown import Carved
+from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.backbones import hierarchy
+from symbolic_cost.models.vision.detection import Named, block, divided, function_of, repeated
+from symbolic_cost.models.vision.pictured import pictured, sides_of
+from symbolic_cost.models.vision.segment import part_of
+from symbolic_cost.ops.graph import Model
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Declare a MaskFormer: maps fused from the last to the first, queries that see the last.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    backbone, widths = hierarchy(fields)
+    decoder = part_of(fields, "decoder_config")
+    decoder.text("model_type", "detr", ("detr",))
+    wide, mask = fields.size("fpn_feature_size", 256), fields.size("mask_feature_size", 256)
+    _grouped(fields, "fpn_feature_size", wide)
+    last = len(widths) - 1
+    maps: Named = {"stem": _fused(wide)}
+    for i in range(last - 1, -1, -1):
+        side: Named = {"put": Put("above"), "take": Take(f"map{i}")}
+        side |= {"project": Conv(wide, 1, bias=False), "norm": GROUPS, "side": Put("side")}
+        side |= {"above": Take("above"), "fit": Enlarged("side"), "sum": Plus("side")}
+        maps[f"level{i}"] = Chain({**side, "fuse": _fused(wide)})
+    maps |= {"project": Conv(mask, 3, 1, 1), "put": Put("pixels")}
+    width, heads = decoder.size("d_model", 256), decoder.size("decoder_attention_heads", 8)
+    divided(decoder, "decoder_attention_heads", 8, width)
+    decoder.ignore("position_embedding_type")  # it computes positions, whatever this says
+    mlp = perceptron(decoder.size("decoder_ffn_dim", 2048), width, function_of(decoder))
+    depth, number = decoder.size("decoder_layers", 6), decoder.size("num_queries", 100)
+    sees = Reduced(heads, seen="memory", place="queries", place_seen="places")
+    layer = block({"own": Reduced(heads, place="queries"), "seen": sees, "mlp": mlp})
+    seen: Named = {"map": Take(f"map{last}")}
+    seen |= {"project": Conv(width, 1)} if widths[-1] != width else {}
+    seen |= {"memory": Put("memory"), "constant": Constant(), "places": Put("places")}
+    # Zeros that learn, as the code has it while it trains: gradients flow into them.
+    queries: Named = {
+        "queries": Learned(number, width),
+        "put": Put("queries"),
+        "zeros": Activation("copy"),
+    }
+    queries |= {**repeated("layers", layer, depth), "norm": Normed()}
+    problems = decoder.not_understood().values()
+    fields.problems += problems
+    layers: Named = {
+        "backbone": backbone,
+        "pixels": Chain({"map": Take(f"map{last}"), **maps}),
+        "seen": Chain(seen),
+        "decoder": Chain(queries),
+        "classes": Fork({"own": Mix(classes_of(fields) + 1)}),
+        "vectors": predictor(width, mask, 3),
+        "put": Put("vectors"),
+        "map": Take("pixels"),
+        "masks": Masks(("vectors",)),
+    }
+    sides = sides_of(fields, (512, 512), said=False)
+    return pictured(fields, shape, Chain(layers), sides, "cheng-2021")
+
+
+def _fused(wide: int) -> Chain:
+    """Return a convolution, its norm and its activation."""
+    conv = Conv(wide, 3, 1, 1, bias=False)
+    return Chain({"conv": conv, "norm": GROUPS, "act": Activation()})
+
+
+def _grouped(fields: Fields, name: str, width: int) -> None:
+    """Note channels that the groups of a norm do not divide."""
+    problem = "a multiple of 32 is accepted"
+    fields.require(holds=width % 32 == 0, problem=problem, name=name)
+
+
+_LEVELS, _POINTS = 3, 4
+"""Maps that are sampled, and places on each."""
+
+
+def second(fields: Fields, shape: Shape) -> Model:
+    """Declare a Mask2Former: sampled maps, and queries that see one of them in every layer.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    backbone, widths = hierarchy(fields)
+    fits = len(widths) == _LEVELS + 1
+    fields.require(holds=fits, problem="4 stages are accepted", name="backbone_config")
+    wide, mask = fields.size("feature_size", 256), fields.size("mask_feature_size", 256)
+    _grouped(fields, "feature_size", wide)
+    width, heads = fields.size("hidden_dim", 256), divided(fields, "num_attention_heads", 8, wide)
+    divided(fields, "num_attention_heads", 8, width)
+    layers = {"backbone": backbone, **_sampled(fields, wide, heads)}
+    layers |= {"pixels": Chain({"project": Conv(mask, 1), "put": Put("pixels")})}
+    projected = fields.flag("enforce_input_projection", default=False) or wide != width
+    for i in range(_LEVELS):
+        own: Named = {"take": Take(f"level{i}")}
+        own |= {"project": Conv(width, 1)} if projected else {}
+        own |= {"level": Shifted(), "put": Put(f"seen{i}")}
+        layers[f"seen{i}"] = Chain({**own, "constant": Constant(), "places": Put(f"places{i}")})
+    mlp = perceptron(fields.size("dim_feedforward", 2048), width, function_of(fields))
+    number, before = fields.size("num_queries", 100), fields.flag("pre_norm", default=False)
+    ends = _ends(width, mask, classes_of(fields) + 1)
+    layers |= {"places": Learned(number, width), "put": Put("queries")}
+    layers |= {"queries": Learned(number, width), "heads": ends}
+    for i in range(fields.size("decoder_layers", 10) - 1):
+        level = i % _LEVELS
+        sees = Reduced(heads, seen=f"seen{level}", place="queries", place_seen=f"places{level}")
+        own = {"seen": sees, "own": Reduced(heads, place="queries"), "mlp": mlp}
+        layers[f"layer{i}"] = Chain({"block": block(own, before=before), "heads": ends})
+    sides = sides_of(fields, (512, 512), said=False)
+    return pictured(fields, shape, Chain(layers), sides, "cheng-2022")
+
+
+def _sampled(fields: Fields, wide: int, heads: int) -> Named:
+    """Return the encoder of the last three maps, and the first one fused with the largest."""
+    titles = tuple(f"sampled{i}" for i in range(_LEVELS))
+    layers: Named = {}
+    for i, title in enumerate(titles):
+        own: Named = {
+            "take": Take(f"map{_LEVELS - i}"),
+            "conv": Conv(wide, 1),
+            "norm": GROUPS,
+        }
+        layers[title] = Chain({**own, "put": Put(title)})
+    mlp = perceptron(fields.size("encoder_feedforward_dim", 1024), wide, "relu")
+    sampled = Sampled(heads, _LEVELS * _POINTS, place="levels")
+    places: Named = {"places": Chain({"of": Levels(_LEVELS), "put": Put("levels")})}
+    encoder = Repeated(block({"own": sampled, "mlp": mlp}), fields.size("encoder_layers", 6))
+    layers |= {"sequence": Sequence(titles), "levels": Fork(places), "encoder": encoder}
+    carved: Named = {
+        f"level{i}": Chain({"carve": Carved(title), "put": Put(f"level{i}")})
+        for i, title in enumerate(titles)
+    }
+    side: Named = {
+        "take": Take("map0"),
+        "conv": Conv(wide, 1, bias=False),
+        "norm": GROUPS,
+    }
+    fused: Named = {
+        "above": Take(f"level{_LEVELS - 1}"),
+        "fit": Enlarged("side"),
+        "sum": Plus("side"),
+    }
+    first: Named = {**side, "put": Put("side"), **fused, "fuse": _fused(wide)}
+    return {**layers, "levels_again": Fork(carved), "first": Chain(first)}
+
+
+def _ends(width: int, mask: int, classes: int) -> Fork:
+    """Return the masks and classes of queries, with weights that all layers share."""
+    vectors = predictor(width, mask, 3, "vectors")
+    masks: Named = {"vectors": vectors, "put": Put("vectors"), "map": Take("pixels")}
+    own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
+    own |= {"classes": Mix(classes, shared="classes")}
+    normed = Chain({"norm": Normed(shared="norm"), "both": Fork(own)})
+    return Fork({"own": normed})

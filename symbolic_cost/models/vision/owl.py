@@ -1,0 +1,80 @@
+"""Detectors of what a text names: OWL-ViT and OWLv2."""
+
+from __future__ import annotations
+
+from symbolic_cost.layers.aside import Detached, Fork, Idle, Learned, Put, Unread, predictor
+from symbolic_cost.layers.asked import Compared, Matched, Shown, Unit, Words
+from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
+from symbolic_cost.layers.pyramid import FirstPosition, Token
+from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
+from symbolic_cost.models.vision.pictured import pictured, sides_of
+from symbolic_cost.models.vision.segment import part_of
+from symbolic_cost.ops.graph import Model
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Declare a detector on images with one text each, of as many tokens as a sequence has.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    newer = fields.family == "owlv2"
+    vision, text = (part_of(fields, name) for name in ("vision_config", "text_config"))
+    for part, kind in ((vision, "vision"), (text, "text")):
+        name = f"{fields.family}_{kind}_model"
+        part.text("model_type", name, (name,))
+    width, wide = vision.size("hidden_size", 768), text.size("hidden_size", 512)
+    common = fields.size("projection_dim", 512)
+    same = common == wide
+    problem = f"{wide} channels of the text are accepted"
+    fields.require(holds=same, problem=problem, name="projection_dim")
+    sides = sides_of(vision, (768, 768))
+    step = vision.size("patch_size", 16 if newer else 32)
+    fits = sides[0] == sides[1] >= step
+    vision.require(holds=fits, problem="a square of patches is accepted", name="image_size")
+    length = shape.l if shape.c == 0 else shape.c
+    places = text.size("max_position_embeddings", 16)
+    words = Words(text.size("vocab_size", 49408), places, wide, length)
+    texts: dict[str, Layer] = {"words": words, "blocks": _blocks(text, wide, 2048, 8)}
+    texts |= {"norm": Normed(), "first": FirstPosition(), "project": Mix(common, bias=False)}
+    images: dict[str, Layer] = {"patch": Conv(width, step, step, bias=False), "token": Token()}
+    images |= {"place": Placed(), "norm": Normed(), "blocks": _blocks(vision, width, 3072, 12)}
+    pooled: dict[str, Layer] = {"first": FirstPosition(), "norm": Normed(shared="last")}
+    pooled |= {"project": Mix(common, bias=False), "unit": Unit()}
+    heads: dict[str, Layer] = {
+        "classes": Chain({"dense": Mix(wide), "unit": Unit(), "match": Matched("text")}),
+        "shift": Mix(1),
+        "scale": Mix(1),
+        "boxes": predictor(width, 4, 3),
+        **({"objects": Chain({"cut": Detached(), "of": predictor(width, 1, 3)})} if newer else {}),
+    }
+    layers: dict[str, Layer] = {
+        "text": Fork({"own": Chain({**texts, "unit": Unit(), "put": Put("text")})}),
+        "vision": Chain(images),
+        "scalar": Idle(Learned(1, 1)),
+        "compare": Unread(Chain({"image": Chain(pooled), "texts": Compared("text")})),
+        "last": Normed(shared="last"),
+        "shown": Shown(),
+        "norm": Normed(),
+        "heads": Fork(heads),
+    }
+    for part in (vision, text):
+        fields.problems += part.not_understood().values()
+    fields.assume("input_ids", "one text for each image")
+    channels = vision.size("num_channels", 3)
+    return pictured(fields, shape, Chain(layers), sides, "minderer-2022", channels=channels)
+
+
+def _blocks(fields: Fields, width: int, wide: int, heads: int) -> Repeated:
+    """Read the blocks of a tower, with its usual perceptron and heads."""
+    number = fields.size("num_attention_heads", heads)
+    divided(fields, "num_attention_heads", (width,), (number,))
+    function = function_of(fields, "quick_gelu")
+    mlp = perceptron(fields.size("intermediate_size", wide), width, function)
+    return Repeated(
+        Chain(blocks("own", Reduced(number), mlp)), fields.size("num_hidden_layers", 12)
+    )

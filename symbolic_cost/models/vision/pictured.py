@@ -1,0 +1,72 @@
+"""Models of images that a trail declares: sides of the image, parts, and what is trained."""
+
+from __future__ import annotations
+
+from sympy import Integer
+
+from symbolic_cost.axes import Axis, Role
+from symbolic_cost.layers.conv import Layer, Maps, Trail
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.trails import parts
+from symbolic_cost.models.vision.config import side_lengths
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.trained import key_of, training_only
+
+
+def sides_of(fields: Fields, default: tuple[int, int], *, said: bool = True) -> tuple[int, int]:
+    """Read the sides of the image [pixels].
+
+    Args:
+        fields: of the whole.
+        default: height and width where none are given.
+        said: whether configurations of the family say them; what is assumed is noted if not.
+    """
+    if not (said or fields.given("image_size")):
+        fields.assume("image_size", f"images of {default[0]} x {default[1]} pixels")
+        fields.ignore("image_size")
+        return default
+    height, width = side_lengths(fields, "image_size", default[0])
+    return height, width
+
+
+def pictured(
+    fields: Fields,
+    shape: Shape,
+    layer: Layer,
+    sides: tuple[int, int],
+    source: str,
+    *,
+    channels: int = 3,
+    fixed: tuple[str, ...] = (),
+) -> Model:
+    """Declare a network on images.
+
+    Args:
+        fields: of the whole, all of which were read.
+        shape: of the batch.
+        layer: the network.
+        sides: of the image [pixels].
+        source: publication.
+        channels: of the image.
+        fixed: beginnings of the names of weights that are not trained.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    fields.refuse()
+    lengths = dict(zip(("y0", "x0"), map(Integer, sides), strict=True))
+    image = Maps("image", ("b", "c0", "y0", "x0"), constant=True)
+    trail = Trail(image, {"b": shape.b, "c0": Integer(channels), **lengths})
+    layer.declare("", trail)
+    known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
+    declared = parts(trail, fields.family)
+    model = Model(fields.family, declared, trail.sizes, source=source, axes=known)
+    learning = (
+        key_of(part, weight)
+        for part in model.parts
+        for op in part.ops
+        for weight in op.weights
+        if not weight.tensor.startswith(fixed)
+    )
+    return training_only(model, frozenset(learning))
