@@ -113,11 +113,24 @@ def csv_rows(
     for number, row in enumerate(rows, 1):
         if None in row:
             problems.append(f"{where}, row {number}: has more cells than the first line has names")
+        elif None in row.values():
+            problems.append(f"{where}, row {number}: has fewer cells than the first line has names")
         again = first.setdefault(tuple(map(str, row.values())), number)
         if again != number:
             problems.append(f"{where}, row {number}: is row {again} once more")
     refuse(problems)
     return rows
+
+
+def in_digits(text: str) -> float:
+    """Return a number in digits 0 to 9, perhaps grouped, as in 1_000.
+
+    Raises:
+        ValueError: it is none, or has digits of another script, which Python's `float` reads too.
+    """
+    if not text.isascii():
+        raise ValueError(text)
+    return float(text)
 
 
 @cache

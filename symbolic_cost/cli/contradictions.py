@@ -59,7 +59,7 @@ def checked_form(line: Line) -> str:
     Raises:
         InputError: every contradiction, and every option that would not be read.
     """
-    problems = [*_unread(line), *_of_schedule(line), *_twice(line)]
+    problems = [*_unread(line), *_of_schedule(line), *_sought(line), *_twice(line)]
     form: str = line.values["form"]
     try:
         form = _form(line)
@@ -189,6 +189,22 @@ def _of_schedule(line: Line) -> Iterator[str]:
             f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
             "alone, and pp needs a number, such as pp=4"
         )
+
+
+# ---------------------------------------------------------------------- numbers
+
+_SEEKS = ("solve", "crossover", "optimum")
+
+
+def _sought(line: Line) -> Iterator[str]:
+    """Say which numbers are given of symbols that are asked for, or vary."""
+    sought = (line.values["by"],) if line.command in _SEEKS else line.values.get("vary") or ()
+    varies = {piece.partition("=")[0] for text in sought for piece in text.split()}
+    settings = (piece for text in line.values.get("settings") or () for piece in text.split(","))
+    given = {piece.partition("=")[0].strip() for piece in settings}
+    for name in sorted(varies & given):
+        why = "is asked for" if line.command in _SEEKS else "varies"
+        yield f"--set {name} is not read: {name} {why}"
 
 
 # ---------------------------------------------------------------------- given twice

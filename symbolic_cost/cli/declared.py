@@ -9,9 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.types import FloatParamType, IntParamType
 
 _HEADING = re.compile(r'^\["?(.*?)"?\]$', re.MULTILINE)
-_KINDS = {"int": click.INT, "float": click.FLOAT}
+
+
+class _Integer(IntParamType):
+    def convert(self, value: Any, *about: Any) -> Any:
+        return super().convert(_named(value), *about)
+
+
+class _Float(FloatParamType):
+    def convert(self, value: Any, *about: Any) -> Any:
+        return super().convert(_named(value), *about)
+
+
+def _named(value: Any) -> Any:
+    """Return a text with digits of other scripts, which Python reads too, by name: no number."""
+    return value.encode("ascii", "namereplace").decode() if isinstance(value, str) else value
+
+
+_KINDS = {"int": _Integer(), "float": _Float()}
 
 
 @cache
@@ -42,8 +60,9 @@ def parameters(name: str) -> Iterator[tuple[str, click.Parameter]]:
 def _parameter(names: str, said: Mapping[str, Any]) -> click.Parameter:
     """Return an argument, or an option: names as click takes them, the argument's own last."""
     own = dict(said)
-    if "type" in own:
-        own["type"] = _KINDS[own["type"]]
+    kind = own.pop("type", type(own.get("default")).__name__)
+    if kind in _KINDS:
+        own["type"] = _KINDS[kind]
     if "choices" in own:
         own["type"] = click.Choice(own.pop("choices"))
     if not names.startswith("-"):

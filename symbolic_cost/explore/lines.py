@@ -93,7 +93,7 @@ def sweep_line(
         columns=_listed(line.columns),
     )
     done = sweeping.outcome(out, line.engine, line.scheduler)
-    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
+    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}", own.job)
 
 
 def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
@@ -109,7 +109,8 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     for pair in pairs:
         columns = _listed(line.columns)
         sweeping = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
-        fronts.append(_front(sweeping.outcome(None, line.engine, line.scheduler), sweeping, pair))
+        done = sweeping.outcome(None, line.engine, line.scheduler)
+        fronts.append(_front(done, sweeping, pair, own.job))
     return fronts
 
 
@@ -124,8 +125,8 @@ def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def sheet(done: Outcome, title: str) -> Sheet:
-    """Tabulate the rows of a sweep."""
+def sheet(done: Outcome, title: str, job: Job) -> Sheet:
+    """Tabulate the rows of a sweep, and say how many of them the machine has no room for."""
     rows = done.rows or {}
     units = done.summary.units
     columns = tuple(
@@ -133,11 +134,18 @@ def sheet(done: Outcome, title: str) -> Sheet:
         for name in rows
     )
     cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
-    lines = (*done.summary.lines, *(f"{name}: {text}" for name, text in done.plan.about.items()))
+    room = None if job.machine is None else job.machine.room
+    over = 0 if room is None else sum(size > float(room) for size in rows.get("memory", ()))
+    beyond = (f"{over} of these rows do not fit: --where fits leaves them out",) if over else ()
+    lines = (
+        *done.summary.lines,
+        *beyond,
+        *(f"{name}: {text}" for name, text in done.plan.about.items()),
+    )
     return Sheet(f"{done.plan.title}: {title}", columns, tuple(zip(*cells, strict=True)), lines)
 
 
-def _front(done: Outcome, sweeping: Sweeping, pair: list[str]) -> Front:
+def _front(done: Outcome, sweeping: Sweeping, pair: list[str], job: Job) -> Front:
     rows, units = done.rows or {}, done.summary.units
     across, up = (abs(key.values(rows)).tolist() for key in sweeping.asked.keys)
     held = {name: rows[name].tolist() for name in sweeping.varied_names if name in rows}
@@ -157,5 +165,5 @@ def _front(done: Outcome, sweeping: Sweeping, pair: list[str]) -> Front:
         labels=labels or [""],
         alike=" ".join(alike),
         title=done.plan.title,
-        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}"),
+        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}", job),
     )

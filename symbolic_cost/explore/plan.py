@@ -123,14 +123,17 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     jobs = list(_jobs(own))
     cases = tuple(_case(words, job) for words, job in jobs)
     codes: dict[tuple[str, str], list[int]] = {}
+    unmet: dict[str, None] = {}
     for case in cases:
         kind = (case.chunks, case.layout)
-        codes[kind] = codes.get(kind) or _codes(own, *kind)
+        codes[kind] = codes.get(kind) or _codes(own, *kind, unmet)
     wanted = grouped(
         (code, place)
         for place, case in enumerate(cases)
         for code in codes[case.chunks, case.layout]
     )
+    if not wanted:
+        raise InputError(f"no candidate is legal; none meets all of: {'; '.join(unmet)}")
     programs: dict[tuple[int, int], Tape | str] = {}
     done, every = 0, sum(map(len, wanted.values()))
     for code, places in wanted.items():
@@ -190,8 +193,8 @@ def _case(words: Mapping[str, Value], job: Job) -> Case:
     )
 
 
-def _codes(own: Varied, chunks: str, layout: str) -> list[int]:
-    """Return the structures that occur."""
+def _codes(own: Varied, chunks: str, layout: str, unmet: dict[str, None]) -> list[int]:
+    """Return the structures that occur, and enter the conditions that some do not meet."""
     needs = {*own.ranks.degrees, "R", *(("v",) if chunks == "v" else ()), *own.ranks.shape.inputs}
     grid = Grid(tuple(axis for axis in own.outer.axes if axis.symbol in needs))
     ranks = replace(own.ranks, numbers={n: x for n, x in own.ranks.numbers.items() if n != "B"})
@@ -199,6 +202,7 @@ def _codes(own: Varied, chunks: str, layout: str) -> list[int]:
     for start in range(0, grid.size, _SCANNED):
         points = np.arange(start, min(start + _SCANNED, grid.size))
         known, legal = ranks.filled(grid.arrays(points), len(points))
+        unmet |= dict.fromkeys(label for label, met in legal.items() if not met.all())
         lawful = np.logical_and.reduce([np.ones(len(points), bool), *legal.values()])
         some = {name: array[lawful] for name, array in known.items()}
         codes = ranks.codes(some, int(lawful.sum()), chunks, auto=layout == AUTO)

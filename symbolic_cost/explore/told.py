@@ -192,6 +192,8 @@ def fits_sheet(fits: Fits) -> Sheet:
         strategy = "" if one.candidate is None else one.candidate.strategy
         options = "" if one.candidate is None else options_text(one.candidate)
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
+        if one.size == search.setup.most(name):
+            binds = f"the model has {one.size} learned positions; {binds}"
         label = f"largest {name} on {gpu_count(gpus)}"
         rows.append((label, one.size, strategy, options, one.each, one.more, binds))
     if fits.fewest is None:

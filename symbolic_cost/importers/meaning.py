@@ -16,7 +16,7 @@ Refuse = Callable[[str, str], None]
 """Notes a problem: the target whose entry it is about, and what is wrong."""
 
 _MULTIPLE = 128
-_PATTERN = re.compile(r"\[([01])\](?:\*(\d{1,5}))?")
+_PATTERN = re.compile(r"\[([01])\](?:\*([0-9]{1,5}))?")
 _STATES = "weight,weight_gradient,master_weight,optimizer"
 
 

@@ -136,11 +136,11 @@ def _typed(value: str | None, variables: Mapping[str, str]) -> Any:  # noqa: ANN
     if value is None:
         return True
     text = _put_in(value, variables)
-    return int(text) if re.fullmatch(r"-?\d{1,30}", text) else _fraction(text)
+    return int(text) if re.fullmatch(r"-?[0-9]{1,30}", text) else _fraction(text)
 
 
 def _fraction(text: str) -> float | str:
-    return float(text) if re.fullmatch(r"-?\d*\.?\d+(e-?\d{1,3})?", text) else text
+    return float(text) if re.fullmatch(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", text) else text
 
 
 def _put_in(text: str, variables: Mapping[str, str]) -> str:

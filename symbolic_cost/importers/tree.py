@@ -135,9 +135,10 @@ def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type
     if kind not in ("int", "float"):
         return text
     try:
-        number = (int if kind == "int" else float)(text) if len(text) <= MOST_DIGITS else None
+        read = (lambda text: int(text, 0)) if kind == "int" else float
+        number = read(text) if len(text) <= MOST_DIGITS else None
     except ValueError:
-        return text  # base sixty, hexadecimal, .inf: no setting of a model is written so
+        return text  # base sixty, base eight, .inf: no setting of a model is written so
     if number is None or not isfinite(number):
         raise InputError(f"{where}: {shown(text)} is not a number that is accepted")
     return number

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+import sympy
+
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.lazy import Recent
-from symbolic_cost.numeric.binding import LARGEST_COUNT, check_values
+from symbolic_cost.numeric.binding import LARGEST_COUNT, bind, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
@@ -88,8 +90,16 @@ def checked_numbers(
         check_values({name: n for name, n in numbers.items() if name in accepted})
     except InputError as error:
         problems += error.problems
-    refuse(problems)
+    refuse(problems or _empty(model, numbers))
     return numbers
+
+
+def _empty(model: Model, numbers: Mapping[str, int | Fraction]) -> list[str]:
+    """Say which lengths come to no token, as half of one does."""
+    known = {**model.bindings, **numbers}
+    rounded = {s for axis in model.axis_names if (s := model.sizes[axis]).has(sympy.floor)}
+    empty = (size for size in rounded if bind(size, known) == 0)
+    return [f"{size} = 0: at least one token is accepted" for size in empty]
 
 
 def _names(strategy: Strategy) -> dict[str, str]:

@@ -57,7 +57,7 @@ class RecordedRun:
     def peak_bytes(self) -> float | None:
         """What the row prints of memory [byte]."""
         text = self.cells.get("peak_mem_gib")
-        return None if text is None else float(text) * 2**30
+        return None if text is None else number_in(text) * 2**30
 
     @cached_property
     def _read(self) -> RowRead:

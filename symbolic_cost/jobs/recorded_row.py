@@ -16,7 +16,7 @@ from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.published_size import configured
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.reading import package_data
+from symbolic_cost.reading import in_digits, package_data
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import clock, watts
 from symbolic_cost.systems.machines import Figure, Machine
@@ -44,10 +44,10 @@ _ASYNCHRONOUS = "tp=partial=0.75"
 def number_in(text: str) -> float:
     """Return the number that a cell holds; -1 where it holds none that is finite."""
     try:
-        number = float(text)
+        read = in_digits(text)
     except ValueError:
         return -1
-    return number if isfinite(number) else -1
+    return read if isfinite(read) else -1
 
 
 class RowRead:

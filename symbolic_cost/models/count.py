@@ -220,14 +220,17 @@ def _named(source: str | Path | Mapping[str, Any]) -> Preset | None:
 def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None:
     """Return what a reader should know of the counts."""
     if _named(source) is not None:
-        return saved_note(model.model_type, trains=model.model.trains) or None
+        target = model.model.bindings.get(symbols.l_t.name)
+        of_it = (f"a target of {target} tokens",) if target else ()
+        told = (*of_it, saved_note(model.model_type, trains=model.model.trains))
+        return "; ".join(filter(None, told)) or None
     blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
     images = ("text alone: no image tokens are counted",) if blind else ()
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
     saved = saved_note(model.model_type, attention, sliding=sliding, trains=model.model.trains)
-    return "; ".join(filter(None, (*images, saved))) or None
+    return "; ".join(filter(None, (*model.model.notes, *images, saved))) or None
 
 
 def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) -> Imported:

@@ -76,6 +76,8 @@ def training(model: Model, text: str) -> Model:
         adapted, added = _attached(adapted, term, targets, number)
         own |= added
     own = own.union(*plain)
+    if formats and own >= whole.stored.keys():
+        raise InputError(f"train: {shown(formats[0].text)}: no linear layer is left frozen")
     trained = training_only(adapted, frozenset(own))
     return replace(trained, trains="+".join(terms), origin=first)
 
@@ -132,13 +134,10 @@ def _named(model: Model, term: _Term) -> set[Key]:
         InputError: a name that no weight has.
     """
     every = {key_of(part, weight) for part, _, weight in _weights(model)}
-    if term.names == (ALL,):
-        return every
-    meant: set[Key] = set()
+    meant, paths = set[Key](), _paths(model)
     problems = []
     for name in term.names:
-        paths = _paths(model)
-        paths_below = below(paths, name)
+        paths_below = paths.keys() if name == ALL else below(paths, name)
         meant |= {key for path in paths_below for key in paths[path]}
         if not paths_below:
             problems.append(_nothing(model, name, "weight", paths))

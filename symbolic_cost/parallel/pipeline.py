@@ -9,7 +9,7 @@ from symbolic_cost import symbols
 from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.layout import EVEN, Layout
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.schedules import SCHEDULES, Schedule, schedule
+from symbolic_cost.parallel.schedules import Schedule, schedule
 from symbolic_cost.records import dataclass
 
 _PATH = "pipeline"
@@ -39,9 +39,7 @@ class Pipeline:
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule."""
-        named = schedule(self.name)
-        alone = named.chunks == symbols.v and self.chunks == 1
-        return SCHEDULES["1f1b"] if alone else named
+        return schedule(self.name, self.chunks)
 
     @cached_property
     def chunks_of_a_stage(self) -> Expr:

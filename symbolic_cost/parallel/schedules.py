@@ -189,10 +189,11 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
 """Every schedule by name."""
 
 
-def schedule(name: str) -> Schedule:
-    """Return a schedule by name.
+def schedule(name: str, chunks: Expr | int = v) -> Schedule:
+    """Return a schedule by name; "interleaved" with one chunk per stage is 1f1b.
 
     Raises:
         UnknownNameError: no such schedule; the closest are offered.
     """
-    return looked_up("schedule", name, SCHEDULES)
+    named = looked_up("schedule", name, SCHEDULES)
+    return SCHEDULES["1f1b"] if named.chunks == v and chunks == 1 else named

@@ -62,7 +62,7 @@ def timeline(
         UnknownNameError: no such schedule.
         InputError: numbers that the schedule does not take, all of them.
     """
-    plan = schedule(name)
+    plan = schedule(name, chunks)
     sizes = {pp: stages, M: microbatches, v: chunks}
     _check(plan, stages, microbatches, chunks)
     per_stage = int(plan.chunks.xreplace(sizes))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.errors import InputError, refuse, shown, unknown
-from symbolic_cost.reading import read_text
+from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law
 
@@ -82,6 +81,8 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
         for name in (*wanted, law.gives)
         if name not in present
     ]
+    if named_rows and len(present) < len(rows[0]):
+        problems.append(f"{place}: {', '.join(map(str, rows[0]))}: a column is given twice")
     least = len(law.parameters) + 1
     if len(rows) < least:
         problems.append(
@@ -118,11 +119,7 @@ def read_runs(path: str, law: Law) -> Runs:
         InputError: the file cannot be read, or as for `runs_of`.
     """
     place = f"runs file {shown(path, 200)}"
-    lines = read_text(path, _MOST_BYTES, place).splitlines()
-    try:
-        return runs_of(list(csv.DictReader(lines, strict=True)), law, place)
-    except csv.Error as error:
-        raise InputError(f"{place}: is not CSV: {error}") from None
+    return runs_of(csv_rows(path, place=place, most=_MOST_BYTES), law, place)
 
 
 def _named(row: Mapping[str, object]) -> dict[str, object]:
@@ -134,6 +131,6 @@ def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return math.nan
     try:
-        return float(value)
+        return in_digits(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
         return math.nan

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError, refuse, shown
-from symbolic_cost.reading import csv_rows
+from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import Figure, Machine
@@ -295,7 +295,7 @@ def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measur
         for name in (*COLUMNS, *(("V",) if row.get("V") else ()))
     }
     try:
-        seconds = float(row[MEASURED]) / 1000
+        seconds = in_digits(row[MEASURED]) / 1000
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < np.inf:

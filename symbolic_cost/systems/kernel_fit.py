@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.reading import in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Machine
 
@@ -284,6 +285,6 @@ def _of_phase(phase: str) -> Callable[[Mapping[str, str]], bool]:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return in_digits(text)
     except ValueError:
         return float("nan")

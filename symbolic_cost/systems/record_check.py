@@ -185,6 +185,11 @@ def _contradictions(machine: Machine) -> list[str]:
         for name in getattr(machine, units)
         if name not in PRECISIONS
     ]
+    for table, named in (("links", machine.links), ("caches", machine.caches)):
+        if len({one.name for one in named}) < len(named):
+            problems.append(f"{table}: two have one name")
+    if not machine.name:
+        problems.append("name is empty")
     if "fp32" not in machine.vector:
         problems.append("vector.fp32 is missing")
     problems += [

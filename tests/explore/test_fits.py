@@ -1,9 +1,19 @@
 """Inverse questions about memory."""
 
+from click.testing import CliRunner
+
 import symbolic_cost as sc
+from symbolic_cost.cli import main
 
 
 def test_the_fewest_are_asked_where_what_is_chosen_makes_them():
     choose = {"tp": 2, "pp": 1, "cp": 1, "zero": 1, "recompute": "full"}
     answer = sc.fit("gpt2", 4, system="a100-80gb", symbols=("b",), choose=choose)
     assert answer.fewest[0] == 2
+
+
+def test_positions_that_bind_are_told():
+    line = "fit gpt2 --system a100-80gb --gpus 1 --choose recompute=none --choose zero=0"
+    assert "the model has 1024 learned positions; " in " ".join(
+        CliRunner().invoke(main, line.split()).stdout.split()
+    )

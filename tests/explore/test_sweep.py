@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import symbolic_cost as sc
+from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore import evaluation, running
 
@@ -154,6 +156,8 @@ def test_machine_code_and_arrays_agree_in_every_bit(monkeypatch):
         ({"tp": 1, "dp": 1}, {"out": "x.xlsx"}, ".parquet, .csv, .jsonl"),
         ({"tp": 2}, {}, "dp has no number"),
         ({"tp": 5, "dp": 1}, {}, "no candidate is legal"),
+        ({"tp": 2, "dp": 1}, {"gpus": 8}, r"no candidate is legal; .* gpus is tp\*dp"),
+        ({"tp": 3}, {"gpus": 8}, r"no candidate is legal; .* gpus is a multiple of tp"),
     ],
 )
 def test_refused(vary, options, said):
@@ -393,3 +397,10 @@ def test_a_picture_of_fronts(tmp_path):
     done = CliRunner().invoke(main, words, standalone_mode=False)
     assert done.exit_code == 0, done.output
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
+
+
+def test_rows_that_do_not_fit_are_told():
+    line = "sweep gpt2 --system h100 --gpus 1 --global-batch 4096 --vary b=4,4096 --top 2"
+    said = "1 of these rows do not fit: --where fits leaves them out"
+    assert said in CliRunner().invoke(main, line.split()).stdout
+    assert said not in CliRunner().invoke(main, [*line.split(), "--where", "fits"]).stdout

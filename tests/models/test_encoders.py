@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sympy import Integer, expand
 
+import symbolic_cost as sc
 from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
@@ -143,6 +144,17 @@ def test_decode_step_of_t5_attends_to_both_caches():
     prefill = cost(bound(from_config(config, Shape(Integer(b), Integer(c)))), TORCH)
     assert prefill.total("cached") == layers * 2 * b * inner * (c + c // 2)
     assert step.total("cached") == prefill.total("cached") + layers * 2 * b * inner
+
+
+def test_half_of_a_source_is_no_target_of_no_tokens(tmp_path):
+    config = configuration(MODELS["t5-small"])
+    assert "a target of 4 tokens, half of 8" in count(config, 1, 8)["note"]
+    with pytest.raises(InputError, match="2 are the least"):
+        count(config, 1, 1)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"floor\(l/2\) = 0: at least one token is accepted"):
+        sc.job(str(path), "", {"b": 1, "l": 1})
 
 
 def test_an_encoder_generates_nothing():

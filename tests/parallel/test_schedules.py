@@ -3,9 +3,11 @@
 from itertools import pairwise
 
 import pytest
+from click.testing import CliRunner
 from sympy import Integer
 
 import symbolic_cost as sc
+from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.parallel.orders import Pass
 from symbolic_cost.parallel.schedules import SCHEDULES, schedule
@@ -180,6 +182,14 @@ def test_published_forms():
     assert schedule("zb-h2").in_flight.xreplace(many | {stage: 1}) == 15
     worst = schedule("interleaved").in_flight.xreplace(many | {stage: 1, v: 4})
     assert worst == 8 * (1 + Integer(7) / (8 * 4))
+
+
+def test_one_chunk_is_no_interleaving():
+    assert timeline("interleaved", 4, 8, 1) == timeline("1f1b", 4, 8)
+    line = "schedule --strategy pp=4 --microbatches 8 --schedule interleaved --chunks"
+    one, two = (CliRunner().invoke(main, [*line.split(), n]).stdout for n in "12")
+    assert one.startswith("1f1b (")
+    assert "v = 2 chunks" in two
 
 
 def test_names_and_numbers_are_checked():

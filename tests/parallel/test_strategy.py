@@ -5,9 +5,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from click.testing import CliRunner
 from sympy import Integer, expand
 
 from symbolic_cost.axes import At, Role, axes
+from symbolic_cost.cli import main
 from symbolic_cost.conventions.answers import CAUSAL
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, PlacementError
@@ -335,3 +337,12 @@ def test_a_strategy_that_is_a_placement_is_an_entry(monkeypatch):
         ("attention.core.scores", "all-reduce"),
         ("attention.summed", "all-reduce"),
     }
+
+
+def test_the_list_writes_every_degree_of_a_grid():
+    listed = CliRunner().invoke(main, ["strategies", "--format", "csv"]).stdout
+    assert [line.partition(",")[0] for line in listed.splitlines() if "d=m1" in line] == [
+        "2d=m1xm2",
+        "2.5d=m1xm2xm3",
+        "3d=m1xm2xm3",
+    ]

@@ -8,7 +8,7 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.scaling.declared import law
 from symbolic_cost.scaling.optimum import optimum
-from symbolic_cost.scaling.runs import runs_of
+from symbolic_cost.scaling.runs import read_runs, runs_of
 
 BODY = law("chinchilla").constants("body").values
 
@@ -153,3 +153,19 @@ def test_without_scipy_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(InputError, match=r"symbolic_cost\[fit\]"):
         sc.laws.fit("chinchilla", points(sizes=4))
+
+
+@pytest.mark.parametrize(
+    ("heading", "row", "said"),
+    [
+        ("N,D,loss,loss", "1e9,2e10,2,3", "column 'loss' stands 2 times"),
+        ("N,D,loss,params", "1e9,2e10,2,1e9", "N, D, loss, params: a column is given twice"),
+        ("N,D,loss", "1e9,2e10", "row 1: has fewer cells"),
+        ("N,D,loss", "1e9,2e10,2,3", "row 1: has more cells"),
+    ],
+)
+def test_files_of_runs_that_could_be_read_two_ways_are_refused(tmp_path, heading, row, said):
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{heading}\n{row}\n")
+    with pytest.raises(InputError, match=said):
+        read_runs(str(path), law("chinchilla"))

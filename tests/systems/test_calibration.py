@@ -130,7 +130,8 @@ def test_rows_of_a_file(tmp_path):
                 "row 2: n_layers = 12 is not divisible by pp = 5",
             ],
         ),
-        (HEADER + "16,2\n", ["row 1: e is None"]),
+        (HEADER + "16,2\n", ["row 1: has fewer cells than the first line has names"]),
+        (HEADER + "16,2,1024,16,12,512,2,4,1,٣5\n", ["row 1: iteration_time_ms is '٣5'"]),
     ],
 )
 def test_refused_rows(tmp_path, text, said):

@@ -1,5 +1,6 @@
 """Records of machines: those of the library, and refusals of a user's own."""
 
+import re
 from importlib.resources import files
 
 import pytest
@@ -183,6 +184,17 @@ def test_contradictions_are_said_at_once():
         "my file: memory.usable: source 'memory' is neither in [sources] nor a reference",
         "my file: memory.usable is more than memory.capacity",
         "my file: links: ranks are integers that grow from the innermost link on",
+    ]
+
+
+def test_every_name_tells_one_thing():
+    first, second = re.findall(r'\[\[links\]\]\s*name = "(\w+)"', RECORD)
+    wrong = RECORD.replace(f'name = "{second}"', f'name = "{first}"').replace('"mine"', '""', 1)
+    with pytest.raises(InputError) as caught:
+        machine_of(wrong, "my file")
+    assert list(caught.value.problems) == [
+        "my file: links: two have one name",
+        "my file: name is empty",
     ]
 
 

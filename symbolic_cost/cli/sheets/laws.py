@@ -10,6 +10,7 @@ from symbolic_cost.emit.charts import Curve, Curves
 from symbolic_cost.emit.sheet import Column, Sheet, headed, stacked
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.published.errata import errata
+from symbolic_cost.reading import in_digits
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
 from symbolic_cost.scaling.closed import closed
@@ -165,7 +166,7 @@ def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
     for text in (piece.strip() for whole in settings for piece in whole.split(",")):
         name, _, number = text.partition("=")
         try:
-            value = float(number)
+            value = in_digits(number)
         except ValueError:
             problems.append(f"{shown(text)} is not an assignment: NAME=NUMBER is accepted: N=7e9")
             continue

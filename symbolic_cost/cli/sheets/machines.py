@@ -37,7 +37,7 @@ def schedule_sheet(
     name: str, stages: int, microbatches: int, chunks: int, events: Sequence[Event]
 ) -> Sheet:
     """Tabulate the formulas of a schedule, with their values, and its length as it runs."""
-    plan = schedule(name)
+    plan = schedule(name, chunks)
     sizes = {pp: stages, M: microbatches, v: chunks, stage: 1, T_F: 1, T_B: 1, T_W: 1}
     numbers = {symbol: Integer(size) for symbol, size in sizes.items()}
     formulas = {
@@ -54,7 +54,8 @@ def schedule_sheet(
     ]
     rows.append(("step time as it runs", None, max(event.end for event in events)))
     notes = (_UNIT_TIMES, f"source {plan.source}")
-    title = f"{name} ({plan.meaning}), {stages} stages, {microbatches} microbatches"
+    apart = f", v = {chunks} chunks" if plan.chunks == v else ""
+    title = f"{plan.name} ({plan.meaning}), {stages} stages{apart}, {microbatches} microbatches"
     return Sheet(title, headed("quantity, formula, value>"), tuple(rows), notes)
 
 

@@ -41,7 +41,7 @@ def strategies_sheet() -> Sheet:
     """List every strategy: what it splits, what its ranks repeat, and what it goes with."""
     rows = (
         (
-            name + "".join(f"={symbol}" for symbol in list(entry.meshes.values())[:1]),
+            "=".join(filter(None, (name, "x".join(map(str, entry.meshes.values()))))),
             entry.meaning,
             "; ".join(
                 f"{mesh}: {', '.join(map(str, places))}" for mesh, places in entry.places.items()

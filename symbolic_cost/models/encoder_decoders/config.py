@@ -7,6 +7,7 @@ from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes
+from symbolic_cost.errors import InputError
 from symbolic_cost.layers import blocks, neighbours
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.blocks import Blocks
@@ -235,7 +236,17 @@ def declared(
         **lengths(shape, head),
     )
     sizes = sizes if source is None else replace(sizes, l=source.frames)
-    return replace(family.declare(fields.family, sizes, head), bindings=numbers)
+    model = replace(family.declare(fields.family, sizes, head), bindings=numbers)
+    halved = shape.l // 2
+    if shape.c != 0 or sizes.l_t != halved or TARGET not in model.axis_names:
+        return model
+    if halved == 0:
+        raise InputError(f"{shape.l} token: a target is half as long, so 2 are the least")
+    return replace(model, notes=(f"a target of {halved} tokens, half of {shape.l}",))
+
+
+TARGET = "o"
+"""Axis of the target's tokens."""
 
 
 def _source_words(fields: Fields) -> int | None:
