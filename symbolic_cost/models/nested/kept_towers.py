@@ -5,9 +5,11 @@ The weights of such towers are data (kept_towers.toml); images and sounds are re
 
 from __future__ import annotations
 
+import ast
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from sympy import Expr, Integer
 
@@ -20,14 +22,11 @@ from symbolic_cost.models.nested.config import text_of
 from symbolic_cost.models.nested.families import Nested
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.reading import package_data
 
 _DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")
-
-Weights = Mapping[str, str]
-"""Axes by the name of a weight."""
-
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare the language model, and the weights of its towers.
@@ -51,26 +50,30 @@ def build(fields: Fields, shape: Shape) -> Model:
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
-    parts, sizes = list(text.parts), {f"{axis}_own": Integer(size) for axis, size in own.items()}
+    parts, sizes = list(text.parts), {}
     for key, kind in family["towers"].items():
         part = _section(fields, key, family.get("towers_may_lack", False))
         if part is not None:
-            joins = family.get("joins", {}).get(key, {})
-            held = {name: axes for name, axes in joins.items() if name not in left_out}
             kept, lengths = _tower(part, kind, key)
-            join = Part(
-                f"{key.removesuffix('_config')}.join", (stored("kept", **_named(held, own)),)
-            )
-            parts = [*kept, *((join,) if held else ()), *parts]
             sizes |= lengths
+            parts = [*kept, *parts]
+        elif key in family.get("joins", {}):
+            left_out.add(key)
+    for key, joins in family.get("joins", {}).items():
+        held = " + ".join(axes for name, axes in joins.items() if not {name, key} & left_out)
+        if held:
+            known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
+            op, more = _stored(held, {**known, **_ending(own, "own")})
+            sizes |= more
+            parts.insert(0, Part(f"{key.removesuffix('_config')}.join", (op,)))
     fields.refuse()
-    known = {axis: Axis(axis, Role.WHOLE) for axis in sizes}
+    axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
         text,
         name=fields.family,
         parts=tuple(parts),
-        sizes={**text.sizes, **sizes},
-        axes={**text.axes, **known},
+        sizes={**sizes, **text.sizes},
+        axes={**axes, **text.axes},
     )
 
 
@@ -110,12 +113,34 @@ def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     fields.source = replace(fields.source, values=values)
 
 
-def _named(weights: Weights, own: Mapping[str, int], end: str = "own") -> dict[str, str]:
-    """Return weights whose own axes end in a name."""
-    return {
-        name: " ".join(f"{axis}_{end}" if axis in own else axis for axis in axes.split())
-        for name, axes in weights.items()
-    }
+def _stored(weights: str, sizes: _Sizes) -> tuple[Op, dict[str, Expr]]:
+    """Return weights and the sizes of their axes.
+
+    For example "4 e e + e" is one weight of three axes and one of one.
+
+    Args:
+        weights: their axes, those known and numbers.
+        sizes: of known axes, each with the name that it has in the model.
+    """
+    held, lengths = {}, {}
+    for place, axes in enumerate(weights.split(" + ")):
+        named: list[str] = []
+        for axis in axes.split():
+            name, size = sizes[axis] if axis in sizes else (f"n_{axis}", Integer(axis))
+            while name in named:
+                name += "_again"
+            named.append(name)
+            lengths[name] = size
+        held[f"w{place}"] = " ".join(named)
+    return stored("kept", **held), lengths
+
+
+_Sizes = Mapping[str, tuple[str, Expr]]
+
+
+def _ending(sizes: Mapping[str, int], end: str) -> dict[str, tuple[str, Expr]]:
+    """Return sizes by axis, with names that end alike."""
+    return {axis: (f"{axis}_{end}", Integer(size)) for axis, size in sizes.items()}
 
 
 def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
@@ -155,33 +180,47 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         fixed=table.get("fixed", {}),
         defaults=table.get("defaults", {}),
     )
-    sizes, depth = _sizes(part, table["sizes"]), part.size(*table["depth"])
+    sizes = _ending(_sizes(part, table["sizes"]), name)
+    depth = part.size(*table["depth"]) if "depth" in table else 1
     part.problems += part.not_understood().values()
-    block, once = (stored("kept", **_named(table[one], sizes, name)) for one in ("block", "once"))
-    parts = (
-        Part(f"{name}.block", (block,), Integer(depth), place=Place.END),
-        Part(name, (once,)),
-    )
-    return parts, {f"{axis}_{name}": Integer(size) for axis, size in sizes.items()}
+    lengths = dict(sizes.values())
+    parts = []
+    for path, weights, repeat in ((f"{name}.block", "block", depth), (name, "once", 1)):
+        if weights in table:
+            op, more = _stored(table[weights], sizes)
+            lengths |= more
+            parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
+    return tuple(parts), lengths
 
 
 def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
     """Read the sizes of axes."""
     sizes: dict[str, int] = {}
     for axis, entry in table.items():
-        if isinstance(entry, int):
-            sizes[axis] = entry
-        elif "count" in entry:
-            sizes[axis] = len(part.items(entry["count"], ("",) * entry["usual"])) or 1
+        if isinstance(entry, str):
+            sizes[axis] = max(_value(ast.parse(entry, mode="eval").body, sizes), 1)
         elif isinstance(entry, Mapping):
-            whole, by = sizes[entry["of"]], sizes.get(entry.get("by", ""), 1)
-            for factor in (entry.get("times", 1), entry.get("again", 1)):
-                whole *= sizes[factor] if isinstance(factor, str) else factor
-            sizes[axis] = -(-whole // by) if entry.get("up") else max(whole // by, 1)
+            sizes[axis] = len(part.items(entry["count"], ("",) * entry["usual"])) or 1
         else:
             name, _, place = entry[0].partition(".")
             sizes[axis] = _item(part, name, int(place), entry[1]) if place else part.size(*entry)
     return sizes
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return what a sum, product or quotient of sizes is."""
+    if isinstance(node, ast.BinOp):
+        operation = _OPERATIONS[type(node.op)]
+        return operation(_value(node.left, sizes), _value(node.right, sizes))
+    return sizes[node.id] if isinstance(node, ast.Name) else cast("ast.Constant", node).value
+
+
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
 
 
 def _item(part: Fields, name: str, place: int, usual: int) -> int:
