@@ -28,6 +28,7 @@ from symbolic_cost.reading import package_data
 
 _DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")
 
+
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare the language model, and the weights of its towers.
 
@@ -198,13 +199,19 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for axis, entry in table.items():
         if isinstance(entry, str):
-            sizes[axis] = max(_value(ast.parse(entry, mode="eval").body, sizes), 1)
+            sizes[axis] = _following(entry, sizes)
         elif isinstance(entry, Mapping):
-            sizes[axis] = len(part.items(entry["count"], ("",) * entry["usual"])) or 1
+            sizes[axis] = _counted(part, entry, sizes)
         else:
-            name, _, place = entry[0].partition(".")
-            sizes[axis] = _item(part, name, int(place), entry[1]) if place else part.size(*entry)
+            (name, _, place), usual = entry[0].partition("."), entry[1]
+            usual = _following(usual, sizes) if isinstance(usual, str) else usual
+            sizes[axis] = _item(part, name, int(place), usual) if place else part.size(name, usual)
     return sizes
+
+
+def _following(formula: str, sizes: Mapping[str, int]) -> int:
+    """Return the size that follows from others, at least one."""
+    return max(_value(ast.parse(formula, mode="eval").body, sizes), 1)
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
@@ -221,6 +228,19 @@ _OPERATIONS = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
+
+
+def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
+    """Read how many entries a list has; of layers, one or more, and not all."""
+    name, layers = entry["count"], sizes.get(entry.get("below", ""))
+    items = part.items(name, entry["usual"])
+    if layers is not None:
+        usual = tuple(one for one in items if is_size(one) and one < layers)
+        items = usual if not part.given(name) else items
+        fits = 0 < len(items) < layers and len(set(items)) == len(usual) == len(items)
+        problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
+        part.require(holds=fits, problem=problem, name=name)
+    return len(items) or 1
 
 
 def _item(part: Fields, name: str, place: int, usual: int) -> int:
