@@ -52,7 +52,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
     parts, sizes = list(text.parts), {}
-    for key, kind in family["towers"].items():
+    for key, kind in {**family["towers"], **_switched(fields, family)}.items():
         part = _section(fields, key, family.get("towers_may_lack", False))
         if part is not None:
             kept, lengths = _tower(part, kind, key)
@@ -66,7 +66,7 @@ def build(fields: Fields, shape: Shape) -> Model:
             known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
             op, more = _stored(held, {**known, **_ending(own, "own")})
             sizes |= more
-            parts.insert(0, Part(f"{key.removesuffix('_config')}.join", (op,)))
+            parts.insert(0, Part(f"{_path(key)}.join", (op,)))
     fields.refuse()
     axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
@@ -154,18 +154,41 @@ def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
     }
 
 
+def _switched(fields: Fields, family: Mapping[str, Any]) -> dict[str, str]:
+    """Return towers that a flag gives, unless the head is that of a part without them."""
+    towers: dict[str, str] = {}
+    for key, further in family.get("switched", {}).items():
+        alone = fields.head.startswith(family["alone"])
+        if fields.flag(key, default=True) and not alone:
+            towers |= further
+        else:
+            fields.ignore(*(path.partition(".")[0] for path in further))
+    return towers
+
+
+def _path(key: str) -> str:
+    """Return the path of what the section of a key holds."""
+    return key.replace("_config", "").replace(".", "_")
+
+
 def _section(fields: Fields, key: str, lacking: bool) -> Fields | None:  # noqa: FBT001
     """Return the fields of a tower; None without it, where that may be."""
-    if fields.source.values.get(key) is None:
+    *outer, name = key.split(".")
+    holder = fields
+    for one in outer:
+        holder = holder.part(one) or replace(fields, source=replace(fields.source, values={}))
+        fields.ignore(one)
+    part = holder.part(name)
+    if part is None:
         fields.require(holds=lacking, problem="an object with the fields is accepted", name=key)
         return None
     fields.assume(key, "text alone: it has weights and no work")
-    return fields.part(key)
+    return part
 
 
 def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[str, Expr]]:
     """Return the weights of a tower as parts, and the sizes of its axes, named after the key."""
-    own, name = _DATA["towers"][kind], key.removesuffix("_config")
+    own, name = _DATA["towers"][kind], _path(key)
     table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
     stated = part.source.values.get("model_type", kind)
     part.require(
