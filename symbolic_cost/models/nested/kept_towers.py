@@ -16,12 +16,15 @@ from sympy import Expr, Integer
 from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.connector import Connector
+from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.families import Family
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.config import text_of
 from symbolic_cost.models.nested.families import Nested
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.reading import package_data
@@ -52,22 +55,28 @@ def build(fields: Fields, shape: Shape) -> Model:
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
     parts, sizes = list(text.parts), {}
-    for key, kind in {**family["towers"], **_switched(fields, family)}.items():
+    towers = {**family["towers"], **_switched(fields, family)}
+    joins = dict(family.get("joins", {}))
+    for key, kind in towers.items():
         part = _section(fields, key, family.get("towers_may_lack", False))
-        if part is not None:
+        if part is None:
+            joins.pop(key, None)
+        else:
             kept, lengths = _tower(part, kind, key)
             sizes |= lengths
             parts = [*kept, *parts]
-        elif key in family.get("joins", {}):
-            left_out.add(key)
-    for key, joins in family.get("joins", {}).items():
-        held = " + ".join(axes for name, axes in joins.items() if not {name, key} & left_out)
-        if held:
-            known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
-            op, more = _stored(held, {**known, **_ending(own, "own")})
+    fields.refuse()
+    known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
+    known |= _ending(own, "own")
+    for key, weights in joins.items():
+        held = " + ".join(axes for name, axes in weights.items() if name not in left_out)
+        if held and (key in towers or not towers):
+            op, more = _stored(held, known)
             sizes |= more
             parts.insert(0, Part(f"{_path(key)}.join", (op,)))
-    fields.refuse()
+    first = next(part.path for part in text.parts if "embedding" in part.path)
+    embeds = family.get("embeds", ())
+    parts = [*(Part(f"{name}.tokens", _embedded(name), joins=first) for name in embeds), *parts]
     axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
         text,
@@ -112,6 +121,17 @@ def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     tied = {"either": whole is True or own is True, "own": own}.get(ties, False)
     values = {**fields.source.values, name: tied, section: {**text, name: tied}}
     fields.source = replace(fields.source, values=values)
+
+
+def _embedded(tower: str) -> tuple[Op, ...]:
+    """Declare what every token would be of the table of a tower, which is chosen for few."""
+    rows, wide = f"rows[b r e_{tower}]", f"e_{tower}"
+    return (
+        lookup("table", f"!ids[b r]:index, *w[words_{tower} {wide}] -> {rows}"),
+        Norm.RMS_WIDE.op("norm", rows, f"normed[b r {wide}]", row=wide),
+        einsum("project", f"normed[b r {wide}], *w[{wide} e] -> wide[b r e]"),
+        Norm.RMS_BARE.op("norm_wide", "wide[b r e]", "image[b r e]"),
+    )
 
 
 def _stored(weights: str, sizes: _Sizes) -> tuple[Op, dict[str, Expr]]:
