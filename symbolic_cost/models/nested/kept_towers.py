@@ -74,9 +74,8 @@ def build(fields: Fields, shape: Shape) -> Model:
             op, more = _stored(held, known)
             sizes |= more
             parts.insert(0, Part(f"{_path(key)}.join", (op,)))
-    first = next(part.path for part in text.parts if "embedding" in part.path)
-    embeds = family.get("embeds", ())
-    parts = [*(Part(f"{name}.tokens", _embedded(name), joins=first) for name in embeds), *parts]
+    for name in family.get("embeds", ()):
+        parts.insert(0, Part(f"{name}.tokens", _embedded(name), joins=text.parts[0].path))
     axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
         text,
@@ -108,7 +107,8 @@ def _copy(fields: Fields, target: tuple[str, str], origin: tuple[str, str]) -> N
 def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     """Say of the whole and of the text whether the head is the token table, as the class has it.
 
-    Most classes ask the whole alone; some the text alone; some tie if either says so, some never.
+    Most classes ask the whole alone; some the text alone; some tie if either says so, some never;
+    where both are asked, only what they say alike is declared.
     """
     text, ties = fields.source.values.get(section), family.get("ties", "whole")
     if ties == "whole" or not isinstance(text, Mapping):
@@ -118,7 +118,9 @@ def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     own = text.get(
         name, usual or text.get("model_type", family["text"]) in family.get("tied_texts", ())
     )
-    tied = {"either": whole is True or own is True, "own": own}.get(ties, False)
+    alike = ties != "alike" or whole == own
+    fields.require(holds=alike, problem=f"{whole} for the whole, {own} in the text", name=name)
+    tied = {"alike": whole, "either": whole is True or own is True, "own": own}.get(ties, False)
     values = {**fields.source.values, name: tied, section: {**text, name: tied}}
     fields.source = replace(fields.source, values=values)
 
@@ -248,7 +250,7 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
         else:
             (name, _, place), usual = entry[0].partition("."), entry[1]
             usual = _following(usual, sizes) if isinstance(usual, str) else usual
-            sizes[axis] = _item(part, name, int(place), usual) if place else part.size(name, usual)
+            sizes[axis] = _item(part, name, place, usual) if place else part.size(name, usual)
     return sizes
 
 
@@ -286,9 +288,10 @@ def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -
     return len(items) or 1
 
 
-def _item(part: Fields, name: str, place: int, usual: int) -> int:
-    """Read a size that a list holds."""
-    items = part.items(name)
-    fits = not items or (len(items) > place and all(map(is_size, items)))
-    part.require(holds=fits, problem="a list of positive integers is accepted", name=name)
-    return int(items[place]) if items and fits else usual
+def _item(part: Fields, name: str, place: str, usual: int) -> int:
+    """Read a size that a list of some length holds, at "1 of 4"."""
+    items, (at, number) = part.items(name), map(int, place.split(" of "))
+    fits = not items or (len(items) == number and all(map(is_size, items)))
+    problem = f"a list of {number} positive integers is accepted"
+    part.require(holds=fits and not (part.given(name) and not items), problem=problem, name=name)
+    return int(items[at]) if items and fits else usual
