@@ -31,6 +31,10 @@ LEFT_OUT = [
     ("qwen2_5_vl/seen", "text_config.num_hidden_layers", 80),
     ("glm4v_moe/new", "text_config.attention_bias", True),
     ("paligemma/a", "projection_dim", 2048),
+    ("granite_speech/text", "encoder_config.dim_head", 8),
+    ("phi4_multimodal/text", "audio_config.depthwise_separable_out_channel", 1024),
+    ("got_ocr2/text", "vision_config.global_attn_indexes", [2, 5, 8, 11]),
+    ("siglip2_vision_model/a", "num_patches", 256),
 ]
 """An entry, a key, and the value of its class."""
 
