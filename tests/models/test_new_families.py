@@ -81,7 +81,7 @@ def test_null_is_false_where_the_family_says_true():
         ("ved-trocr/a", "encoder", {"model_type": "trocr"}, "behind a vision transformer or one"),
         ("qwen2_5_omni/text", "talker_config", None, "talker_config': an object with the fields"),
         ("qwen3_omni_moe/text", "code2wav_config", {"upsample_rates": [8]}, "only .8, 5, 4, 3."),
-        ("florence2/text", "tie_word_embeddings", False, "False for the whole, True in the text"),
+        ("florence2/text", "tie_word_embeddings", False, "only true is declared"),
         ("florence2/text", "vision_config", {"depths": [1, 1]}, "a list of 4 positive integers"),
         ("got_ocr2/text", "vision_config", {"global_attn_indexes": [12]}, "some of the layers"),
         ("siglip2_vision_model/a", "num_patches", 15, "a square is accepted"),

@@ -54,7 +54,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
-    parts, sizes = list(text.parts), {}
+    parts = list(text.parts)
+    sizes: dict[str, Expr] = {}
     towers = {**family["towers"], **_switched(fields, family)}
     joins = dict(family.get("joins", {}))
     for key, kind in towers.items():
@@ -264,7 +265,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(node, ast.BinOp):
         operation = _OPERATIONS[type(node.op)]
         return operation(_value(node.left, sizes), _value(node.right, sizes))
-    return sizes[node.id] if isinstance(node, ast.Name) else cast("ast.Constant", node).value
+    return sizes[node.id] if isinstance(node, ast.Name) else cast("int", ast.literal_eval(node))
 
 
 _OPERATIONS = {
@@ -276,16 +277,15 @@ _OPERATIONS = {
 
 
 def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
-    """Read how many entries a list has; of layers, one or more, and not all."""
+    """Read how many entries a list has; of layers, those that there are, and not all."""
     name, layers = entry["count"], sizes.get(entry.get("below", ""))
     items = part.items(name, entry["usual"])
-    if layers is not None:
-        usual = tuple(one for one in items if is_size(one) and one < layers)
-        items = usual if not part.given(name) else items
-        fits = 0 < len(items) < layers and len(set(items)) == len(usual) == len(items)
-        problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
-        part.require(holds=fits, problem=problem, name=name)
-    return len(items) or 1
+    if layers is None:
+        return len(items) or 1
+    there = {one for one in items if isinstance(one, int) and 0 <= one < layers}
+    problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
+    part.require(holds=0 < len(there) < layers, problem=problem, name=name)
+    return len(there) or 1
 
 
 def _item(part: Fields, name: str, place: str, usual: int) -> int:

@@ -30,7 +30,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     inner = fields.source.values.get(_SECTION)
     fields.ignore(_SECTION)
     kind = inner.get("model_type") if isinstance(inner, Mapping) else None
-    if kind not in _KINDS:
+    if not isinstance(inner, Mapping) or kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise InputError(f"{fields.source.where(_SECTION)}: a section of {known} is accepted")
     width = fields.size("embedding_dim", 128)
