@@ -185,7 +185,9 @@ def _switched(fields: Fields, family: Mapping[str, Any]) -> dict[str, str]:
         if fields.flag(key, default=True) and not alone:
             towers |= further
         else:
-            fields.ignore(*(path.partition(".")[0] for path in further))
+            for name in {path.partition(".")[0] for path in further} & fields.source.values.keys():
+                fields.ignore(name)
+                fields.assume(name, f"no part of {fields.head}" if alone else f"{key} is false")
     return towers
 
 
