@@ -134,8 +134,13 @@ def package_data(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
     return readers.get(path.rpartition(".")[2], str)(text)
 
 
-def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the text holds
+def json_value(text: str, place: str, *, infinite: bool = False) -> Any:  # noqa: ANN401 - what it holds
     """Return what a JSON text holds; numbers are finite, keys given once, text is text.
+
+    Args:
+        text: of the file.
+        place: of the text, as errors name it.
+        infinite: whether the words Infinity and -Infinity are numbers here, too.
 
     Raises:
         InputError: not JSON, or what other readers of JSON would understand otherwise.
@@ -160,7 +165,9 @@ def json_value(text: str, place: str) -> Any:  # noqa: ANN401 - whatever the tex
         values = json.loads(
             text,
             object_pairs_hook=pairs,
-            parse_constant=refused,
+            parse_constant=lambda word: (
+                float(word) if infinite and word != "NaN" else refused(word)
+            ),
             parse_int=bounded(int),
             parse_float=finite,
         )

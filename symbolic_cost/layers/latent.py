@@ -40,6 +40,14 @@ class Expansion(StrEnum):
     NEVER = "nowhere: queries go to the latents"
 
 
+class Indexing(StrEnum):
+    """Which keys a query attends to."""
+
+    NONE = "every one"
+    OWN = "those that a narrow attention chooses, through which nothing is learned"
+    TAKEN = "those that an earlier layer chose, handed on as chosen[b l t]"
+
+
 @dataclass(frozen=True)
 class LatentAttention:
     """Self-attention from x[b r e] to y[b r e] with a cached latent.
@@ -48,13 +56,13 @@ class LatentAttention:
         query: axis of the latent that queries are projected through; empty without one.
         expansion: where keys and values are expanded.
         gate: of the core's result: none, or one value for every head.
-        indexed: whether a narrow attention, through which nothing is learned, chooses the keys.
+        indexed: which keys a query attends to.
     """
 
     query: str = "r_q"
     expansion: Expansion = Expansion.OWN
     core: AttentionCore = field(default_factory=AttentionCore)
-    indexed: bool = False
+    indexed: Indexing = Indexing.NONE
     gate: Gate = Gate.NONE
 
     def ops(self) -> tuple[Op, ...]:
@@ -108,13 +116,14 @@ class LatentAttention:
             einsum("v_up", f"latents[b {t} r_kv], *w[r_kv k d_v] -> {v}[b {t} k d_v]"),
             pointwise("join", f"{expanded} -> {k}[b {t} k d]", "copy", laid="d_n d_r"),
             *(views if own else ()),
-            *(_index() if self.indexed else ()),
+            *(_index() if self.indexed is Indexing.OWN else ()),
             *self._core.ops(GROUPED, value="d_v"),
         )
 
     @property
     def _core(self) -> AttentionCore:
-        return replace(self.core, chosen="chosen") if self.indexed else self.core
+        every = self.indexed is Indexing.NONE
+        return self.core if every else replace(self.core, chosen="chosen")
 
     def _on_latents(self) -> tuple[Op, ...]:
         """Declare attention to the latents, which all heads share; d is r_kv + d_r."""

@@ -10,8 +10,11 @@ from symbolic_cost.errors import InputError, shown
 from symbolic_cost.reading import json_value, line_of, read_text
 from symbolic_cost.records import dataclass
 
-LARGEST_FILE = 2**20
-"""Bytes of the largest configuration that is read; published ones are a few thousand."""
+LARGEST_FILE = 2**24
+"""Bytes of the largest configuration that is read.
+
+Published ones are a few thousand; with the names of all layers that are quantised, three million.
+"""
 
 _STANDARD_NAME = "config.json"
 HUB = "hub:"
@@ -52,7 +55,8 @@ def read_document(path: Path, name: str) -> Document:
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         path = path / _STANDARD_NAME
     text = read_text(path, LARGEST_FILE, name)
-    return checked(name, json_value(text, name), text)
+    # Steps of state-space layers are bounded by [0, Infinity] in published files.
+    return checked(name, json_value(text, name, infinite=True), text)
 
 
 def is_elsewhere(source: str | Path) -> bool:

@@ -88,13 +88,21 @@ def _grouped(bits: int, group: int, *, indexed: bool) -> Format:
     return of
 
 
-def _blocks(rows: int, columns: int) -> Format:
-    """Return 8-bit floats with a scale for a block of result and summed features."""
+def _floats(sides: tuple[int, int] | None, *, inputs: bool = False) -> Format:
+    """Return 8-bit floats with a scale for a block of result and summed features.
+
+    Args:
+        sides: of a block; none if a weight is one block.
+        inputs: whether the inputs of a product have a scale that is stored, one for all.
+    """
 
     def of(op: Op, weight: Operand) -> Stored:
         summed, outer = _sides(op, weight)
-        blocks = ((outer, Integer(rows)), (summed, Integer(columns)))
-        return Stored("fp8", _ONE, (Scale(_SINGLE, blocks),), "deepseek-2024")
+        whole = Scale(_SINGLE, (((*summed, *outer), None),))
+        one = whole
+        if sides is not None:
+            one = Scale(_SINGLE, ((outer, Integer(sides[0])), (summed, Integer(sides[1]))))
+        return Stored("fp8", _ONE, (one, whole) if inputs else (one,), "deepseek-2024")
 
     return of
 
@@ -110,7 +118,7 @@ FORMATS: Mapping[str, Format] = {
     "nf4-double": _four_bits("nf4", double=True),
     "int8": _rows,
     "int4": _grouped(4, 128, indexed=False),
-    "fp8": _blocks(128, 128),
+    "fp8": _floats((128, 128)),
     "mxfp4": _microscaled,
 }
 """Formats by name: as bitsandbytes, AWQ with groups of 128, blocks of 128 x 128, and OCP MX."""
@@ -312,25 +320,35 @@ def _awq(keys: _Keys, model: Model) -> Mapping[str, Format]:
 
 def _fp8(keys: _Keys, model: Model) -> Mapping[str, Format]:
     keys.costless("fmt")
-    keys.one_of("activation_scheme", "dynamic", ("dynamic",))
+    static = keys.one_of("activation_scheme", "dynamic", ("dynamic", "static")) == "static"
     if keys.config.get("scale_fmt") != "ue8m0":  # files hold such scales in one byte or in four
         keys.one_of("scale_fmt", "float", ("float",))
     keys.one_of("expert_dtype", "fp8", ("fp8",))
-    rows, columns = keys.sizes("weight_block_size") or (128, 128)
+    sides = keys.sizes("weight_block_size")
+    if "weight_block_size" not in keys.config:
+        sides = (128, 128)
+    if (sides is None or static) and _experts(model):  # files hold one for an expert, or for all
+        keys.problems.append(f"{keys.where}: experts with one scale for a weight are not declared")
     skipped = keys.names("modules_to_not_convert")
-    return _all_but(keys, model, skipped, _blocks(rows, columns), head=skipped is not None)
+    chosen = _floats(sides, inputs=static)
+    return _all_but(keys, model, skipped, chosen, head=skipped is not None)
 
 
 def _mxfp4(keys: _Keys, model: Model) -> Mapping[str, Format]:
     skipped = keys.names("modules_to_not_convert")
     chosen = _all_but(keys, model, skipped, _microscaled, head=False)
+    experts = _experts(model)
+    return {path: one for path, one in chosen.items() if path in experts}
+
+
+def _experts(model: Model) -> set[str]:
+    """Return the paths of the products of experts among which a token chooses."""
     routed = At(Role.EXPERT, ("",))
-    experts = {
+    return {
         path
         for path, _, _, weight in _linear(model)
         if any(model.axes[axis] in routed for axis in weight.axes if axis in model.axes)
     }
-    return {path: one for path, one in chosen.items() if path in experts}
 
 
 _METHODS: Mapping[str, Callable[[_Keys, Model], Mapping[str, Format]]] = {

@@ -313,8 +313,8 @@ def _ends(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part,
         elsewhere = sorted((blocks - {part.path}) & beside)
         if elsewhere:
             raise PlacementError(
-                f"pp: blocks {part.path!r} take keys and values of {', '.join(elsewhere)}, which "
-                "may stand on another stage"
+                f"pp: blocks {part.path!r} take more than the residual stream of "
+                f"{', '.join(elsewhere)}, which may stand on another stage"
             )
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)

@@ -51,6 +51,9 @@ def test_null_is_false_where_the_family_says_true():
 @pytest.mark.parametrize(
     ("name", "key", "value", "said"),
     [
+        ("glm_moe_dsa/a", "indexer_types", ["shared"] + ["full"] * 3, "of which the first is full"),
+        ("glm_moe_dsa/a", "layer_types", ["full_attention"] * 4, "deepseek_sparse_attention are"),
+        ("glm_moe_dsa/shared2", "index_topk_pattern", "FSSX", "of which the first is full"),
         ("longformer/a", "attention_window", [16, 16, 32, 16], "an even window above 2, alike"),
         ("longformer/a", "attention_window", 7, "an even window above 2, alike in all 4 layers"),
         ("modernbert-decoder/a", "sliding_window", 1, "1 is no window"),

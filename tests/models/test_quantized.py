@@ -63,6 +63,16 @@ def fp8(rows, columns):
     return rows * columns + 4 * math.ceil(rows / 128) * math.ceil(columns / 128)
 
 
+def fp8_whole(rows, columns):
+    """One scale for a weight."""
+    return rows * columns + 4
+
+
+def fp8_static(rows, columns):
+    """A scale for every block, and one for the inputs."""
+    return fp8(rows, columns) + 4
+
+
 def int8(rows, columns):
     return rows * columns + 4 * columns
 
@@ -76,6 +86,8 @@ def int8(rows, columns):
         (GPTQ, gptq),
         (AWQ, awq),
         (FP8, fp8),
+        ({**FP8, "weight_block_size": None}, fp8_whole),
+        ({**FP8, "activation_scheme": "static"}, fp8_static),
     ],
 )
 def test_bytes_of_linear_layers_with_their_scales(config, rule):
@@ -117,6 +129,14 @@ def test_a_list_of_modules_says_whether_the_head_is_one_of_them():
     other = stored({**FP8, "modules_to_not_convert": ["down_proj", "up_proj", "lm_head"]})
     assert own - other == fp8(256, 1000) - 2 * 256 * 1000
     assert stored({**AWQ, "modules_to_not_convert": []}) == stored(AWQ)
+
+
+@pytest.mark.parametrize("one", [{"weight_block_size": None}, {"activation_scheme": "static"}])
+def test_one_scale_for_a_weight_of_experts_is_refused(one):
+    """Files hold one for every expert, others one for all of them."""
+    experts = {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
+    with pytest.raises(InputError, match="experts with one scale"):
+        stored({**FP8, **one}, **experts)
 
 
 @pytest.mark.parametrize(("layers", "experts", "printed"), [(24, 32, "12.8"), (36, 128, "60.8")])
@@ -161,10 +181,7 @@ def test_every_format_is_of_a_source_and_smaller(name):
         ({**GPTQ, "bits": 5}, "bits: 5: 2, 3, 4, 8 is accepted"),
         ({**GPTQ, "group_size": 0}, "group_size: 0: a size or -1 is accepted"),
         ({**FP8, "weight_block_size": [128]}, "weight_block_size: [128]: two sizes"),
-        (
-            {**FP8, "activation_scheme": "static"},
-            "activation_scheme: 'static': dynamic is accepted",
-        ),
+        ({**FP8, "activation_scheme": "none"}, "'none': dynamic, static is accepted"),
         ({**AWQ, "modules_to_not_convert": ["blub"]}, "module that is not converted 'blub'"),
         ({**AWQ, "modules_to_not_convert": "lm_head"}, "modules_to_not_convert: 'lm_head': a list"),
         (

@@ -13,7 +13,7 @@ from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.layers.core import Core
-from symbolic_cost.layers.latent import Expansion
+from symbolic_cost.layers.latent import Expansion, Indexing
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
@@ -121,7 +121,9 @@ OPEN = [name for name, family in DECODERS.items() if not (family.mixers or famil
 """Families whose layers follow a rule, so that their number may stay open."""
 
 
-INDEXED = [name for name in OPEN if getattr(DECODERS[name].attention, "indexed", False)]
+INDEXED = [
+    name for name in OPEN if getattr(DECODERS[name].attention, "indexed", None) is Indexing.OWN
+]
 """Families of which a part learns nothing: it chooses what is attended to."""
 
 

@@ -116,12 +116,6 @@ def deepseek(fields: Fields, shape: Shape) -> Model:
     biased = fields.flag("attention_bias", default=False)
     fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
     fields.ignore("num_nextn_predict_layers", "head_dim", "qk_head_dim", "num_key_value_heads")
-    modes = fields.items("indexer_types")
-    fields.require(
-        holds=all(mode == "full" for mode in modes),
-        problem="only full is declared: every layer chooses its own keys",
-        name="indexer_types",
-    )
     rank = fields.optional_size("q_lora_rank")
     zero = fields.source.values.get("q_lora_rank") in (None, rank)
     fields.require(holds=zero, problem="null or a size is accepted", name="q_lora_rank")

@@ -307,9 +307,13 @@ class Decoder:
         if kind.layer == NONE:
             return first.around(path, own, "x", "y")
         return (
-            *first.around(path, own, "x", "middle"),
+            *first.around(path, own, "x", "middle", **self.ports(kind)),
             *second.around("mlp", layer.ops(), "middle", "y"),
         )
+
+    def ports(self, kind: Kind) -> Mapping[str, str]:  # noqa: ARG002 - most take nothing
+        """Return what the mixer of layers of a kind takes of other layers, by its names for it."""
+        return {}
 
     def attends(self, kind: Kind) -> bool:
         """Return whether layers of a kind have the family's own attention."""
@@ -321,9 +325,8 @@ class Decoder:
         attention = self.attention
         if kind.mixer in self.mixers:
             return self.mixers[kind.mixer]
-        if isinstance(attention, LatentAttention):
-            return attention
-        return replace(attention, **{**VARIANTS, **self.variants}.get(kind.mixer, {}))  # type: ignore[arg-type]
+        usual = {} if isinstance(attention, LatentAttention) else VARIANTS
+        return replace(attention, **{**usual, **self.variants}.get(kind.mixer, {}))  # type: ignore[arg-type]
 
     def _side_by_side(self, attention: Layer, layer: Layer) -> tuple[Op, ...]:
         """Declare a block whose two branches read the same x."""
@@ -362,7 +365,7 @@ class Decoder:
             pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
             view("stream", "joined[b r n_e] -> y[b r e]"),
         )
-        further, last = self._further(kinds), path_of(kinds[-1], kinds)
+        further, last = self.further(kinds), path_of(kinds[-1], kinds)
         parts: list[Part] = []
         for place in range(predicted):
             scope = "prediction" if place == 0 else f"prediction_{place + 1}"
@@ -375,7 +378,7 @@ class Decoder:
             last = f"{scope}.{blocks[-1].path}"
         return tuple(parts)
 
-    def _further(self, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    def further(self, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
         """Return the kinds of layers of a block for further tokens: the last kind.
 
         Where layers are one mixer or one perceptron each, it is one of both, as "*E" of Nemotron 3.

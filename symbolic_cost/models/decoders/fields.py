@@ -1,7 +1,7 @@
 """Sizes of decoders, from the fields of a configuration."""
 
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import EXPERTS, NONE, Sparse
@@ -104,6 +104,12 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
     if share.key == "rotary_dim" and (share.default or fields.given(share.key)):
         stated = fields.source.values.get(share.key, share.key) is not None
         rotated = fields.size(share.key, int(share.default)) if stated else width
+        if fields.given("partial_rotary_factor") and not share.default:
+            part = fields.share("partial_rotary_factor", 1)
+            problem = f"{part} of a head's {width} is not the rotary_dim of {rotated}"
+            fields.require(
+                holds=int(width * part) == rotated, problem=problem, name="partial_rotary_factor"
+            )
     else:
         key = share.key if share.key != "rotary_dim" else "partial_rotary_factor"
         rotated = int(width * fields.share(key, float(share.default or 1)))
@@ -125,7 +131,7 @@ def _latent_sizes(fields: Fields, decoder: Decoder, attention: LatentAttention) 
         "d_r": fields.size("qk_rope_head_dim"),
         "d_v": fields.size("v_head_dim", *values),
     }
-    if attention.indexed:
+    if attention.indexed is not Indexing.NONE:
         numbers["h_x"] = fields.size("index_n_heads")
         numbers["d_x"] = fields.size("index_head_dim")
     if attention.query:

@@ -143,11 +143,13 @@ class Gemma(Decoder):
             for name in ("keys", "values")
         )
 
+    def ports(self, kind: Kind) -> Mapping[str, str]:
+        """Return the keys and values that layers of a kind take."""
+        return {name: name for name in ("keys", "values") if kind.mixer in TAKING.values()}
+
     def block(self, kind: Kind) -> tuple[Op, ...]:
         """Declare one block from x to y."""
-        taken = kind.mixer in TAKING.values()
-        ports = {name: name for name in ("keys", "values")} if taken else {}
-        own = self._mixer(kind).ops()
+        own, ports = self._mixer(kind).ops(), self.ports(kind)
         if self.copied:
             return self._copied_block(own, self._dense(kind).ops(), ports)
         last = "computed" if self.featured else "y"

@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
 from symbolic_cost.layers.core import Step
-from symbolic_cost.layers.latent import LatentAttention
+from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Tokens
+from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
 from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
@@ -47,7 +48,7 @@ _INDEXED = replace(
     _LATENT,
     renamed={"indexed_attention": FULL},
     reads=Reads(NORMALISED, shared=1, dense=3),
-).attended(indexed=True)
+).attended(indexed=Indexing.OWN)
 _DEEP = Decoder(experts=_SHARED, sparse=Sparse.AFTER_FIRST)
 _GROK = Decoder(
     tokens=Tokens(steps=Entry.SCALE),
@@ -111,7 +112,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(0, 128),
             reads=Reads(shared_width="moe_intermediate_size", kinds=all_of(SLIDES, EXPERTS)),
         ),
-        "glm_moe_dsa": _INDEXED,
+        "glm_moe_dsa": Choosing(
+            _INDEXED.attention,
+            experts=_INDEXED.experts,
+            sparse=_INDEXED.sparse,
+            sizes=_INDEXED.sizes,
+            reads=replace(_INDEXED.reads, kinds=choosing),
+            variants={TAKING: {"indexed": Indexing.TAKEN}},
+        ),
         "dbrx": Decoder(
             branch=Branch(Norm.LAYER_SCALE, outcome=Outcome.DROP),
             sparse=Sparse.ALWAYS,

@@ -215,7 +215,7 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     """Return the weights of a tower as parts, and the sizes of its axes, named after the key."""
     own, name = _DATA["towers"][kind], _path(key)
     table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
-    stated = part.source.values.get("model_type", kind)
+    stated = part.source.values.get("model_type") or kind  # Kimi's files leave it empty
     part.require(
         holds=stated in (kind, part.family),
         problem=f"only {kind} is declared",

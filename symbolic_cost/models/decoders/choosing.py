@@ -1,0 +1,83 @@
+"""Decoders of whose layers some attend to the keys that an earlier layer chose, as in GLM 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from symbolic_cost.models.decoders.decoder import Decoder, path_of
+from symbolic_cost.models.decoders.kinds import FULL, Kind
+from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.view import view
+
+if TYPE_CHECKING:
+    from symbolic_cost.models.decoders.layouts import Layout
+    from symbolic_cost.models.fields import Fields
+
+TAKING = "shared_attention"
+"""Layers that take the choice of another."""
+
+_ALIKE = ("indexed_attention", "deepseek_sparse_attention")
+_MODES = ("full", "shared")
+
+
+def choosing(fields: Fields, layers: int) -> Layout:
+    """Read which layers choose: as listed, by a pattern as "FFSSFS", or one of every so many.
+
+    With a period of 4 and an offset of 3, layers 0, 1, 2, 6, 10 ... choose.
+    """
+    kinds = fields.items("layer_types", _ALIKE[:1] * layers)
+    fields.require(
+        holds=len(kinds) == layers and all(kind in _ALIKE for kind in kinds),
+        problem=f"{layers} of {' or '.join(_ALIKE)} are accepted",
+        name="layer_types",
+    )
+    period = fields.size("index_topk_freq", 1)
+    offset = fields.optional_size("index_skip_topk_offset", 2) or 0
+    rule = tuple(_MODES[bool(max(n + 1 - offset, 0) % period)] for n in range(layers))
+    pattern, name = fields.source.values.get("index_topk_pattern"), "indexer_types"
+    fields.ignore("index_topk_pattern")
+    if not fields.given(name) and isinstance(pattern, str):
+        modes: tuple[object, ...] = tuple(
+            {"F": "full", "S": "shared"}.get(sign) for sign in pattern
+        )
+        name = "index_topk_pattern"
+    else:
+        modes = fields.items(name, fields.items("index_topk_pattern", rule))
+    fields.require(
+        holds=len(modes) == layers and modes[0] == "full" and all(one in _MODES for one in modes),
+        problem=f"{layers} of full (F) or shared (S) are accepted, of which the first is full",
+        name=name,
+    )
+    return [TAKING if mode == "shared" else FULL for mode in modes], []
+
+
+class Choosing(Decoder):
+    """A decoder of whose layers some hand on which keys they chose."""
+
+    def ports(self, kind: Kind) -> Mapping[str, str]:
+        """Return the choice that layers of a kind take."""
+        return {"chosen": "chosen"} if kind.mixer == TAKING else {}
+
+    def further(self, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        """Return the last kind that chooses: blocks for further tokens choose themselves."""
+        return super().further(tuple(kind for kind in kinds if kind.mixer != TAKING))
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks; of those that choose, the last kind hands on its choice."""
+        parts = super().blocks(kinds)
+        if all(kind.mixer != TAKING for kind in kinds):
+            return parts
+        giver = path_of(next(kind for kind in reversed(kinds) if kind.mixer != TAKING), kinds)
+        hand = view("hand_chosen", "attention.chosen[b l t]:index -> handed_chosen[b l t]:index")
+        connected = []
+        for part, kind in zip(parts, kinds, strict=True):
+            if kind.mixer == TAKING:
+                connected.append(replace(part, takes={**part.takes, "chosen": giver}))
+            elif part.path == giver:
+                *ops, last = part.ops  # what the next block takes comes last
+                connected.append(replace(part, ops=(*ops, hand, last)))
+            else:
+                connected.append(part)
+        return tuple(connected)
