@@ -197,6 +197,7 @@ class Projected:
 
     hidden: Hidden | None = None
     norm: Norm | None = None
+    biased: bool = False
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer; weights of a norm are those that the trunk stores."""
@@ -206,7 +207,8 @@ class Projected:
             else (self.norm.op("norm", "taken[b one e]", "fine[b one e]", row="e"),)
         )
         at = "taken" if self.norm is None else "fine"
-        product = einsum("projection", f"{at}[b one e], *w[e w_t] -> features[b one w_t]")
+        weights = "*w[e w_t] + *bias[w_t]" if self.biased else "*w[e w_t]"
+        product = einsum("projection", f"{at}[b one e], {weights} -> features[b one w_t]")
         return (*_taken(Take.FIRST, "x"), *norm, product)
 
 

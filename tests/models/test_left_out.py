@@ -44,6 +44,10 @@ LEFT_OUT = [
     ("Lumina2Transformer2DModel/a", "multiple_of", 256),
     ("ChromaTransformer2DModel/a", "approximator_layers", 5),
     ("CogVideoXTransformer3DModel/a", "time_embed_dim", 512),
+    ("granite_speech/text", "encoder_config.dim_head", 8),
+    ("phi4_multimodal/text", "audio_config.depthwise_separable_out_channel", 1024),
+    ("got_ocr2/text", "vision_config.global_attn_indexes", [2, 5, 8, 11]),
+    ("siglip2_vision_model/a", "num_patches", 256),
 ]
 """An entry, a key, and the value of its class."""
 

@@ -3,6 +3,7 @@
 `mutations.jsonl` is a sample of what `tests/golden/make_mutations.py` writes: a family, a field,
 its new value ("missing" without it), and what PyTorch counts of the small model of
 families_truth.json that is changed so, or that Transformers refuses it.
+Models that see and hear have lines as well, of what is no field of their texts.
 """
 
 import json
@@ -22,9 +23,11 @@ COUNTED = {
 }
 LINES = (GOLDEN / "mutations.jsonl").read_text(encoding="utf-8").splitlines()
 CONFIGS = {
-    entry["config"]["model_type"] if entry["category"] == "causal" else name[:-2]: entry["config"]
+    entry["config"]["model_type"]
+    if entry["category"] == "causal"
+    else name.rpartition("/")[0]: entry["config"]
     for name, entry in TRUTH.items()
-    if name.endswith("/a")
+    if name.endswith(("/a", "/text"))
 }
 FEW = LINES[::40]
 

@@ -88,6 +88,14 @@ def test_null_is_false_where_the_family_says_true():
         ("blip/a", "text_config", None, "an object with the fields is accepted"),
         ("ved-trocr/a", "decoder", {"model_type": "llama"}, "decoders blip_text_model, bert, rob"),
         ("ved-trocr/a", "encoder", {"model_type": "trocr"}, "behind a vision transformer or one"),
+        ("qwen2_5_omni/text", "talker_config", None, "talker_config': an object with the fields"),
+        ("qwen3_omni_moe/text", "code2wav_config", {"upsample_rates": [8]}, "only .8, 5, 4, 3."),
+        ("florence2/text", "tie_word_embeddings", False, "only true is declared"),
+        ("florence2/text", "vision_config", {"depths": [1, 1]}, "a list of 4 positive integers"),
+        ("got_ocr2/text", "vision_config", {"global_attn_indexes": [12]}, "some of the layers"),
+        ("siglip2_vision_model/a", "num_patches", 15, "a square is accepted"),
+        ("colpali/a", "vlm_config", {"model_type": "llava"}, "a section of paligemma, qwen2_vl"),
+        ("gemma3n/text", "vision_config", {"architecture": "x"}, "only .mobilenetv5_300m_enc. is"),
     ],
 )
 def test_what_is_not_declared_is_refused(name, key, value, said):

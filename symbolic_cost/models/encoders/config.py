@@ -200,6 +200,8 @@ def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
     if isinstance(own, Cells) and own.classes:
         return {"n_classes": fields.size("num_aggregation_labels")}
     if isinstance(own, Projected):
+        if own.biased:
+            return {"e_p": fields.size("projection_size", fields.size("hidden_size"))}
         return {"e_p": fields.size("projection_dim", 512)}
     return {"n_classes": 2} if head == PAIRED else {}
 

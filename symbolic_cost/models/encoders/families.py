@@ -233,7 +233,10 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             ),
         ),
         **dict.fromkeys(("clip_text_model", "metaclip_2_text_model"), _CLIP),
-        "siglip_text_model": replace(_CLIP, attention=ATTENTION, heads={}),
+        **dict.fromkeys(
+            ("siglip_text_model", "siglip2_text_model"),
+            replace(_CLIP, attention=ATTENTION, heads={"TextModel": Projected(biased=True)}),
+        ),
         **dict.fromkeys(("chinese_clip_text_model", "altclip_text_model"), _BARE),
         "dpr": _BARE,
         "xlnet": replace(

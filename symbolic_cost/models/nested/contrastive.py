@@ -46,6 +46,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     if fields.head.endswith(CLASSES):
         return _classified(fields, inner, shape)
     words = section(fields, "text_config", family.text)
+    words.head = ""  # both are projected alike, here
     text = bound(encoder_config.build(words, shape))
     seen = bound(vision_config.build(inner, shape))
     wide = _width(words, family, text)

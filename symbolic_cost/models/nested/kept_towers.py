@@ -5,28 +5,31 @@ The weights of such towers are data (kept_towers.toml); images and sounds are re
 
 from __future__ import annotations
 
+import ast
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.connector import Connector
+from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.families import Family
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.config import text_of
 from symbolic_cost.models.nested.families import Nested
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.reading import package_data
 
 _DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")
-
-Weights = Mapping[str, str]
-"""Axes by the name of a weight."""
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -51,26 +54,36 @@ def build(fields: Fields, shape: Shape) -> Model:
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
-    parts, sizes = list(text.parts), {f"{axis}_own": Integer(size) for axis, size in own.items()}
-    for key, kind in family["towers"].items():
+    parts = list(text.parts)
+    sizes: dict[str, Expr] = {}
+    towers = {**family["towers"], **_switched(fields, family)}
+    joins = dict(family.get("joins", {}))
+    for key, kind in towers.items():
         part = _section(fields, key, family.get("towers_may_lack", False))
-        if part is not None:
-            joins = family.get("joins", {}).get(key, {})
-            held = {name: axes for name, axes in joins.items() if name not in left_out}
+        if part is None:
+            joins.pop(key, None)
+        else:
             kept, lengths = _tower(part, kind, key)
-            join = Part(
-                f"{key.removesuffix('_config')}.join", (stored("kept", **_named(held, own)),)
-            )
-            parts = [*kept, *((join,) if held else ()), *parts]
             sizes |= lengths
+            parts = [*kept, *parts]
     fields.refuse()
-    known = {axis: Axis(axis, Role.WHOLE) for axis in sizes}
+    known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
+    known |= _ending(own, "own")
+    for key, weights in joins.items():
+        held = " + ".join(axes for name, axes in weights.items() if name not in left_out)
+        if held and (key in towers or not towers):
+            op, more = _stored(held, known)
+            sizes |= more
+            parts.insert(0, Part(f"{_path(key)}.join", (op,)))
+    for name in family.get("embeds", ()):
+        parts.insert(0, Part(f"{name}.tokens", _embedded(name), joins=text.parts[0].path))
+    axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
         text,
         name=fields.family,
         parts=tuple(parts),
-        sizes={**text.sizes, **sizes},
-        axes={**text.axes, **known},
+        sizes={**sizes, **text.sizes},
+        axes={**axes, **text.axes},
     )
 
 
@@ -95,7 +108,8 @@ def _copy(fields: Fields, target: tuple[str, str], origin: tuple[str, str]) -> N
 def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     """Say of the whole and of the text whether the head is the token table, as the class has it.
 
-    Most classes ask the whole alone; some the text alone; some tie if either says so, some never.
+    Most classes ask the whole alone; some the text alone; some tie if either says so, some never;
+    where both are asked, only what they say alike is declared.
     """
     text, ties = fields.source.values.get(section), family.get("ties", "whole")
     if ties == "whole" or not isinstance(text, Mapping):
@@ -105,17 +119,52 @@ def _tie(fields: Fields, section: str, family: Mapping[str, Any]) -> None:
     own = text.get(
         name, usual or text.get("model_type", family["text"]) in family.get("tied_texts", ())
     )
-    tied = {"either": whole is True or own is True, "own": own}.get(ties, False)
+    alike = ties != "alike" or whole == own
+    fields.require(holds=alike, problem=f"{whole} for the whole, {own} in the text", name=name)
+    tied = {"alike": whole, "either": whole is True or own is True, "own": own}.get(ties, False)
     values = {**fields.source.values, name: tied, section: {**text, name: tied}}
     fields.source = replace(fields.source, values=values)
 
 
-def _named(weights: Weights, own: Mapping[str, int], end: str = "own") -> dict[str, str]:
-    """Return weights whose own axes end in a name."""
-    return {
-        name: " ".join(f"{axis}_{end}" if axis in own else axis for axis in axes.split())
-        for name, axes in weights.items()
-    }
+def _embedded(tower: str) -> tuple[Op, ...]:
+    """Declare what every token would be of the table of a tower, which is chosen for few."""
+    rows, wide = f"rows[b r e_{tower}]", f"e_{tower}"
+    return (
+        lookup("table", f"!ids[b r]:index, *w[words_{tower} {wide}] -> {rows}"),
+        Norm.RMS_WIDE.op("norm", rows, f"normed[b r {wide}]", row=wide),
+        einsum("project", f"normed[b r {wide}], *w[{wide} e] -> wide[b r e]"),
+        Norm.RMS_BARE.op("norm_wide", "wide[b r e]", "image[b r e]"),
+    )
+
+
+def _stored(weights: str, sizes: _Sizes) -> tuple[Op, dict[str, Expr]]:
+    """Return weights and the sizes of their axes.
+
+    For example "4 e e + e" is one weight of three axes and one of one.
+
+    Args:
+        weights: their axes, those known and numbers.
+        sizes: of known axes, each with the name that it has in the model.
+    """
+    held, lengths = {}, {}
+    for place, axes in enumerate(weights.split(" + ")):
+        named: list[str] = []
+        for axis in axes.split():
+            name, size = sizes[axis] if axis in sizes else (f"n_{axis}", Integer(axis))
+            while name in named:
+                name += "_again"
+            named.append(name)
+            lengths[name] = size
+        held[f"w{place}"] = " ".join(named)
+    return stored("kept", **held), lengths
+
+
+_Sizes = Mapping[str, tuple[str, Expr]]
+
+
+def _ending(sizes: Mapping[str, int], end: str) -> dict[str, tuple[str, Expr]]:
+    """Return sizes by axis, with names that end alike."""
+    return {axis: (f"{axis}_{end}", Integer(size)) for axis, size in sizes.items()}
 
 
 def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
@@ -128,18 +177,43 @@ def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
     }
 
 
+def _switched(fields: Fields, family: Mapping[str, Any]) -> dict[str, str]:
+    """Return towers that a flag gives, unless the head is that of a part without them."""
+    towers: dict[str, str] = {}
+    for key, further in family.get("switched", {}).items():
+        alone = fields.head.startswith(family["alone"])
+        if fields.flag(key, default=True) and not alone:
+            towers |= further
+        else:
+            for name in {path.partition(".")[0] for path in further} & fields.source.values.keys():
+                fields.ignore(name)
+                fields.assume(name, f"no part of {fields.head}" if alone else f"{key} is false")
+    return towers
+
+
+def _path(key: str) -> str:
+    """Return the path of what the section of a key holds."""
+    return key.replace("_config", "").replace(".", "_")
+
+
 def _section(fields: Fields, key: str, lacking: bool) -> Fields | None:  # noqa: FBT001
     """Return the fields of a tower; None without it, where that may be."""
-    if fields.source.values.get(key) is None:
+    *outer, name = key.split(".")
+    holder = fields
+    for one in outer:
+        holder = holder.part(one) or replace(fields, source=replace(fields.source, values={}))
+        fields.ignore(one)
+    part = holder.part(name)
+    if part is None:
         fields.require(holds=lacking, problem="an object with the fields is accepted", name=key)
         return None
     fields.assume(key, "text alone: it has weights and no work")
-    return fields.part(key)
+    return part
 
 
 def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[str, Expr]]:
     """Return the weights of a tower as parts, and the sizes of its axes, named after the key."""
-    own, name = _DATA["towers"][kind], key.removesuffix("_config")
+    own, name = _DATA["towers"][kind], _path(key)
     table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
     stated = part.source.values.get("model_type") or kind  # Kimi's files leave it empty
     part.require(
@@ -155,38 +229,71 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         fixed=table.get("fixed", {}),
         defaults=table.get("defaults", {}),
     )
-    sizes, depth = _sizes(part, table["sizes"]), part.size(*table["depth"])
+    sizes = _ending(_sizes(part, table["sizes"]), name)
+    depth = part.size(*table["depth"]) if "depth" in table else 1
     part.problems += part.not_understood().values()
-    block, once = (stored("kept", **_named(table[one], sizes, name)) for one in ("block", "once"))
-    parts = (
-        Part(f"{name}.block", (block,), Integer(depth), place=Place.END),
-        Part(name, (once,)),
-    )
-    return parts, {f"{axis}_{name}": Integer(size) for axis, size in sizes.items()}
+    lengths = dict(sizes.values())
+    parts = []
+    for path, weights, repeat in ((f"{name}.block", "block", depth), (name, "once", 1)):
+        if weights in table:
+            op, more = _stored(table[weights], sizes)
+            lengths |= more
+            parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
+    return tuple(parts), lengths
 
 
 def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
     """Read the sizes of axes."""
     sizes: dict[str, int] = {}
     for axis, entry in table.items():
-        if isinstance(entry, int):
-            sizes[axis] = entry
-        elif "count" in entry:
-            sizes[axis] = len(part.items(entry["count"], ("",) * entry["usual"])) or 1
+        if isinstance(entry, str):
+            sizes[axis] = _following(entry, sizes)
         elif isinstance(entry, Mapping):
-            whole, by = sizes[entry["of"]], sizes.get(entry.get("by", ""), 1)
-            for factor in (entry.get("times", 1), entry.get("again", 1)):
-                whole *= sizes[factor] if isinstance(factor, str) else factor
-            sizes[axis] = -(-whole // by) if entry.get("up") else max(whole // by, 1)
+            sizes[axis] = _counted(part, entry, sizes)
         else:
-            name, _, place = entry[0].partition(".")
-            sizes[axis] = _item(part, name, int(place), entry[1]) if place else part.size(*entry)
+            (name, _, place), usual = entry[0].partition("."), entry[1]
+            usual = _following(usual, sizes) if isinstance(usual, str) else usual
+            sizes[axis] = _item(part, name, place, usual) if place else part.size(name, usual)
     return sizes
 
 
-def _item(part: Fields, name: str, place: int, usual: int) -> int:
-    """Read a size that a list holds."""
-    items = part.items(name)
-    fits = not items or (len(items) > place and all(map(is_size, items)))
-    part.require(holds=fits, problem="a list of positive integers is accepted", name=name)
-    return int(items[place]) if items and fits else usual
+def _following(formula: str, sizes: Mapping[str, int]) -> int:
+    """Return the size that follows from others, at least one."""
+    return max(_value(ast.parse(formula, mode="eval").body, sizes), 1)
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return what a sum, product or quotient of sizes is."""
+    if isinstance(node, ast.BinOp):
+        operation = _OPERATIONS[type(node.op)]
+        return operation(_value(node.left, sizes), _value(node.right, sizes))
+    return sizes[node.id] if isinstance(node, ast.Name) else cast("int", ast.literal_eval(node))
+
+
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
+    """Read how many entries a list has; of layers, those that there are, and not all."""
+    name, layers = entry["count"], sizes.get(entry.get("below", ""))
+    items = part.items(name, entry["usual"])
+    if layers is None:
+        return len(items) or 1
+    there = {one for one in items if isinstance(one, int) and 0 <= one < layers}
+    problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
+    part.require(holds=0 < len(there) < layers, problem=problem, name=name)
+    return len(there) or 1
+
+
+def _item(part: Fields, name: str, place: str, usual: int) -> int:
+    """Read a size that a list of some length holds, at "1 of 4"."""
+    items, (at, number) = part.items(name), map(int, place.split(" of "))
+    fits = not items or (len(items) == number and all(map(is_size, items)))
+    problem = f"a list of {number} positive integers is accepted"
+    part.require(holds=fits and not (part.given(name) and not items), problem=problem, name=name)
+    return int(items[at]) if items and fits else usual

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from math import isqrt
 from types import MappingProxyType
 
 from sympy import Expr
@@ -215,6 +216,16 @@ def _siglip(fields: Fields, family: Encoder) -> Encoder:
     return family if headed else replace(family, pooler=None)
 
 
+def _patched(fields: Fields, family: Encoder) -> Encoder:
+    """Return a SigLIP whose images of any sides are cut to a number of patches, a square."""
+    number, side = fields.size("num_patches", 256), fields.size("patch_size", 16)
+    root = isqrt(number)
+    fields.require(holds=root**2 == number, problem="a square is accepted", name="num_patches")
+    values = {**fields.source.values, "image_size": root * side}
+    fields.source = replace(fields.source, values=values)
+    return _siglip(fields, family)
+
+
 def _internvl(fields: Fields, family: Encoder) -> Encoder:
     fields.ignore("layer_scale_init_value")
     family = _biased(fields, "attention_bias", Bias.INNER, family, default=False)
@@ -320,6 +331,7 @@ _CHANGES: Mapping[str, Change] = MappingProxyType(
         "timesformer": _timed,
         "videomae": _video,
         "siglip_vision_model": _siglip,
+        "siglip2_vision_model": _patched,
         "internvl_vision": _internvl,
         "intern_vit_6b": _internvl,
         "qwen2_5_vl_vision": _windowed,

@@ -100,7 +100,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             _CLIP,
         ),
         "blip_vision_model": _BARE,
-        "siglip_vision_model": _SIGLIP,
+        **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
         **dict.fromkeys(
             ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
         ),
