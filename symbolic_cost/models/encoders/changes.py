@@ -37,6 +37,16 @@ def or_none(fields: Fields, name: str) -> int | None:
     return fields.optional_size(name)
 
 
+def as_wide(fields: Fields, name: str) -> None:
+    """Note a width that is another than that of the model."""
+    width = fields.size("hidden_size")
+    fields.require(
+        holds=fields.size(name, width) == width,
+        problem=f"only the {width} of hidden_size is declared",
+        name=name,
+    )
+
+
 def _deberta(fields: Fields, family: Encoder) -> Encoder:
     """Return a DeBERTa with the distances, types and positions that it has."""
     tables = {"type": TYPES} if or_none(fields, "type_vocab_size") else {}
@@ -44,7 +54,8 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
         tables["position"] = PLACES
     family = family.worded(tables=tables)
     fields.ignore("pos_att_type", "share_att_key", "position_buckets")
-    fields.ignore("max_relative_positions", "pooler_dropout", "pooler_hidden_size")
+    fields.ignore("max_relative_positions", "pooler_dropout")
+    as_wide(fields, "pooler_hidden_size")
     fields.text("pooler_hidden_act", "gelu", tuple(FUNCTIONS))
     norm = fields.text("norm_rel_ebd", "none", ("none", "layer_norm"))
     if not fields.flag("relative_attention", default=False):

@@ -178,6 +178,9 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
             for factor in (entry.get("times", 1), entry.get("again", 1)):
                 whole *= sizes[factor] if isinstance(factor, str) else factor
             sizes[axis] = -(-whole // by) if entry.get("up") else max(whole // by, 1)
+            if "by" in entry and whole < by:
+                told = f"{by} is more than the {whole} that it divides"
+                part.require(holds=False, problem=told, name=table[entry["by"]][0])
         else:
             name, _, place = entry[0].partition(".")
             sizes[axis] = _item(part, name, int(place), entry[1]) if place else part.size(*entry)
