@@ -45,6 +45,7 @@ REFUSED = [
     ("phimoe/a", None, "num_experts_per_tok", 3),
     ("hy_v3/a", None, "mlp_bias", True),
     ("deberta-v2/a", "DebertaV2ForSequenceClassification", "pooler_hidden_size", 40),
+    ("xlm/a", "XLMForSequenceClassification", "summary_proj_to_labels", False),
     ("vivit/a", "VivitModel", "pooler_output_size", 40),
 ]
 """An entry, its head, and what PyTorch counts otherwise for it than for its usual value."""
@@ -67,6 +68,43 @@ def test_spectrograms_have_one_channel_whatever_a_file_leaves_out():
     assert counted("audio-spectrogram-transformer/a", None, {"num_mel_bins": None})["params"] == (
         318178
     )
+
+
+def test_entities_as_wide_as_words_are_not_projected():
+    config = TRUTH["luke/a"]["config"]
+    sizes = {"entity_emb_size": 24, "entity_vocab_size": 20, "hidden_size": 24}
+    sizes |= {"num_attention_heads": 1, "intermediate_size": 3, "num_hidden_layers": 4}
+    assert counted("luke/a", None, sizes)["params"] == 55371
+    assert config["entity_emb_size"] != config["hidden_size"]
+
+
+def test_windows_of_swin_are_as_wide_as_whole_patches():
+    own = {"embed_dim": 24, "depths": [1, 2, 1], "num_heads": [2, 4, 8], "image_size": 71}
+    labels = {"id2label": {str(n): str(n) for n in range(5)}}
+    config = {"model_type": "swinv2", "architectures": ["Swinv2ForImageClassification"]}
+    counts = count({**config, **own, **labels, "window_size": 16}, 2, 1)
+    assert counts["flops_fwd"] == 138772352
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "section"),
+    [
+        ("altclip_text_model", "altclip/a", "text_config"),
+        ("chinese_clip_text_model", "chinese_clip/a", "text_config"),
+        ("siglip_text_model", "siglip/a", "text_config"),
+        ("llama4_vision_model", "llama4/seen", "vision_config"),
+    ],
+)
+def test_a_section_whose_class_has_more_alone_is_refused(kind, name, section):
+    own = TRUTH[name]["config"].get(section, {})
+    with pytest.raises(InputError, match=f"{kind} is declared as a section of"):
+        count({**own, "model_type": kind}, 1, 8)
+
+
+def test_heads_of_helium_are_as_wide_as_the_class_sets_them():
+    config = {"model_type": "helium", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 101}
+    config |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    assert count(config, 1, 8) == count({**config, "head_dim": 128}, 1, 8)
 
 
 def test_a_patch_larger_than_its_image_is_refused():

@@ -84,6 +84,14 @@ def _esm(fields: Fields, family: Encoder) -> Encoder:
     return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
 
 
+def _luke(fields: Fields, family: Encoder) -> Encoder:
+    """Return a LUKE whose entities are projected unless they are as wide as words."""
+    if fields.source.values.get("entity_emb_size") != fields.size("hidden_size"):
+        return family
+    kept = {name: axes for name, axes in family.kept.items() if name != "entity_project"}
+    return replace(family, kept=kept)
+
+
 def _mobile(fields: Fields, family: Encoder) -> Encoder:
     """Return a MobileBERT with as many perceptrons as it has, and neighbours or none."""
     e = fields.size("hidden_size")
@@ -252,6 +260,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "deberta-v2": _deberta,
     "esm": _esm,
     "layoutlmv3": _labelled,
+    "luke": _luke,
     "mobilebert": _mobile,
     "new": _new,
     "nystromformer": _marked,
