@@ -65,6 +65,9 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     """
     config = document(source)
     name, family = _family(config)
+    if family.whole:
+        problem = f"{name} is declared as a section of {family.whole} alone"
+        raise InputError(f"{config.where('model_type')}: {problem}")
     named = _architecture(config, family)
     inner = _section(config, family)
     fields = Fields(inner, name, family, named or family.heads[0])

@@ -16,6 +16,7 @@ is a table that says what is its own, or more:
     fixed = {use_qk_norm = true}               # the only value that is declared, or a list of them
     section = "text_config"                    # object that holds the fields
     merged = ["attn_config"]                   # objects whose fields stand beside the others
+    whole = "clip"                             # what it is read as a section of, and not alone
     alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
@@ -50,6 +51,7 @@ class Family:
     costless: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
+    whole: str = ""
 
 
 class Registry(Mapping[str, Family]):

@@ -202,9 +202,9 @@ class Fields:
             raise InputError(dict.fromkeys(problems))
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return every name of a field, the usual one first."""
-        others = (*self.record.aliases.get(name, ()), *ALIASES.get(name, ()))
-        return (name, *(other for other in others if other not in self.record.costless))
+        """Return every name of a field, the usual one first; the family's own names hold."""
+        others = (other for other in ALIASES.get(name, ()) if other not in self.record.costless)
+        return (name, *self.record.aliases.get(name, ()), *others)
 
     def _read(self, name: str, default: Any, accepts: Any, accepted: str, instead: Any) -> Any:  # noqa: ANN401
         keys = self.names(name)

@@ -348,6 +348,8 @@ class Decoder:
         normed = Habit.LAST_NORM in self.habits
         tensor = "normed" if normed else "x"
         logits = scope("output", self.head.ops(), x=tensor) if self.head else ()
+        if self.head is None and self.tokens.width != "e":
+            logits = (einsum("project", f"{tensor}[b r e], *w[e w] -> narrow[b r w]"),)
         ops = (*(norm if normed else ()), *logits)
         return (Part("head", ops),) if ops else ()
 

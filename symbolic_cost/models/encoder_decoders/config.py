@@ -293,14 +293,12 @@ def running(fields: Fields, family: Seq2Seq) -> Seq2Seq:
 
 def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
     tied = fields.flag("tie_word_embeddings", default=True)
-    if head != GENERATED:
-        return family
     fields.require(
         holds=tied or family.reads.untied,
         problem="only true is declared: source, target and head share a table",
         name="tie_word_embeddings",
     )
-    return family.tied(tied=tied)
+    return family.tied(tied=tied) if head == GENERATED else family
 
 
 def _divides(fields: Fields, width: int, heads: list[int]) -> None:

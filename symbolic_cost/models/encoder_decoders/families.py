@@ -84,7 +84,9 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
             reads=Reads(function="relu"),
         ),
         "switch_transformers": replace(
-            T5, experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN)
+            T5,
+            experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN),
+            reads=replace(T5.reads, untied=False),
         ),
         "t5gemma": T5GEMMA,
         "umt5": replace(T5, distances=Distances.EACH),

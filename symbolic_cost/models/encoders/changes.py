@@ -37,6 +37,16 @@ def or_none(fields: Fields, name: str) -> int | None:
     return fields.optional_size(name)
 
 
+def as_wide(fields: Fields, name: str) -> None:
+    """Note a width that is another than that of the model."""
+    width = fields.size("hidden_size")
+    fields.require(
+        holds=fields.size(name, width) == width,
+        problem=f"only the {width} of hidden_size is declared",
+        name=name,
+    )
+
+
 def _deberta(fields: Fields, family: Encoder) -> Encoder:
     """Return a DeBERTa with the distances, types and positions that it has."""
     tables = {"type": TYPES} if or_none(fields, "type_vocab_size") else {}
@@ -44,7 +54,8 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
         tables["position"] = PLACES
     family = family.worded(tables=tables)
     fields.ignore("pos_att_type", "share_att_key", "position_buckets")
-    fields.ignore("max_relative_positions", "pooler_dropout", "pooler_hidden_size")
+    fields.ignore("max_relative_positions", "pooler_dropout")
+    as_wide(fields, "pooler_hidden_size")
     fields.text("pooler_hidden_act", "gelu", tuple(FUNCTIONS))
     norm = fields.text("norm_rel_ebd", "none", ("none", "layer_norm"))
     if not fields.flag("relative_attention", default=False):
@@ -71,6 +82,14 @@ def _esm(fields: Fields, family: Encoder) -> Encoder:
     if fields.text("position_embedding_type", kinds[0], kinds) == kinds[0]:
         return family
     return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
+
+
+def _luke(fields: Fields, family: Encoder) -> Encoder:
+    """Return a LUKE whose entities are projected unless they are as wide as words."""
+    if fields.source.values.get("entity_emb_size") != fields.size("hidden_size"):
+        return family
+    kept = {name: axes for name, axes in family.kept.items() if name != "entity_project"}
+    return replace(family, kept=kept)
 
 
 def _mobile(fields: Fields, family: Encoder) -> Encoder:
@@ -241,6 +260,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "deberta-v2": _deberta,
     "esm": _esm,
     "layoutlmv3": _labelled,
+    "luke": _luke,
     "mobilebert": _mobile,
     "new": _new,
     "nystromformer": _marked,

@@ -18,6 +18,7 @@ from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import MeanPool
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.models.encoders.changes import as_wide
 from symbolic_cost.models.encoders.config import head_of, head_sizes, running
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.fields import Fields, is_size
@@ -53,8 +54,7 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
     f = _inner(fields, family, e)
     numbers = {"e": e, "f": f, **head_sizes(fields, e, grouped=False), "n_layers": layers}
     del numbers["k"]
-    spectrum = "num_mel_bins" in fields.source.values
-    numbers["n_ch"] = fields.size("num_channels", 1 if spectrum else 3)
+    numbers["n_ch"] = 1 if fields.family in _HEARD else fields.size("num_channels", 3)
     if isinstance(family.heads.get(head), Classes | Taught):
         numbers["n_classes"] = classes_of(fields)
     elif isinstance(family.heads.get(head), Boxes):
@@ -85,11 +85,10 @@ def _image(fields: Fields, words: Patches, numbers: Numbers) -> Sizes:
     """Read images and patches, and what stands before the patches."""
     if "image_size" not in fields.source.values and "spatial_merge_size" in fields.source.values:
         return _tubes(fields)
-    spectrum = "frequency_stride" in fields.source.values
     patch = side_lengths(fields, "patch_size", 16)
     image: tuple[int, ...]
     step = patch
-    if spectrum:
+    if fields.family in _HEARD:
         image = (fields.size("num_mel_bins", 128), fields.size("max_length", 1024))
         step = (fields.size("frequency_stride", 10), fields.size("time_stride", 10))
     else:
@@ -169,6 +168,9 @@ def _further(fields: Fields) -> int:
     return fields.size("num_register_tokens", *(() if fields.family == "dinov3_vit" else (4,)))
 
 
+_HEARD = ("audio-spectrogram-transformer",)
+"""Families whose images are spectrograms, of one channel."""
+
 _DISTILLED = ("deit", "audio-spectrogram-transformer")
 """Families with one more token beside the class token."""
 
@@ -181,6 +183,8 @@ def _biased(fields: Fields, key: str, which: Bias, family: Encoder, *, default: 
 
 def _qkv(fields: Fields, family: Encoder) -> Encoder:
     fields.ignore("pooler_output_size", "pooler_act", "encoder_stride")
+    if fields.head.endswith("Model"):
+        as_wide(fields, "pooler_output_size")
     return _biased(fields, "qkv_bias", Bias.INNER, family, default=True)
 
 

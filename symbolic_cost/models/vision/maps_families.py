@@ -76,7 +76,7 @@ def swin(fields: Fields) -> dict[str, Layer]:
     placed = fields.flag("use_absolute_embeddings", default=False)
     fields.ignore("hidden_size", "num_layers", "encoder_stride", "path_norm")
     fields.ignore("pretrained_window_sizes")
-    grid = -(-fields.size("image_size", 224) // patch)
+    grid = fields.size("image_size", 224) // patch  # of whole patches: no window is wider
     divided(fields, "num_heads", tuple(width << stage for stage in range(len(heads))), heads)
     layers: dict[str, Layer] = {"patch": Conv(width, patch, patch, Pad.SAME), "norm": Normed()}
     layers |= {"place": Placed()} if placed else {}
