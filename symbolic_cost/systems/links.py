@@ -68,8 +68,8 @@ class Measured:
         ):
             crowd = _ONE if kind is _SEND else crowded(hop.link, hop.ranks)
             share = own / inner if place == 0 else self.outer / outer
-            sent = sent + copied if place == 0 else sent
-            sending.append(sent * crowd / (share * hop.link.bandwidth))
+            whole = sent + copied if place == 0 else sent
+            sending.append(whole * crowd / (share * hop.link.bandwidth))
             step = self.calls.hop if place == 0 else self.hop
             waiting.append(step * _steps(kind, hop.ranks))
         paced = Max(*sending) if len(sending) > 1 else sending[0]
