@@ -230,7 +230,9 @@ with its addition, and the clock that lasts by chip, whose ends (6 and 17 %) ste
 gave; last of all the attention of LLM Foundry's tables (its scripts name Triton and install
 flash-attn 1.0.9, where the rows say flash 2), the further tokens that Nemotron 3 is trained with
 (its recipes, and the FLOP per token that the rows print), and which spreads are of one kernel, of
-one chip or of a known host. Their other numbers come from kernels, datasheets, code and runs of
+one chip or of a known host. The forms of attention and collectives were then chosen by kernels
+alone; that older kernels of attention are parts of a rate that had grown was seen in steps of h100.
+Their other numbers come from kernels, datasheets, code and runs of
 other tables."""
 
 WHERE = """\
@@ -249,11 +251,16 @@ WHERE = """\
 * a100-80gb: Megatron-LM of 2021 (Narayanan, Korthikanti) 5 to 10 % too slow, BigScience's 9 % too
   fast: no number of the machine serves both.
 * torchtitan: attention over 131,072 tokens and more, on 4 and 8 ranks, takes up to 22 % longer.
-* trillium: 8-bit products of its one model are 7 to 16 % too fast."""
+* trillium: 8-bit products of its one model are 7 to 16 % too fast.
+* handful: runs of one configuration under several releases of Megatron-Bridge are 3.6 (b300), 4.3
+  (gb300-nvl72), 5.6 (gb200-nvl72) and 7.8 % (h100) from their own median, up to twice as long;
+  three numbers of a cluster cannot tell releases apart."""
 
 MEMORY = """\
 Allocated, reserved or as nvidia-smi shows it (`symbolic-cost memory --as`). The one fitted number
-is the share of cache and fragmentation, the median of the rows of bigscience_a100 in fp16."""
+is the share of cache and fragmentation, the median of the rows of bigscience_a100 in fp16. No row
+says what was allocated. torchtitan reserved 72 to 85 GiB whatever was in use: the longer a run's
+sequences, the more of the device its cache fills."""
 
 
 def _table(machines: Mapping[str, Any]) -> str:

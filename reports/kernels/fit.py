@@ -40,8 +40,8 @@ CUBLAS = "torch_flow"
 of what stands here, where it was not measured. Others scale by row and column in their products."""
 
 HEAD = """\
-# Rates of kernels, fitted to measured ones by reports/kernels/fit.py; systems/kernels.py has the
-# formulas. Sources: aiconfigurator (Apache-2.0) at commit 095f58a, Vidur (MIT) at commit 7d47513.
+# Rates of kernels, fitted to measured ones by reports/kernels/fit.py; systems/kernel_formulas.py
+# has the formulas. Sources: aiconfigurator (Apache-2.0), commit 095f58a, Vidur (MIT), 7d47513.
 # errors: mean relative error of kernels that the fit did not see, and how many there are in all.
 """
 

@@ -107,7 +107,7 @@ REMARK = """
 Rates are those of kernels measured alone. Rows of models whose query heads share keys are of
 engines from before kernels read these once for all heads (TensorRT-LLM 0.8, on H100 0.10): they
 read them per head, from the second-level cache. That form was chosen with these rows in view; its
-bandwidth is a datasheet's. Long answers of such models are still 20 to 52 % too fast; first tokens
+bandwidth is a datasheet's. Long answers of such models are still 20 to 53 % too fast; first tokens
 on L40S after 2048 tokens are 55 % too slow: there products and passes of kernels alone take longer
 than the whole measured pass."""
 

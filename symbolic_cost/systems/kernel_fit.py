@@ -147,21 +147,25 @@ def products(machine: Machine, precision: str) -> Form:
 
 def prefill(machine: Machine) -> Form:
     """Return the form of attention over prompts in 16 bits."""
-    peak = float(machine.peak("bf16"))
+    peak, bandwidth = float(machine.peak("bf16")), float(machine.bandwidth.value)
 
     def time(x: Column, c: Columns) -> Column:
-        share, length, width, call = x
+        share, length, width, call, rows, moving = x
         q, t, d = c["q_len"], c["kv_len"], c["head_dim"]
         pairs = q * (t - q) + q * (q + 1) / 2
         flop = 4 * c["batch"] * c["heads"] * d * pairs
         narrow = (1 + width / d) / (1 + width / 128)
-        return call + flop / (peak * share) * (1 + length / t) * narrow
+        idle = 1 + rows / (c["batch"] * c["heads"] * q)
+        moved = 4 * c["batch"] * d * (q * c["heads"] + t * c["kv_heads"]) / (moving * bandwidth)
+        return call + flop / (peak * share) * (1 + length / t) * narrow * idle + moved
 
     start = {
         "share": (0.5, 0.1, 1.0),
-        "length": (500.0, 1.0, 1e4),
+        "length": (500.0, 0.01, 1e4),
         "width": (25.0, 0.1, 1e3),
         "call": (5e-6, 5e-7, 1e-4),
+        "rows": (1e3, 1.0, 1e6),
+        "moving": (0.7, 0.05, 2.0),
     }
     return Form("attention prefill", _ATTENTION, start, time, _of_phase("prefill"))
 
@@ -203,12 +207,13 @@ def collectives(machine: Machine) -> Form:
     bandwidth = float(machine.links[0].bandwidth.value)
 
     def time(x: Column, c: Columns) -> Column:
-        gathering, reducing, small, call, hop, large = x
+        gathering, reducing, small, call, hop, large, copy = x
         others = c["gpus"] - 1
         twice = 1 + (c["op"] == "all_reduce")
         reduces = (c["op"] == "all_reduce") | (c["op"] == "reduce_scatter")
         share = np.where(reduces, reducing, gathering)
-        sent = twice * c["bytes"] * others / c["gpus"]
+        shared = (c["gpus"] / 2) ** 2 if machine.links[0].name == "pcie" else 1
+        sent = twice * c["bytes"] * (others + copy) / c["gpus"] * shared
         nominal = sent / (share * bandwidth)
         sending = np.minimum(nominal / small, large + nominal)
         return call + twice * others * hop + sending
@@ -220,6 +225,7 @@ def collectives(machine: Machine) -> Form:
         "call": (5e-6, 1e-6, 5e-5),
         "hop": (1e-6, 1e-7, 1e-5),
         "large": (1e-5, 1e-7, 1e-3),
+        "own": (0.5, 0.01, 3.0),
     }
     named = ("all_gather", "all_reduce", "reduce_scatter", "alltoall")
     return Form("collectives", ("gpus", "bytes"), start, time, lambda row: row.get("op") in named)

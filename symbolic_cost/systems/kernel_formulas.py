@@ -12,6 +12,7 @@ from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import ALGORITHMS
+from symbolic_cost.systems.network import Link
 
 NORMAL_WIDTH = Integer(128)
 """Width of the heads whose share of the peak is on record."""
@@ -69,6 +70,9 @@ class AttentionKernels:
         share: of the matrix peak that long prompts reach with heads of 128.
         length: of a prompt that reaches half of it [token].
         width: of a head that takes twice as long per FLOP as a wide one.
+        rows: of queries, of all heads and prompts, that reach half of it: few leave units idle.
+        moving: share of the memory's bandwidth at which a prompt's tensors move; before and after
+            its products, not beside them. None where that is in the share.
         call: of one kernel over a prompt [s].
         memory: share of the memory's bandwidth at which a decode step reads its cache.
         queries: how many bytes of cache one byte of queries and results costs as much as.
@@ -82,22 +86,28 @@ class AttentionKernels:
     memory: Expr
     queries: Expr
     step: Expr
+    rows: Expr = Integer(0)
+    moving: Expr | None = None
 
-    def prefill(self, flop: Expr, tokens: Expr, wide: Expr, peak: Expr) -> Expr:
-        """Return the time of attention over a prompt [s].
+    def slowness(self, tokens: Expr, wide: Expr, rows: Expr) -> Expr:
+        """Return the time of a FLOP, that of a long prompt with heads of 128 being one.
 
         Args:
-            flop: of both products, without what the mask leaves out.
             tokens: of one prompt.
             wide: width of a head.
-            peak: of the matrix units [FLOP/s].
+            rows: of queries, of all heads and prompts.
         """
-        return self.call + flop * self.slowness(tokens, wide) / (self.share * peak)
-
-    def slowness(self, tokens: Expr, wide: Expr) -> Expr:
-        """Return the time of a FLOP, that of a long prompt with heads of 128 being one."""
         own = (1 + self.width / wide) / (1 + self.width / NORMAL_WIDTH)
-        return (1 + self.length / tokens) * own
+        return (1 + self.length / tokens) * (1 + self.rows / rows) * own
+
+    def moved(self, traffic: Expr, bandwidth: Expr) -> Expr:
+        """Return the time in which a prompt's tensors move beside no product [s].
+
+        Args:
+            traffic: that is read and written [byte].
+            bandwidth: of the memory [byte/s].
+        """
+        return Integer(0) if self.moving is None else traffic / (self.moving * bandwidth)
 
     def decode(self, cache: Expr, queries: Expr, busy: Expr, bandwidth: Expr) -> Expr:
         """Return the time of the attention of a decode step [s].
@@ -123,6 +133,7 @@ class Calls:
         call: of one collective [s].
         hop: from one rank to the next [s].
         large: by which the protocol for large messages begins later [s].
+        own: time in which a rank copies its own part, in that in which another's arrives.
     """
 
     gathering: Expr
@@ -131,19 +142,25 @@ class Calls:
     call: Expr
     hop: Expr
     large: Expr
+    own: Expr = Integer(0)
 
-    def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, bandwidth: Expr) -> Expr:
+    def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, link: Link) -> Expr:
         """Return the time of a collective [s]; none for one rank.
 
         Args:
             kind: of the collective.
             size: of the full message, of the local buffer for an all-to-all [byte].
             ranks: that take part.
-            bandwidth: of the link, one direction [byte/s].
+            link: at its own bandwidth.
         """
         steps = ALGORITHMS["ring"].steps(kind, size, ranks)
-        took = self.call + self.hop * steps.count + self.sending(kind, steps.sent / bandwidth)
+        sent = (steps.sent + self.copied(kind, size / ranks)) * crowded(link, ranks)
+        took = self.call + self.hop * steps.count + self.sending(kind, sent / link.bandwidth)
         return Active(ranks) * took
+
+    def copied(self, kind: CollectiveKind, part: Expr) -> Expr:
+        """Return the bytes sent that take as long as a rank's copy of its own part [byte]."""
+        return Integer(0) if kind is CollectiveKind.SEND_RECEIVE else ways(kind) * self.own * part
 
     def sending(self, kind: CollectiveKind, nominal: Expr) -> Expr:
         """Return what the bytes take under the faster protocol [s].
@@ -155,5 +172,21 @@ class Calls:
         share = self.reducing if kind in REDUCING else self.gathering
         return Min(nominal / (self.small * share), self.large + nominal / share)
 
+
+def ways(kind: CollectiveKind) -> int:
+    """Return 2 for collectives whose parts go there and back, 1 for others."""
+    return 2 if kind in _TWICE else 1
+
+
+def crowded(link: Link, ranks: Expr) -> Expr:
+    """Return how many times longer than between two ranks a link is busy per byte that one sends.
+
+    Devices on PCIe reach each other over the bridges of their host, which all share: on a server of
+    eight l40s two ranks reach 20, four 4.8 and eight 1.4 GB/s, as 1/p^2.
+    """
+    return ranks**2 / 4 if link.name == "pcie" else Integer(1)
+
+
+_TWICE = (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST, CollectiveKind.REDUCE)
 
 REDUCING = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER, CollectiveKind.REDUCE)

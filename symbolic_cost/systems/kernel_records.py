@@ -163,4 +163,4 @@ def clock(power: float) -> Expr:
 
 
 def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:
-    return record(**{each.name: exact(data[each.name]) for each in fields(record)})
+    return record(**{f.name: exact(data[f.name]) for f in fields(record) if f.name in data})

@@ -5,8 +5,9 @@ Measured kernels differ by kind and shape, each in the same way on every device:
 
 * a product of area A and length k computes at share/((1 + area/A)(1 + length/k)) of the peak: a
   small result leaves units idle, a short sum does not hide its beginning and end;
-* attention over a prompt of l tokens, heads d wide, computes at share/(1 + length/l) of it where d
-  is 128, elsewhere in (1 + width/d)/(1 + width/128) of that time;
+* attention over a prompt of l tokens, heads d wide, computes at share/((1 + length/l)(1 + rows/r))
+  of it where d is 128 and r queries are those of all heads and prompts, elsewhere in
+  (1 + width/d)/(1 + width/128) of that time; what it reads and writes takes its time beside that;
 * attention of a decode step reads its cache at a share of the memory's bandwidth;
 * norms, activations, rotations, additions and lookups each have a share of the bandwidth;
 * a collective runs under the faster of two protocols: one for small messages, which reaches a part
@@ -158,7 +159,14 @@ class Kernels:
         """
         listed = tuple(rows)
         flop, wide = _sum(_products(listed), Quantity.FLOP), head_width(listed, value)
-        took = self.attention.prefill(flop, tokens, wide, self.machine.peak("bf16"))
+        rows = _sum(results(listed), Quantity.WRITE) / (value * wide)
+        slowness = self.attention.slowness(tokens, wide, rows)
+        traffic = _sum(listed, Quantity.READ, Quantity.WRITE)
+        took = (
+            self.attention.call
+            + flop * slowness / (self.attention.share * self.machine.peak("bf16"))
+            + self.attention.moved(traffic, self.machine.bandwidth.value)
+        )
         if cache == 0:
             return took
         return Max(took, cache / (self.attention.memory * self.machine.bandwidth.value))
@@ -192,8 +200,8 @@ class Kernels:
             ring = COLLECTIVES["hierarchical ring"].time(move.kind, move.message, hops)
             return mul(move.calls, ring)
         inner, *outer = hops
-        bandwidth = self.machine.links[0].bandwidth.value
-        own = self.calls.time(move.kind, move.message, inner.ranks, bandwidth)
+        link = replace(inner.link, bandwidth=self.machine.links[0].bandwidth.value)
+        own = self.calls.time(move.kind, move.message, inner.ranks, link)
         if move.kind is CollectiveKind.ALL_TO_ALL:
             units = [mul(*(hop.ranks for hop in outer[place:])) for place in range(len(outer))]
             sent = [routing.sent(each) if routing is not EACH else Integer(1) for each in units]
@@ -257,8 +265,17 @@ def head_width(rows: Iterable[Row], value: Expr) -> Expr:
     """
     written = [row for row in rows if row.quantity is Quantity.WRITE]
     sums = add(*(row.expr for row in written if row.tensor.endswith(".logsumexp")))
-    results = add(*(row.expr for row in written if not row.tensor.endswith(".logsumexp")))
-    return NORMAL_WIDTH if sums == 0 else (results / value) / (sums / _STATISTIC)
+    whole = add(*(row.expr for row in results(written)))
+    return NORMAL_WIDTH if sums == 0 else (whole / value) / (sums / _STATISTIC)
+
+
+def results(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows of what attention writes, without its sums per row."""
+    return tuple(
+        row
+        for row in rows
+        if row.quantity is Quantity.WRITE and not row.tensor.endswith(".logsumexp")
+    )
 
 
 _CAST = Rational(3, 2)

@@ -22,7 +22,7 @@ from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.collectives import COLLECTIVES
-from symbolic_cost.systems.kernels import PASSES, Kernels, head_width
+from symbolic_cost.systems.kernels import PASSES, Kernels, head_width, results
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hops, Network, Tier
 from symbolic_cost.systems.rooflines import Device
@@ -216,17 +216,19 @@ class Rates:
         """Price attention; what backward computes again belongs to its kernel."""
         own, phase = self.kernels.attention, rows[0].phase
         flop, work = add(*_flop(rows)), Work.of(rows)
-        results = add(*(row.expr for row in _results(forward))) / self.value
-        tokens = add(*_flop(forward)) / (2 * results)
-        slowness = own.slowness(tokens, head_width(forward, self.value))
+        result = add(*(row.expr for row in results(forward))) / self.value
+        tokens, wide = add(*_flop(forward)) / (2 * result), head_width(forward, self.value)
+        slowness = own.slowness(tokens, wide, result / wide)
         ratio = generation(self.stack.attention, self.kernels.origin)
         again = phase is not Phase.FORWARD
         share = own.share * (ratio.backward * ratio.forward if again else ratio.forward)
         peak = self.kernels.machine.peak(self.kernels.wide) * self.clock
-        memory = work.traffic / self.kernels.machine.bandwidth.value
+        bandwidth = self.kernels.machine.bandwidth.value
+        memory, moved = work.traffic / bandwidth, own.moved(work.traffic, bandwidth)
         call = own.call if work.traffic != 0 else Integer(0)
         saved = self.kernels.saved * (_SCORES * ratio.backward if again else 1)
-        return Busy(flop * slowness * (1 - saved) / (share * peak), memory, call, ATTENTION)
+        compute = flop * slowness * (1 - saved) / (share * peak) + moved
+        return Busy(compute, memory, call, ATTENTION)
 
     def _pass(self, rows: Sequence[Row], work: Work, around: Around) -> Busy:
         kernels, fusion = self.kernels, self.stack.fusion
@@ -285,11 +287,3 @@ def _part_of_kernel(forward: Sequence[Row], around: Around) -> Expr:
 
 def _flop(rows: Iterable[Row]) -> list[Expr]:
     return [row.expr for row in rows if row.quantity is Quantity.FLOP]
-
-
-def _results(rows: Iterable[Row]) -> list[Row]:
-    return [
-        row
-        for row in rows
-        if row.quantity is Quantity.WRITE and not row.tensor.endswith(".logsumexp")
-    ]

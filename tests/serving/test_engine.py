@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from sympy import Integer
 
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError
@@ -18,6 +19,7 @@ from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import PASS, decode, expected, prefill
 from symbolic_cost.serving.sized import Sized
 from symbolic_cost.systems.kernel_records import kernels
+from symbolic_cost.systems.network import Link
 from symbolic_cost.systems.records import machine
 
 
@@ -110,8 +112,9 @@ def test_large_product_takes_its_share_of_the_peak():
 
 def test_one_rank_calls_no_collective():
     calls = kernels(machine("h100")).calls
-    assert calls.time(CollectiveKind.ALL_REDUCE, 10**6, 1, 10**11) == 0
-    assert float(calls.time(CollectiveKind.ALL_REDUCE, 10**6, 8, 450e9)) < 3e-5
+    link = Link("nvlink", Integer(450 * 10**9))
+    assert calls.time(CollectiveKind.ALL_REDUCE, Integer(10**6), Integer(1), link) == 0
+    assert 1e-5 < float(calls.time(CollectiveKind.ALL_REDUCE, 10**6, Integer(8), link)) < 3e-5
 
 
 def test_latents_of_a_configuration_are_never_expanded_in_a_decode_step(tmp_path):

@@ -81,6 +81,8 @@ def test_kernels_and_served_batches_that_were_left_out():
     found = json.loads((FOLDER / "heldout.json").read_text(encoding="utf-8"))
     own = found["kernels"].values()
     assert max(one.get("products fp8", 0) for one in own) <= 0.14
+    for kind, most in (("attention prefill", 0.08), ("collectives", 0.12)):
+        assert sum(one[kind] for one in own) / len(own) <= most, kind
     machines = found["elsewhere"].values()
     assert sum(one["products bf16"] for one in machines) / len(machines) <= 0.15
     served = found["serving"]["rows"]

@@ -110,7 +110,7 @@ def test_an_all_gather_in_one_domain(ranks):
     share, hop = outer_links()
     hops = (Hop(Link("nvlink", Integer(450 * 10**9)), Integer(ranks)),)
     took = Measured(own, share, hop).time(CollectiveKind.ALL_GATHER, Integer(2**29), hops, ONE)
-    sent = 2**29 * (ranks - 1) / ranks / (float(own.gathering) * 450e9)
+    sent = 2**29 * (ranks - 1 + float(own.own)) / ranks / (float(own.gathering) * 450e9)
     faster = min(sent / float(own.small), float(own.large) + sent) if ranks > 1 else 0
     call = float(own.call) * (ranks > 1)
     assert math.isclose(
@@ -127,10 +127,44 @@ def test_the_slowest_tier_sets_the_pace_and_trees_take_fewer_hops():
         return float(own.time(CollectiveKind.ALL_REDUCE, Integer(size), hops, ONE))
 
     whole = 2**33
-    inner = 2 * whole * 7 / 8 / (float(own.calls.reducing) * 450e9)
+    inner = 2 * whole * (7 / 8 + float(own.calls.own) / 32) / (float(own.calls.reducing) * 450e9)
     outer = 2 * whole / 8 * 3 / 4 / (float(own.outer) * 50e9)
     assert math.isclose(took(4, whole), max(inner, outer), rel_tol=0.01)
     assert took(64, 8) > took(65, 8)  # 126 hops of a ring, 14 of a tree
+
+
+@pytest.mark.parametrize(("ranks", "reached"), [(2, 19.4), (4, 4.75), (8, 1.25)])
+def test_all_ranks_share_the_bridges_of_a_host(ranks, reached):
+    """The bandwidth that all-gathers of 64 MiB reach on l40s [GB/s], as measured."""
+    own, link = kernels(machine("l40s")).calls, Link("pcie", Integer(32 * 10**9))
+    size = Integer(2**26)
+    took = own.time(CollectiveKind.ALL_GATHER, size, Integer(ranks), link)
+    assert float(size * (ranks - 1) / ranks / took) / 1e9 == pytest.approx(reached, rel=0.15)
+    hops = (Hop(link, Integer(ranks)),)
+    whole = Measured(own, *outer_links())
+    assert float(whole.time(CollectiveKind.ALL_GATHER, size, hops, ONE)) == pytest.approx(
+        float(took)
+    )
+    sent = [
+        whole.time(CollectiveKind.SEND_RECEIVE, size, (Hop(link, Integer(n)),), ONE)
+        for n in (2, ranks)
+    ]
+    assert sent[0] == sent[1]
+
+
+def test_attention_waits_for_rows_and_for_its_tensors():
+    """GPT-2's on h100, 12 heads 64 wide over 1024 tokens: its time as the form says."""
+    answer = gpt2(stack="nemo").time()
+    ops = answer.timed.step.stages[0].ops
+    (op,) = [o for o in ops if "attention.core" in o.path and o.phase == "forward" and o.compute]
+    own = package_data("systems/kernels.toml")["measured"]["h100"]["attention"]
+    heads, wide, tokens = 12, 64, 1024
+    narrow = (1 + own["width"] / wide) / (1 + own["width"] / 128)
+    idle = 1 + own["rows"] / (heads * tokens)
+    flop = 4 * heads * wide * tokens * tokens / 2 * (1 + own["length"] / tokens) * narrow * idle
+    traffic = 2 * 4 * heads * wide * tokens + 4 * heads * tokens
+    took = flop / (own["share"] * 0.86 * 989.4e12) + traffic / (own["moving"] * 3.35e12)
+    assert math.isclose(float(answer.timed.number(op.busy)), own["call"] + took, rel_tol=0.03)
 
 
 def test_gathers_go_by_block_beside_the_block_before():
