@@ -249,7 +249,9 @@ def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
         if isinstance(entry, str):
             sizes[axis] = _following(entry, sizes)
             whole, _, by = entry.partition(" // ")
-            if whole in sizes and sizes[whole] < sizes.get(by, 0):  # a patch that is larger than its image
+            if whole in sizes and sizes[whole] < sizes.get(
+                by, 0
+            ):  # a patch that is larger than its image
                 told = f"{sizes[by]} is more than the {sizes[whole]} that it divides"
                 part.require(holds=False, problem=told, name=table[by][0])
         elif isinstance(entry, Mapping):
