@@ -161,7 +161,8 @@ def _exemption(op: Op, axes: tuple[Axis, ...], accepted: Iterable[Exempt]) -> Ex
 def _work(model: Model) -> Iterator[tuple[str, Op]]:
     for part in model.parts:
         for op in part.ops:
-            if op.kernels():
+            idle = any(model.sizes.get(axis) == 0 for axis in op.axes)  # of no images
+            if op.kernels() and not idle:
                 yield f"{part.path}.{op.path}", op
 
 

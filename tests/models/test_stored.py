@@ -369,8 +369,8 @@ def test_a_name_on_the_hub_is_its_configuration_and_its_headers(hub):
 
 
 def test_what_the_hub_does_not_give_is_one_error(hub, folder):
-    hub.size = 2**21
-    assert "config.json has 2097152 bytes; at most 1048576 are read" in refusal("hub:org/name")
+    hub.size = 2**25
+    assert "config.json has 33554432 bytes; at most 16777216 are read" in refusal("hub:org/name")
     hub.size, hub.offline = 10, True
     said = refusal("hub:org/name")
     assert "cannot be fetched (ConnectionError: no route to the host); is there a network" in said
