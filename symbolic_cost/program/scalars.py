@@ -84,6 +84,15 @@ def _defined(evaluate: Callable[[Any], Number]) -> Callable[[Any], Number]:
     return lambda value: exact.UNDEFINED if undefined(value) else exact.whole(evaluate(value))
 
 
+def _bracket(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Number]:
+    """Let a comparison with what is undefined be so, too."""
+
+    def of(one: Number, other: Number) -> Number:
+        return exact.UNDEFINED if undefined(one) or undefined(other) else int(compare(one, other))
+
+    return of
+
+
 def _quotient(above: Number, below: Number) -> Number:
     return (
         exact.whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
@@ -101,8 +110,9 @@ _COMMON: dict[str, Callable[..., Any]] = {
 _EXACT = _COMMON | {
     "inv": lambda value: _quotient(1, value),
     "div": _quotient,
-    "ge": lambda one, other: int(one >= other),
-    "gt": lambda one, other: int(one > other),
+    "ge": _bracket(operator.ge),
+    "gt": _bracket(operator.gt),
+    "select": lambda bracket, *both: bracket if undefined(bracket) else _select(bracket, *both),
     "ceil": _defined(math.ceil),
     "floor": _defined(math.floor),
     "sqrt": _defined(exact.root),

@@ -279,7 +279,7 @@ FAULTS = (
     ),
     Fault(
         "jobs/setup.py",
-        "chunks=chunks, saved=self.counting.saved",
+        "chunks=chunks, saved=saved",
         "chunks=chunks",
         ("tests/jobs/test_order.py",),
     ),
