@@ -91,7 +91,6 @@ def test_windows_of_swin_are_as_wide_as_whole_patches():
     [
         ("altclip_text_model", "altclip/a", "text_config"),
         ("chinese_clip_text_model", "chinese_clip/a", "text_config"),
-        ("siglip_text_model", "siglip/a", "text_config"),
         ("llama4_vision_model", "llama4/seen", "vision_config"),
     ],
 )
