@@ -22,6 +22,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
@@ -125,7 +126,10 @@ class LatentAttention:
         return self.core if every else replace(self.core, chosen="chosen")
 
     def _on_latents(self) -> tuple[Op, ...]:
-        """Declare attention to the latents, which all heads share; d is r_kv + d_r."""
+        """Declare attention to the latents, which all heads share; d is r_kv + d_r.
+
+        Its kernel goes through the positions that were chosen, and reads no mask of all.
+        """
         core = self.core.ops(Heads("k g", ""), value="r_kv")
         latents = scope("latent", core, q="q", keys="keys", values="latents")
         return (
@@ -141,6 +145,7 @@ class LatentAttention:
             pointwise(
                 "join", "latents[b t r_kv], shared[b t d_r] -> keys[b t d]", "copy", laid="r_kv d_r"
             ),
+            *(unread(_index()) if self.indexed is Indexing.OWN else ()),
             *latents,
             einsum("v_up", "latent.context[b l k g r_kv], *w[r_kv k d_v] -> context[b l k g d_v]"),
         )

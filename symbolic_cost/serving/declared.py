@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -41,7 +42,9 @@ def declaring(model: str) -> tuple[Declare, Declare | None]:
 def _configured(own: Document) -> tuple[Declare, Declare | None]:
     """Return what declares a configuration, and how it decodes if otherwise."""
     from_config(own)  # refuses what it must, once
-    absorbed = replace(own, values={**own.values, "attn_implementation": ABSORBED})
+    kernel, text = {"attn_implementation": ABSORBED}, own.values.get("text_config")
+    whole = {"text_config": {**text, **kernel}} if isinstance(text, Mapping) else kernel
+    absorbed = replace(own, values={**own.values, **whole})
     try:
         from_config(absorbed)
     except InputError:  # it has no latents

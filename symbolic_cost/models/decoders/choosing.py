@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
 from symbolic_cost.models.decoders.kinds import FULL, Kind
 from symbolic_cost.ops.graph import Part
@@ -58,7 +59,13 @@ class Choosing(Decoder):
 
     def ports(self, kind: Kind) -> Mapping[str, str]:
         """Return the choice that layers of a kind take."""
-        return {"chosen": "chosen"} if kind.mixer == TAKING else {}
+        return {"chosen": "chosen"} if kind.mixer == TAKING and self._handed else {}
+
+    @property
+    def _handed(self) -> bool:
+        """Whether the choice is a tensor; a kernel on latents goes by it and reads none."""
+        own = self.attention
+        return isinstance(own, LatentAttention) and own.expansion is not Expansion.NEVER
 
     def further(self, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
         """Return the last kind that chooses: blocks for further tokens choose themselves."""
@@ -67,7 +74,7 @@ class Choosing(Decoder):
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
         """Declare the blocks; of those that choose, the last kind hands on its choice."""
         parts = super().blocks(kinds)
-        if all(kind.mixer != TAKING for kind in kinds):
+        if not self._handed or all(kind.mixer != TAKING for kind in kinds):
             return parts
         giver = path_of(next(kind for kind in reversed(kinds) if kind.mixer != TAKING), kinds)
         hand = view("hand_chosen", "attention.chosen[b l t]:index -> handed_chosen[b l t]:index")

@@ -1,0 +1,35 @@
+"""What declares a configuration that is served, and how it decodes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symbolic_cost.models.shape import DECODE
+from symbolic_cost.serving.declared import declaring
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+TRUTH = {
+    entry["id"]: entry["config"]
+    for file in ("families_truth.json", "families_more.json")
+    for entry in json.loads((GOLDEN / file).read_text(encoding="utf-8"))
+}
+KIMI = next(name for name in TRUTH if name.startswith("kimi_k25"))
+
+
+@pytest.mark.parametrize("name", ["glm_moe_dsa/a", "glm_moe_dsa/shared1", KIMI])
+def test_latents_are_not_expanded_in_a_step(tmp_path, name):
+    """Also of layers that take another's choice, and of a language model beside towers."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH[name]))
+    _, latent = declaring(str(path))
+    paths = {op.path for part in latent(DECODE).parts for op in part.ops}
+    assert any(path.startswith("attention.latent") for path in paths)
+    # Layers that choose keys have their scores in a step, too.
+    assert ("attention.index_scores" in paths) is name.startswith("glm")
+
+
+def test_what_has_no_latents_decodes_as_it_is(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH["qwen3_vl/a"]))
+    assert declaring(str(path))[1] is None
