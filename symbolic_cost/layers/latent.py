@@ -128,7 +128,7 @@ class LatentAttention:
     def _on_latents(self) -> tuple[Op, ...]:
         """Declare attention to the latents, which all heads share; d is r_kv + d_r.
 
-        Its kernel goes through the positions that were chosen, and reads no mask of all.
+        Its kernel reads no mask of what was chosen; the products are those of all positions.
         """
         core = self.core.ops(Heads("k g", ""), value="r_kv")
         latents = scope("latent", core, q="q", keys="keys", values="latents")

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from symbolic_cost.cli import main
 from symbolic_cost.models.shape import DECODE
 from symbolic_cost.serving.declared import declaring
 
@@ -33,3 +35,13 @@ def test_what_has_no_latents_decodes_as_it_is(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(TRUTH["qwen3_vl/a"]))
     assert declaring(str(path))[1] is None
+
+
+@pytest.mark.parametrize(("name", "chooses"), [("glm_moe_dsa/a", True), ("qwen3_vl/a", False)])
+def test_what_goes_through_all_positions_is_told(tmp_path, name, chooses):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH[name]))
+    sizes = ["--system", "h100", "--gpus", "1", "--input", "64", "--output", "16"]
+    result = CliRunner().invoke(main, ["serve-plan", str(path), *sizes, "--strategy", "tp=1"])
+    assert result.exit_code == 0, result.output
+    assert ("those not chosen too" in " ".join(result.output.split())) is chooses

@@ -63,7 +63,7 @@ class Choosing(Decoder):
 
     @property
     def _handed(self) -> bool:
-        """Whether the choice is a tensor; a kernel on latents goes by it and reads none."""
+        """Whether the choice is a tensor that layers read; attention to latents reads none."""
         own = self.attention
         return isinstance(own, LatentAttention) and own.expansion is not Expansion.NEVER
 
