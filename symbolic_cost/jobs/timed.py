@@ -18,7 +18,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass, replace
-from symbolic_cost.symbols import M, exact, named
+from symbolic_cost.symbols import GLOSSARY, M, exact, named
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.spread import Interval, interval
 from symbolic_cost.systems.step import StepTime, step_time
@@ -157,7 +157,9 @@ class Timed:
     def warnings(self) -> tuple[str, ...]:
         """What makes the numbers those of no real run."""
         if self.open_symbols:
-            return (f"a formula of {', '.join(self.open_symbols)}: bind them for a number",)
+            listed = ", ".join(f"{n} ({GLOSSARY[n].meaning})" for n in self.open_symbols)
+            batch = " or --global-batch 512" if "M" in self.open_symbols else ""
+            return (f"no number for {listed}: bind them, as in --set M=8{batch}",)
         lines = [] if self.fit else [*self.fit.told]
         mfu = float(self.known["mfu"])
         if mfu > 1:

@@ -98,6 +98,20 @@ class Chain:
         check(self.conditions, known)
         return _evaluated(self.program, known)
 
+    def settled(self, values: Mapping[str, object]) -> dict[str, Expr]:
+        """Return the exact numbers of the definitions that need no symbol without a number.
+
+        Args:
+            values: as of `evaluate`.
+        """
+        open_ = set(self.symbols) - set(_numbers(values))
+        for name, expr in self.definitions.items():
+            if not open_.isdisjoint(expr.free_symbols):
+                open_.add(named(name))
+        left = {name: e for name, e in self.definitions.items() if named(name) not in open_}
+        settled = Chain(left)
+        return settled.evaluate({s.name: values[s.name] for s in settled.symbols})
+
     @cached_property
     def program(self) -> Program:
         """The definitions as a program that gives them all."""

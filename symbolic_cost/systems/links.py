@@ -104,6 +104,9 @@ def _steps(kind: CollectiveKind, ranks: Expr) -> Expr:
     """Return the hops in a row."""
     if kind is _SEND:
         return Active(ranks)
+    if isinstance(ranks, Integer):  # SymPy takes a tenth of a second to round a logarithm up
+        count = int(ranks)
+        return ways(kind) * (count - 1 if count < _TREES else (count - 1).bit_length())
     return ways(kind) * replaced(_around(), {p: ranks})
 
 

@@ -1,7 +1,6 @@
 """What tables say: formulas where numbers are missing, and plain English."""
 
 from click.testing import CliRunner
-from sympy import sympify
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
@@ -17,11 +16,27 @@ def printed(line):
 def test_a_step_without_numbers_is_a_formula_whose_names_are_all_defined():
     sheet = sc.job("gpt", system="symbolic").time().sheet
     defined = {row[0] for row in sheet.rows}
-    named = {s.name for row in sheet.rows for s in sympify(row[1]).free_symbols}
+    named = {s.name for _, _, expr in sheet.rows if expr for s in expr.free_symbols}
     glossary = set(sc.symbols.GLOSSARY)
     assert {"step", "mfu"} <= defined
     assert named - defined <= glossary
-    assert "bind them for a number" in sheet.notes[1]
+    assert sheet.notes[1].startswith("no number for n_layers")
+
+
+def test_what_needs_no_missing_number_is_a_number():
+    job = sc.job("gpt2", "tp=2,pp=2,dp=2", system="h100")
+    sheet, whole = job.time().sheet, job.bind(M=4).time().sheet
+    assert sheet.title.endswith("formulas of M")
+    assert "or --global-batch 512" in sheet.notes[1]
+    numbers = {name: value for name, value, _ in whole.rows}
+    formulas = {name: expr for name, value, expr in sheet.rows if value is None}
+    settled = {name: value for name, value, _ in sheet.rows if value is not None}
+    assert set(formulas) | set(settled) == {name for name, _, _ in sheet.rows}
+    assert {"microbatches", "step", "mfu"} <= set(formulas)
+    assert {"bubble", "microbatch", "model FLOP"} <= set(settled)
+    assert all(numbers.get(name, value) == value for name, value in settled.items())
+    names = {s.name for expr in formulas.values() for s in expr.free_symbols}
+    assert names <= set(formulas) | set(settled) | set(sc.symbols.GLOSSARY)
 
 
 def test_every_name_of_a_step_with_numbers_has_its_own():

@@ -13,6 +13,8 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
+from symbolic_cost.symbols import p
+from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.kernel_records import kernels, nearest
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hop, Link
@@ -131,6 +133,19 @@ def test_the_slowest_tier_sets_the_pace_and_trees_take_fewer_hops():
     outer = 2 * whole / 8 * 3 / 4 / (float(own.outer) * 50e9)
     assert math.isclose(took(4, whole), max(inner, outer), rel_tol=0.01)
     assert took(64, 8) > took(65, 8)  # 126 hops of a ring, 14 of a tree
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 64, 65, 128, 129])
+def test_ranks_given_first_are_ranks_given_later(ranks):
+    """Rings up to 64 ranks and trees beyond, whose hops are a rounded logarithm."""
+    own = Measured(kernels(machine("h100")).calls, *outer_links())
+
+    def took(count):
+        hops = (Hop(Link("nvlink", Integer(450 * 10**9)), count),)
+        return own.time(CollectiveKind.ALL_REDUCE, Integer(2**20), hops, ONE)
+
+    later = Chain({"took": took(p)}).evaluate({"p": ranks})["took"]
+    assert later == took(Integer(ranks))
 
 
 @pytest.mark.parametrize(("ranks", "reached"), [(2, 19.4), (4, 4.75), (8, 1.25)])

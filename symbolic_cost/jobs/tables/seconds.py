@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sympy import Expr
+
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header, scheduled, stack_note
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.symbols import symbol
+from symbolic_cost.symbols import named, symbol
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.spread import Interval
@@ -21,7 +23,8 @@ from symbolic_cost.units import Unit, human
 def step_sheet(timed: Timed) -> Sheet:
     """Tabulate the parts of the step and its figures with definitions, and what these name.
 
-    Where symbols have no number, every definition that these rest on stands below them.
+    Where symbols have no number, what depends on them is a formula, down to the numbers that it
+    takes.
     """
     if timed.open_symbols:
         return _formula_sheet(timed)
@@ -49,7 +52,11 @@ def step_sheet(timed: Timed) -> Sheet:
 
 def figure(timed: Timed, name: str) -> float | Measured:
     """Return the number of a definition with its unit."""
-    unit, number = unit_of(name), float(timed.known[name])
+    return _measured(name, timed.known[name])
+
+
+def _measured(name: str, value: Expr) -> float | Measured:
+    unit, number = unit_of(name), float(value)
     return number if unit in ("1", "1/s") else Measured(number, Unit(unit))
 
 
@@ -60,14 +67,27 @@ def figure_text(timed: Timed, name: str) -> str:
 
 
 def _formula_sheet(timed: Timed) -> Sheet:
-    """Tabulate definitions: those of the step first, then all that they name."""
-    known = timed.step.chain.definitions
-    shown = tuple(name for name in (*STEP_PARTS, *RESULTS) if name in known)
-    needed = timed.step.chain.needed(shown).definitions
-    names = dict.fromkeys((*shown, *reversed(tuple(needed))))
-    rows = tuple((name, timed.setup.value(needed[name])) for name in names)
-    title = f"{timed.title}: formulas"
-    return Sheet(title, headed("part, definition"), rows, _notes(timed))
+    """Tabulate definitions: those of the step first, then what their formulas name.
+
+    For example without microbatches: "microbatches = M microbatch", and a microbatch in seconds.
+    """
+    chain = timed.step.chain
+    listed = tuple(reversed(tuple(chain.definitions.items())))
+    numbers = chain.settled(timed.setup.counted_values)
+    shown = tuple(name for name in (*STEP_PARTS, *RESULTS) if name in chain.definitions)
+    wanted = {named(name) for name in shown}
+    for name, expr in listed:
+        if named(name) in wanted and name not in numbers:
+            wanted |= expr.free_symbols
+    below = (name for name, _ in listed if named(name) in wanted)
+    rows = tuple(
+        (name, _measured(name, numbers[name]), None)
+        if name in numbers
+        else (name, None, timed.setup.value(chain.definitions[name]))
+        for name in dict.fromkeys((*shown, *below))
+    )
+    title = f"{timed.title}: formulas of {', '.join(timed.open_symbols)}"
+    return Sheet(title, headed("part, value>, definition"), rows, _notes(timed))
 
 
 def ops_sheet(timed: Timed) -> Sheet:
