@@ -35,7 +35,7 @@ KINDS = (
 """Operations, by the number under which they are stored."""
 
 _ARITY = {"select": 3, **dict.fromkeys(("inv", "ceil", "floor", "sqrt", "log2", "exp2"), 1)}
-_MOST = 1024
+_MOST = 128
 """Points evaluated at a time; fewer stay in a smaller cache, but calls take longer than memory."""
 
 
