@@ -89,7 +89,10 @@ def _of_engine(best: Plan) -> Iterator[str]:
     if has_states(engine):
         yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
     if _chooses_keys(engine):
-        yield "queries choose keys: products go through all positions, those not chosen too"
+        yield (
+            "queries choose keys: steps go through those that are chosen, and their choice through "
+            "all; prompts through all positions, those not chosen too"
+        )
     if any(one.strategy.degree("pp") != 1 for one in engines):
         yield (
             "as many microbatches as stages are in flight, the slowest stage sets the pace; "
@@ -111,7 +114,7 @@ def _of_engine(best: Plan) -> Iterator[str]:
 
 
 def _chooses_keys(engine: Engine) -> bool:
-    """Tell whether layers choose among the positions that their attention goes through."""
+    """Tell whether layers choose among the positions that the attention of prompts goes through."""
     model = engine.declare(TRAINING)
     keys = {axis.name for axis in model.placed(At(Role.KEY_TOKEN))}
     ops = (op for part in model.parts for op in part.ops if isinstance(op, Elementwise))

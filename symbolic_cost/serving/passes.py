@@ -131,7 +131,9 @@ class Pass:
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """Numbers of the model and of the degrees; those of the shapes stay symbols."""
-        known = {**self.engine.declare(self.shapes[0]).bindings, **self.engine.strategy.bindings()}
+        ways = (own for own in (self.engine.declare, self.engine.latent) if own is not None)
+        known = {k: n for own in ways for k, n in own(self.shapes[0]).bindings.items()}
+        known |= self.engine.strategy.bindings()
         return {name: number for name, number in known.items() if name not in _OPEN}
 
     @cached_property

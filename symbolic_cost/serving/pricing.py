@@ -72,6 +72,18 @@ class Share:
         rows = (r for r in self.rows if r.quantity is Quantity.CACHE and r.part == part)
         return [row for row in rows if is_state(row) is states]
 
+    def cached(self, part: str) -> frozenset[str]:
+        """Return the keys and values that a part keeps, by tensor."""
+        return frozenset(row.tensor for row in self.kept(part, states=False))
+
+    def laid(self, part: str) -> list[Row]:
+        """Return what a part lays out of its cache for attention; that alone is read."""
+        cached = self.cached(part)
+        rows = sorted((r for r in self.forward if r.part == part), key=lambda row: row.path)
+        groups = (tuple(own) for _, own in groupby(rows, key=lambda row: row.path))
+        alone = (row for own in groups if _reads_alone(own, cached) for row in own)
+        return [row for row in alone if row.quantity is Quantity.WRITE]
+
     @cached_property
     def weights(self) -> frozenset[str]:
         """Tensors that are weights."""
@@ -125,8 +137,11 @@ class Priced:
         """Define the time of a part by kind [s]."""
         terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
         parts = [(s, next(p for p in s.parts if p.path == part.path)) for s in self.shares]
+        # What the cache holds of earlier tokens is read, though a pass makes that of the new ones.
+        cached = {tensor for share in self.shares for tensor in share.cached(part.path)}
+        names = {new: old for new, old in _names(part).items() if new not in cached}
         for works in _sequences([list(_works(share, own)) for share, own in parts]):
-            for kind, took in self._sequence(works, _names(part)):
+            for kind, took in self._sequence(works, names):
                 terms[kind].append(took)
         states = [r for share in self.shares for r in share.kept(part.path, states=True)]
         if states:
@@ -155,7 +170,7 @@ class Priced:
         """Return the time of a core of attention."""
         shape = work.share.shape
         layer, part = work.path.rpartition(".")[0], work.rows[0].part
-        caches = work.share.kept(part, states=False)
+        caches = work.share.laid(part) or work.share.kept(part, states=False)
         near = [row for row in caches if row.path.startswith(f"{layer}.")] or caches
         cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
         if shape.by_steps:
@@ -196,13 +211,14 @@ class Priced:
 
         written, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
         asked = tensors(Quantity.READ, (row for row in rows if row.path not in inside))
+        cached, few = works[0].share.cached(own[0].part), CACHES[self.engine.cache] / VALUE
         moved = []
         for row in own:
             tensor = _named(row.tensor, names)
             fresh = row.quantity is Quantity.READ and tensor not in written
             left = row.quantity is Quantity.WRITE and not (tensor in read and tensor not in asked)
             if fresh or left:
-                moved.append((row.kind, row.expr))
+                moved.append((row.kind, row.expr * few if row.tensor in cached else row.expr))
         return self.kernels.passed(moved, [row for row in own if row.units is Units.MATRIX])
 
     def _moved(self, row: Row) -> Expr:
@@ -225,7 +241,7 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
     for row in share.forward:
         if row.origin is Origin.OP and row.part == part.path:
             by_path.setdefault(row.path, []).append(row)
-    cached = {row.tensor for row in share.kept(part.path, states=False)}
+    cached = share.cached(part.path)
     for path, rows in by_path.items():
         if rows and not _reads_alone(rows, cached):
             op = ops.get(path)

@@ -7,8 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from symbolic_cost.cli import main
+from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.shape import DECODE
+from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
+from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.passes import decode
+from symbolic_cost.systems.records import machine
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TRUTH = {
@@ -35,6 +40,33 @@ def test_what_has_no_latents_decodes_as_it_is(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(TRUTH["qwen3_vl/a"]))
     assert declaring(str(path))[1] is None
+
+
+def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
+    """Of 16: products stay as they are beyond these; the indexer's keys are read in each step."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH["glm_moe_dsa/shared1"]))
+    declare, latent = declaring(str(path))
+    engine = Engine("mine", declare, parse_strategy(""), machine("h100"), latent=latent)
+    (run,) = decode(engine).runs
+    share = run.at(run.divided.structure.stages[0])
+    numbers = {**decode(engine).numbers, "b": 1, "l": 1}
+
+    def at(rows, context):
+        known = {**numbers, "c": context}
+        return sum(
+            row.total.subs({s: known[s.name] for s in row.total.free_symbols}) for row in rows
+        )
+
+    products = [r for r in share.forward if r.quantity is Quantity.FLOP and "latent" in r.path]
+    scores = [
+        r for r in share.forward if r.tensor.endswith("index_keys") and r.quantity is Quantity.READ
+    ]
+    assert 0 < at(products, 7) < at(products, 15) == at(products, 1000)
+    assert at(scores, 1023) == 2 * 1024 * 2 * 16  # two layers choose, two take their choice
+    laid = [row for part in share.parts for row in share.laid(part.path)]
+    width = numbers["r_kv"] + numbers["d_r"]
+    assert at(laid, 1023) == 4 * 16 * 2 * width
 
 
 @pytest.mark.parametrize(("name", "chooses"), [("glm_moe_dsa/a", True), ("qwen3_vl/a", False)])
