@@ -8,7 +8,7 @@ from typing import Any
 
 from symbolic_cost.reading import package_data
 
-SETTINGS = ("recompute", "overlap", "stack", "predicted")
+SETTINGS = ("recompute", "overlap", "stack", "predicted", "layout")
 """What recipes say."""
 
 _RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
@@ -38,7 +38,9 @@ def _fits(recipe: Mapping[str, Any], cells: Mapping[str, str]) -> bool:
             if name in recipe
         )
         and all(
-            cells.get(name) == str(recipe[name]) for name in ("ep", "micro_batch") if name in recipe
+            cells.get(name) == str(recipe[name])
+            for name in ("pp", "ep", "micro_batch")
+            if name in recipe
         )
         and ("since" not in recipe or release >= _release(recipe["since"]))
         and ("until" not in recipe or release <= _release(recipe["until"]))

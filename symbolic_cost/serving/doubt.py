@@ -17,7 +17,8 @@ from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import decode
 from symbolic_cost.serving.precisions import WEIGHTS
-from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS, is_state
+from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS
+from symbolic_cost.serving.share import is_state
 from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed
 
 

@@ -39,7 +39,8 @@ from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE
-from symbolic_cost.serving.pricing import KINDS, Priced, Share, is_state
+from symbolic_cost.serving.pricing import KINDS, Priced
+from symbolic_cost.serving.share import Share, is_state
 from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.times import Definitions
