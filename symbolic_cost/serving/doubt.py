@@ -63,7 +63,7 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
     if fit in own.errors:
         yield MEAN * float(own.errors[fit][0])
     if own.origin != own.machine.name or fit not in own.errors:
-        yield assumed("machine")
+        yield assumed("machine links" if kind == COLLECTIVES else "machine")
     yield assumed(_UNSAID[kind])
 
 
