@@ -132,8 +132,8 @@ class Pass:
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """Numbers of the model and of the degrees; those of the shapes stay symbols."""
-        ways = (own for own in (self.engine.declare, self.engine.latent) if own is not None)
-        known = {k: n for own in ways for k, n in own(self.shapes[0]).bindings.items()}
+        own = [self.engine.declare, self.engine.way(self.shapes[0])]
+        known = {name: n for each in own for name, n in each(self.shapes[0]).bindings.items()}
         known |= self.engine.strategy.bindings()
         return {name: number for name, number in known.items() if name not in _OPEN}
 
@@ -202,8 +202,7 @@ class Pass:
         engine = self.engine
 
         def declared() -> Running:
-            latent = engine.latent if shape.by_steps else None
-            model = (latent or engine.declare)(shape)
+            model = engine.way(shape)(shape)
             stored = held_as_stored(model) if engine.weights == STORED else model
             own = running(stored, Attention.FLASH)
             return replace(

@@ -12,7 +12,8 @@ from symbolic_cost.models.shape import DECODE
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.passes import decode
+from symbolic_cost.serving.passes import decode, prefill
+from symbolic_cost.symbols import W
 from symbolic_cost.systems.records import machine
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -52,8 +53,8 @@ def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
     share = run.at(run.divided.structure.stages[0])
     numbers = {**decode(engine).numbers, "b": 1, "l": 1}
 
-    def at(rows, context):
-        known = {**numbers, "c": context}
+    def at(rows, context, tokens=1):
+        known = {**numbers, "c": context, "l": tokens}
         return sum(
             row.total.subs({s: known[s.name] for s in row.total.free_symbols}) for row in rows
         )
@@ -64,6 +65,12 @@ def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
     ]
     assert 0 < at(products, 7) < at(products, 15) == at(products, 1000)
     assert at(scores, 1023) == 2 * 1024 * 2 * 16  # two layers choose, two take their choice
+    prompts = prefill(engine).runs[0]
+    whole = prompts.at(prompts.divided.structure.stages[0]).forward
+    cores = [r for r in whole if r.path.endswith("latent.core") and W in r.expr.free_symbols]
+    first, *later = (at(cores, 0, l) for l in (1, 2, 16, 17, 18, 1000))
+    # Query i goes through min(i, 16) positions, in one kernel.
+    assert later == [n * first for n in (3, 136, 152, 168, 136 + 984 * 16)]
     laid = [row for part in share.parts for row in share.laid(part.path)]
     width = numbers["r_kv"] + numbers["d_r"]
     assert at(laid, 1023) == 4 * 16 * 2 * width
@@ -76,4 +83,4 @@ def test_what_goes_through_all_positions_is_told(tmp_path, name, chooses):
     sizes = ["--system", "h100", "--gpus", "1", "--input", "64", "--output", "16"]
     result = CliRunner().invoke(main, ["serve-plan", str(path), *sizes, "--strategy", "tp=1"])
     assert result.exit_code == 0, result.output
-    assert ("those not chosen too" in " ".join(result.output.split())) is chooses
+    assert ("their choice through all positions" in " ".join(result.output.split())) is chooses
