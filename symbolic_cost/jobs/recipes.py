@@ -19,7 +19,7 @@ def settings(cells: Mapping[str, str]) -> dict[str, str]:
 
     >>> row = {"framework": "Megatron-Bridge", "model": "deepseek-v3", "system": "h100"}
     >>> settings(row)
-    {'recompute': 'mla_up_proj+mlp'}
+    {'recompute': 'mla_up_proj+mlp', 'predicted': '1'}
     """
     own: dict[str, str] = {}
     for recipe in package_data("jobs/recipes.toml")["recipe"]:
