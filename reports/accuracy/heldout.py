@@ -241,13 +241,13 @@ WHERE = """\
 ### Where the error of these sits
 
 * b200: DeepSeek-V3 8 to 13 % too fast, 18 and 26 in the releases of 25.09 and 25.11, whose steps
-  take 1.2 times those of later ones; b300 4 to 8. Its last stage, with the further token and two
-  heads, sets the pace there, no longer the host. h100: Qwen3 24 to 57 % too fast, 25 with experts
-  on two nodes; of one configuration releases differ by 1.8.
+  take 1.2 to 1.3 times those of later ones; b300 4 to 8. Its last stage, with the further token and
+  two heads, sets the pace there, no longer the host. h100: Qwen3 15 to 57 % too fast but in one
+  release, 25 with experts on two nodes; of one configuration releases differ by 1.8.
 * nemotron-3-super on b300 with 64 experts per rank up to 17 % too slow: one time of the host for
   the kernels of every expert is too much there. nemotron-3-ultra on gb200-nvl72 16 % too fast.
-* gb300-nvl72: dense runs 8 to 11 % too slow (41 % without virtual stages), DeepSeek-V3 to 9 %, from
-  another's kernels.
+* gb300-nvl72: dense runs in 8 bits 4 to 11 % too slow since 26.02 (41 % without virtual stages),
+  DeepSeek-V3 to 9 %, from another's kernels.
 * h100, a100-80gb: eager FSDP (llm_foundry) up to 21 % too fast where memory is nearly full (30 B
   with 8,192 tokens on eight devices) or one microbatch is a step, up to 20 too slow with short
   sequences on a100-80gb; NeMo of 2024 8 % too fast.
