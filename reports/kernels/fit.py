@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import geometric_mean
 
 import symbolic_cost as sc
 
@@ -32,7 +33,12 @@ CHIPS = {
 """The same chip under another limit of power, or with other memory."""
 
 PASSES_OF = {"l40s": "a100-80gb", "b200": "h100", "gb200-nvl72": "h100"}
-"""Machines whose passes were not measured, and the nearest whose were."""
+"""Machines whose passes were not measured, and the nearest whose were.
+
+A pass that leaves bandwidth unused waits for its instructions, and takes no longer beside slower
+memory: norms of a100-80gb reach 0.75 TB/s, of h100 1.27, in proportion to multiprocessors and
+clock; on l40s with 0.86 TB/s these have memory wait for nothing else.
+"""
 
 NARROW = {"l40s": "CutlassFP8ScaledMMLinearKernel"}
 CUBLAS = "torch_flow"
@@ -83,13 +89,28 @@ def record(name: str, files: dict[str, Rows]) -> str:
     origin = PASSES_OF.get(name, name)
     tables = [table(f"{where}.products.{r}", fit(f"products {r}", "gemm")) for r in rates]
     attention = (fit(f"attention {phase}", "attention") for phase in ("prefill", "decode"))
+    tables.append(table(f"{where}.attention", *attention))
+    passes = fit("passes", "elementwise", origin)
+    if origin != name:
+        passes = replace(passes, values=kept_up(name, origin, passes.values))
     tables += [
-        table(f"{where}.attention", *attention),
-        f"# of {origin}\n" * (origin != name)
-        + table(f"{where}.passes", fit("passes", "elementwise", origin)),
+        f"# of {origin}\n" * (origin != name) + table(f"{where}.passes", passes),
         table(f"{where}.collectives", fit("collectives", "collectives")),
     ]
     return "\n".join([*tables, f"[{where}.errors]", *errors, ""])
+
+
+def kept_up(name: str, origin: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Return shares of passes beside another memory: no larger than an addition's, never smaller.
+
+    As many vector units per byte as there are more, as much larger a share do their instructions
+    leave, to what waits for memory alone.
+    """
+    own, near = sc.systems.machine(name), sc.systems.machine(origin)
+    units = own.vector["fp32"].value / near.vector["fp32"].value
+    more = max(float(units * near.bandwidth.value / own.bandwidth.value), 1)
+    most = values["addition"]
+    return {key: one if key == "call" else min(one * more, most) for key, one in values.items()}
 
 
 SECOND = """\
@@ -128,8 +149,23 @@ def main(folder: Path) -> None:
     files = {name: read(folder, name) for name in FILES}
     groups = [named("alike", ALIKE), f"# {CHIPS_ARE}\n{named('chips', CHIPS)}"]
     records = [record(name, files) for name in MEASURED]
+    records.append(elsewhere(files["collectives"]))
     print("\n".join([HEAD, *groups, SECOND, exponentials(), *records]), end="")
 
+
+def elsewhere(rows: Rows) -> str:
+    """Return the TOML table of what other machines take that no datasheet tells."""
+    form, calls = sc.systems.KERNEL_FORMS["collectives"], []
+    for name in MEASURED:
+        own = [row for row in rows if row["machine"] == name]
+        calls.append(sc.systems.fit_kernels(form(sc.systems.machine(name)), own).values["call"])
+    return f"{ELSEWHERE}[elsewhere.collectives]\ncall = {geometric_mean(calls):.4g}\n"
+
+
+ELSEWHERE = """\
+# Of machines without measured kernels: the time of a call, which no datasheet tells, is the
+# geometric mean of those measured; shares are those of the nearest.
+"""
 
 CHIPS_ARE = "The same chip under another limit of power, or with other memory."
 

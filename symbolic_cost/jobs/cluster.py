@@ -101,7 +101,7 @@ def fit_cluster(
 
 def on_cluster(machine: Machine, fit: ClusterFit, runs: int) -> Machine:
     """Return the machine with the factors of a cluster, which a stack's times take up."""
-    note = f"fitted to {runs} measured steps, times as long as kernels say"
+    note = f"fitted to {runs} measured step{'s' * (runs != 1)}, times as long as kernels say"
     computing, streaming, moving = (
         Figure(exact(round(fit.factors[name], 4)), "cluster", note) for name in CLUSTER
     )

@@ -22,6 +22,7 @@ from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
+from symbolic_cost.systems.machines import CLUSTER, Machine
 from symbolic_cost.systems.stacks import ROOFLINE
 
 
@@ -56,8 +57,18 @@ def stack_note(setup: Setup) -> str:
     if runs is None:
         return f"stack {ROOFLINE}: the efficiencies of the machine's record"
     assumed = f"; assumed: {', '.join(runs.assumed)}" if runs.assumed else ""
-    rates = "" if setup.machine is None else f"; {kernels(setup.machine).note}"
-    return f"stack {runs.name}: {runs.meaning}{assumed}{rates}"
+    return f"stack {runs.name}: {runs.meaning}{assumed}{_rates(setup.machine)}"
+
+
+def _rates(machine: Machine | None) -> str:
+    """Say whose kernels they are, and how much longer they take on a cluster that was fitted."""
+    if machine is None:
+        return ""
+    factors = {name: getattr(machine.efficiencies, name) for name in CLUSTER}
+    longer = (f"{name} {float(one.value):.3g}" for name, one in factors.items() if one.value != 1)
+    fitted = "; ".join(dict.fromkeys(one.includes for one in factors.values() if one.value != 1))
+    told = f"; {', '.join(longer)} ({fitted})" if fitted else ""
+    return f"; {kernels(machine).note}{told}"
 
 
 def _written(degree: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from symbolic_cost.reading import package_data
 
-SETTINGS = ("recompute", "overlap", "stack", "predicted")
+SETTINGS = ("recompute", "overlap", "stack", "predicted", "layout")
 """What recipes say."""
 
 _RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
@@ -19,7 +19,7 @@ def settings(cells: Mapping[str, str]) -> dict[str, str]:
 
     >>> row = {"framework": "Megatron-Bridge", "model": "deepseek-v3", "system": "h100"}
     >>> settings(row)
-    {'recompute': 'mla_up_proj+mlp'}
+    {'recompute': 'mla_up_proj+mlp', 'predicted': '1'}
     """
     own: dict[str, str] = {}
     for recipe in package_data("jobs/recipes.toml")["recipe"]:
@@ -38,7 +38,9 @@ def _fits(recipe: Mapping[str, Any], cells: Mapping[str, str]) -> bool:
             if name in recipe
         )
         and all(
-            cells.get(name) == str(recipe[name]) for name in ("ep", "micro_batch") if name in recipe
+            cells.get(name) == str(recipe[name])
+            for name in ("pp", "ep", "micro_batch")
+            if name in recipe
         )
         and ("since" not in recipe or release >= _release(recipe["since"]))
         and ("until" not in recipe or release <= _release(recipe["until"]))

@@ -6,7 +6,8 @@ queries and keys, d_n its part without rotation, d_r its rotated part, d_v head 
 h_x heads and d_x width of an indexer.
 
 A rank expands the latents of its own positions, so that keys and values are what ranks exchange;
-a decode step expands all latents of its cache, or none.
+a decode step expands all latents of its cache, or none. Where a query chooses keys, a step that
+expands none goes through as many positions as it chooses, near, and not through all at hand.
 """
 
 from dataclasses import field, replace
@@ -14,7 +15,7 @@ from enum import StrEnum
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Gate, output
-from symbolic_cost.layers.core import FULL, GROUPED, AttentionCore, Heads
+from symbolic_cost.layers.core import FULL, GROUPED, SLIDING, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache
@@ -27,9 +28,9 @@ from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
-    "b batch, r token residual, l token query, t key-token, m key-token kept, e hidden, k head, "
-    "g group, r_q latent, r_kv latent, d width, d_n width, d_r latent, d_v width, "
-    "h_x latent, d_x latent"
+    "b batch, r token residual, l token query, t key-token, m key-token kept, "
+    "near key-token sliding, window whole, e hidden, k head, g group, r_q latent, r_kv latent, "
+    "d width, d_n width, d_r latent, d_v width, h_x latent, d_x latent"
 )
 
 
@@ -128,10 +129,12 @@ class LatentAttention:
     def _on_latents(self) -> tuple[Op, ...]:
         """Declare attention to the latents, which all heads share; d is r_kv + d_r.
 
-        Its kernel reads no mask of what was chosen; the products are those of all positions.
+        Where keys are chosen, its kernel takes these alone out of the cache: of any positions, but
+        as many as a window of their number holds.
         """
-        core = self.core.ops(Heads("k g", ""), value="r_kv")
-        latents = scope("latent", core, q="q", keys="keys", values="latents")
+        at = FULL if self.indexed is Indexing.NONE else SLIDING
+        core = self.core.ops(Heads("k g", ""), at, value="r_kv")
+        latents = scope("latent", core, q="q", keys="keys", values="values")
         return (
             *self._queries(("q_up", "d_n", "plain_q"), ("q_rotated", "d_r", "raw")),
             rotation("rotate_q", "raw[b l k g d_r]", "turned_q[b l k g d_r]", "d_r"),
@@ -143,8 +146,12 @@ class LatentAttention:
                 laid="r_kv d_r",
             ),
             pointwise(
-                "join", "latents[b t r_kv], shared[b t d_r] -> keys[b t d]", "copy", laid="r_kv d_r"
+                "join",
+                f"latents[b t r_kv], shared[b t d_r] -> keys[b {at.key} d]",
+                "copy",
+                laid="r_kv d_r" if at is FULL else "t r_kv d_r",
             ),
+            view("values", f"keys[b {at.key} d] -> values[b {at.key} r_kv]"),
             *(unread(_index()) if self.indexed is Indexing.OWN else ()),
             *latents,
             einsum("v_up", "latent.context[b l k g r_kv], *w[r_kv k d_v] -> context[b l k g d_v]"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from importlib import import_module
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
@@ -117,14 +118,14 @@ def model(name: str, predicted: int = 0) -> Model:
     Args:
         name: of the model, or a path.
         predicted: further tokens, each by one more block and the same head; of a model by name that
-            has a configuration.
+            has a configuration, or whose family has such a head.
 
     Raises:
         UnknownNameError: no such model; the closest are offered.
         InputError: every problem of the configuration; one that predicts no further tokens.
     """
-    if predicted and name not in configured():
-        raise InputError(f"{name}: only models of {', '.join(configured())} predict further tokens")
+    if predicted and name not in (able := (*configured(), *_predicting())):
+        raise InputError(f"{name}: only models of {', '.join(able)} predict further tokens")
     if name.endswith(".json") or is_elsewhere(name) or is_folder(name):
         from symbolic_cost.models.config import from_config
 
@@ -145,4 +146,18 @@ def model(name: str, predicted: int = 0) -> Model:
         return replace(from_config(config), name=name, source=known.source)
     if name not in CATALOG:
         raise UnknownNameError(unknown("model", name, [*CATALOG, *configured()]))
-    return CATALOG[name].model()
+    preset = CATALOG[name]
+    if predicted:
+        from symbolic_cost.models.decoders.families import symbolic
+
+        preset = replace(preset, build=partial(symbolic, preset.family, predicted=predicted))
+    return preset.model()
+
+
+def _predicting() -> list[str]:
+    """Return the presets with sizes whose family has a head for further tokens."""
+    from symbolic_cost.models.families import FAMILIES
+
+    sized = {name: one.family for name, one in CATALOG.items() if one.bindings}
+    heads = {name: FAMILIES[family].heads for name, family in sized.items() if family in FAMILIES}
+    return [name for name, own in heads.items() if any(head.endswith("NextN") for head in own)]

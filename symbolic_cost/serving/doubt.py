@@ -17,7 +17,8 @@ from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import decode
 from symbolic_cost.serving.precisions import WEIGHTS
-from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS, is_state
+from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS
+from symbolic_cost.serving.share import is_state
 from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed
 
 
@@ -62,7 +63,7 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
     if fit in own.errors:
         yield MEAN * float(own.errors[fit][0])
     if own.origin != own.machine.name or fit not in own.errors:
-        yield assumed("machine")
+        yield assumed("machine links" if kind == COLLECTIVES else "machine")
     yield assumed(_UNSAID[kind])
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from sympy import Expr, Integer
 
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import Problems, looked_up, shown
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.quantized import held as held_as_stored
-from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING
+from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING, Shape
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.scan import Recurrent, Scan
@@ -92,6 +93,23 @@ class Engine:
     def kernels(self) -> Kernels:
         """Rates of kernels."""
         return kernels(self.machine)
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether queries choose among all positions those that attention to latents goes to."""
+        if self.latent is None:
+            return False
+        model = self.latent(TRAINING)
+        keys = {axis.name for axis in model.placed(At(Role.KEY_TOKEN))}
+        ops = (op for part in model.parts for op in part.ops if op.kind == "choice")
+        # Of compressed positions those chosen are laid out anew, under an axis of their own.
+        return any(keys.intersection(op.inputs[0].axes, op.outputs[0].axes) for op in ops)
+
+    def way(self, shape: Shape) -> Declare:
+        """Return what makes the model for a shape: kernels that choose run on latents alone."""
+        if self.latent is not None and (shape.by_steps or self.chooses):
+            return self.latent
+        return self.declare
 
     @property
     def ranks(self) -> Expr:

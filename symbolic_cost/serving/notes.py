@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from sympy import Integer
 
-from symbolic_cost.axes import At, Role
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.shape import TRAINING
-from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.doubt import has_states
 from symbolic_cost.serving.engine import Engine
@@ -88,8 +86,11 @@ def _of_engine(best: Plan) -> Iterator[str]:
         yield from _drafted(best.sized, load.yielded)
     if has_states(engine):
         yield "states have 16 bits; recurrences run as one kernel at the rate of activations"
-    if _chooses_keys(engine):
-        yield "queries choose keys: products go through all positions, those not chosen too"
+    if engine.chooses:
+        yield (
+            "queries choose keys: attention goes on latents through those that are chosen, their "
+            "choice through all positions, in prompts later ones too, in 16 bits"
+        )
     if any(one.strategy.degree("pp") != 1 for one in engines):
         yield (
             "as many microbatches as stages are in flight, the slowest stage sets the pace; "
@@ -108,19 +109,6 @@ def _of_engine(best: Plan) -> Iterator[str]:
     rate = WEIGHTS[engine.weights][1]
     if rate not in engine.machine.matrix:
         yield f"{engine.machine.name} has no {rate} units: products run in bf16"
-
-
-def _chooses_keys(engine: Engine) -> bool:
-    """Tell whether layers choose among the positions that their attention goes through."""
-    model = engine.declare(TRAINING)
-    keys = {axis.name for axis in model.placed(At(Role.KEY_TOKEN))}
-    ops = (op for part in model.parts for op in part.ops if isinstance(op, Elementwise))
-    # Of compressed positions those that are chosen are laid out anew, under an axis of their own.
-    return any(
-        keys.intersection(op.row).intersection(op.outputs[0].axes)
-        for op in ops
-        if op.function == "choice"
-    )
 
 
 def _drafted(sized: Sized, yielded: float) -> Iterator[str]:

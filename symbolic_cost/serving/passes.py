@@ -39,7 +39,8 @@ from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, STORED, VALUE
-from symbolic_cost.serving.pricing import KINDS, Priced, Share, is_state
+from symbolic_cost.serving.pricing import KINDS, Priced
+from symbolic_cost.serving.share import Share, is_state
 from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.times import Definitions
@@ -131,7 +132,9 @@ class Pass:
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """Numbers of the model and of the degrees; those of the shapes stay symbols."""
-        known = {**self.engine.declare(self.shapes[0]).bindings, **self.engine.strategy.bindings()}
+        own = [self.engine.declare, self.engine.way(self.shapes[0])]
+        known = {name: n for each in own for name, n in each(self.shapes[0]).bindings.items()}
+        known |= self.engine.strategy.bindings()
         return {name: number for name, number in known.items() if name not in _OPEN}
 
     @cached_property
@@ -199,8 +202,7 @@ class Pass:
         engine = self.engine
 
         def declared() -> Running:
-            latent = engine.latent if shape.by_steps else None
-            model = (latent or engine.declare)(shape)
+            model = engine.way(shape)(shape)
             stored = held_as_stored(model) if engine.weights == STORED else model
             own = running(stored, Attention.FLASH)
             return replace(

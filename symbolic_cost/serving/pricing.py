@@ -7,16 +7,15 @@ of them makes and only others of them read never reaches memory. A state is read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import groupby
 
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
-from symbolic_cost.ledger import Origin, Phase, Quantity, Row, Units
+from symbolic_cost.ledger import Origin, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Part
@@ -24,10 +23,10 @@ from symbolic_cost.ops.matrices import OTHERS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.serving.share import Share, reads_alone
 from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.times import Definitions
 
@@ -44,38 +43,6 @@ PER_HEAD = Decoding.PER_HEAD
 
 Took = tuple[str, Expr]
 """A kind and a time [s]."""
-
-_LENGTHS = frozenset({symbols.l, symbols.c, symbols.c_p})
-
-
-def is_state(row: Row) -> bool:
-    """Return whether what is kept has the same size after any number of tokens."""
-    return not row.expr.free_symbols & _LENGTHS
-
-
-@dataclass(frozen=True)
-class Share:
-    """What the ranks of one stage do for the tokens of one shape."""
-
-    shape: Shape
-    parts: tuple[Part, ...]
-    rows: tuple[Row, ...]
-    divided: Divided
-
-    @cached_property
-    def forward(self) -> tuple[Row, ...]:
-        """Rows of the pass."""
-        return tuple(r for r in self.rows if r.phase is Phase.FORWARD and not r.per_step)
-
-    def kept(self, part: str, *, states: bool) -> list[Row]:
-        """Return what a part keeps: its states, or its keys and values."""
-        rows = (r for r in self.rows if r.quantity is Quantity.CACHE and r.part == part)
-        return [row for row in rows if is_state(row) is states]
-
-    @cached_property
-    def weights(self) -> frozenset[str]:
-        """Tensors that are weights."""
-        return frozenset(row.tensor for row in self.rows if row.quantity is Quantity.WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -125,8 +92,11 @@ class Priced:
         """Define the time of a part by kind [s]."""
         terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
         parts = [(s, next(p for p in s.parts if p.path == part.path)) for s in self.shares]
+        # What the cache holds of earlier tokens is read, though a pass makes that of the new ones.
+        cached = {tensor for share in self.shares for tensor in share.cached(part.path)}
+        names = {new: old for new, old in _names(part).items() if new not in cached}
         for works in _sequences([list(_works(share, own)) for share, own in parts]):
-            for kind, took in self._sequence(works, _names(part)):
+            for kind, took in self._sequence(works, names):
                 terms[kind].append(took)
         states = [r for share in self.shares for r in share.kept(part.path, states=True)]
         if states:
@@ -155,7 +125,7 @@ class Priced:
         """Return the time of a core of attention."""
         shape = work.share.shape
         layer, part = work.path.rpartition(".")[0], work.rows[0].part
-        caches = work.share.kept(part, states=False)
+        caches = work.share.laid(part) or work.share.kept(part, states=False)
         near = [row for row in caches if row.path.startswith(f"{layer}.")] or caches
         cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
         if shape.by_steps:
@@ -196,13 +166,14 @@ class Priced:
 
         written, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
         asked = tensors(Quantity.READ, (row for row in rows if row.path not in inside))
+        cached, few = works[0].share.cached(own[0].part), CACHES[self.engine.cache] / VALUE
         moved = []
         for row in own:
             tensor = _named(row.tensor, names)
             fresh = row.quantity is Quantity.READ and tensor not in written
             left = row.quantity is Quantity.WRITE and not (tensor in read and tensor not in asked)
             if fresh or left:
-                moved.append((row.kind, row.expr))
+                moved.append((row.kind, row.expr * few if row.tensor in cached else row.expr))
         return self.kernels.passed(moved, [row for row in own if row.units is Units.MATRIX])
 
     def _moved(self, row: Row) -> Expr:
@@ -225,9 +196,9 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
     for row in share.forward:
         if row.origin is Origin.OP and row.part == part.path:
             by_path.setdefault(row.path, []).append(row)
-    cached = {row.tensor for row in share.kept(part.path, states=False)}
+    cached = share.cached(part.path)
     for path, rows in by_path.items():
-        if rows and not _reads_alone(rows, cached):
+        if rows and not reads_alone(rows, cached):
             op = ops.get(path)
             taken = () if op is None else op.pattern.inputs
             plain = any(one.stored is not None and one.stored.name == OTHERS for one in taken)
@@ -242,16 +213,6 @@ def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
     computes = any(row.units is Units.MATRIX for row in rows)
     weighs = any(row.quantity is Quantity.READ and row.tensor in weights for row in rows)
     return "product" if computes and weighs and not isinstance(op, Conv) else "pass"
-
-
-def _reads_alone(rows: Iterable[Row], cached: Collection[str]) -> bool:
-    """Return whether an op lays parts of the cache side by side, as the cache holds them."""
-    listed = tuple(rows)
-    read = {row.tensor for row in listed if row.quantity is Quantity.READ}
-    return bool(read) and read <= set(cached) and all(r.quantity in _MOVES for r in listed)
-
-
-_MOVES = (Quantity.READ, Quantity.WRITE)
 
 
 def _sequences(each: list[list[Work]]) -> Iterator[list[Work]]:

@@ -27,6 +27,7 @@ RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
 def kernels(machine: Machine) -> Kernels:
     """Return the kernels of a machine; those of the nearest that was measured, by its own peaks.
 
+    The time of a call of collectives, which no datasheet tells, is then the mean of those measured.
     Machines for which XLA alone compiles are like none of these: they have the efficiencies of
     their record.
 
@@ -50,6 +51,8 @@ def _kernels(machine: Machine) -> Kernels:
         return _recorded(machine)
     origin = origin if origin in _data()["measured"] else nearest(machine)
     record = {**_data()["measured"][origin], **machine.kernels}
+    if machine.name not in (origin, *_data()["chips"].get(origin, ())) and not machine.kernels:
+        record["collectives"] = {**record["collectives"], **_data()["elsewhere"]["collectives"]}
     for part in ("products", "errors"):
         record[part] = {**_data()["measured"][origin][part], **record[part]}
     faster = exact(1) if machine.kernels else _powered(machine, origin)

@@ -160,7 +160,8 @@ def _reasons(kind: str, rates: Rates) -> Iterator[tuple[float, str]]:
         yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
     if own.origin != own.machine.name or not errors:
         chips = package_data("systems/kernels.toml")["chips"].get(own.origin, ())
-        far = "chip" if own.machine.name in chips else "machine"
+        other = "machine links" if kind == INSIDE else "machine"
+        far = "chip" if own.machine.name in chips else other
         yield assumed(far if errors else "record"), own.note
 
 

@@ -234,7 +234,10 @@ def _fusion(name: str) -> Fusion:
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:
     data = package_data("systems/stacks.toml")
-    whole = {**data["every"], **data["stacks"].get(record.get("like"), {}), **record}
+    whole, parent = dict(record), data["stacks"].get(record.get("like"))
+    while parent is not None:
+        whole, parent = {**parent, **whole}, data["stacks"].get(parent.get("like"))
+    whole = {**data["every"], **whole}
     facts = {key: fact for key, fact in whole.items() if isinstance(fact, dict)}
     values = {
         key: fact["value"] if isinstance(fact["value"], str) else exact(fact["value"])

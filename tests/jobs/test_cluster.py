@@ -4,6 +4,7 @@ import pytest
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.cluster import PRIOR, fit_cluster, on_cluster
+from symbolic_cost.jobs.header import stack_note
 from symbolic_cost.jobs.job import job
 from symbolic_cost.jobs.steps import Steps, all_seconds
 
@@ -67,3 +68,7 @@ def test_one_step_moves_little_and_none_is_refused(steps):
     assert jobs[0].replace(system=fitted).time().step == pytest.approx(
         found[0].seconds(fit.factors), rel=1e-3
     )
+    told = stack_note(jobs[0].replace(system=fitted))
+    assert f"computing {fit.factors['computing']:.3g}" in told
+    assert "(fitted to 1 measured step," in told
+    assert "fitted to" not in stack_note(jobs[0])

@@ -222,6 +222,8 @@ def test_a_further_token_is_predicted_by_one_more_block_and_the_same_head():
         table(bound(models.from_config({**config, "architectures": [end]}))) for end in ends
     )
     block = main.select(path="experts.block").once().total("parameter")
+    named = table(bound(models.model("deepseek-v3", 1)))
+    assert named.total("parameter") == both.total("parameter")
     width = 7168
     more = both.total("parameter") - main.total("parameter")
     assert more == block + 2 * width**2 + 3 * width

@@ -204,13 +204,15 @@ def test_a_recipe_says_what_a_row_leaves_out(tmp_path):
     )
     for said, release, policy, name in (
         ("recipe default", "26.04", "mla_up_proj", "nemo"),
-        ("recipe default", "26.06", "none", "nemo-graphed"),
-        ("full", "26.06", "full", "nemo-graphed"),
+        ("recipe default", "26.06", "none", "nemo-graphed-fp8"),
+        ("full", "26.06", "full", "nemo-graphed-fp8"),
     ):
         path.write_text(f"{HEADER}\n{line.format(said, release)}\n")
         (run,) = recorded_runs(path).expressed
         assert run.job.training.recompute.name == policy
         assert run.job.methods.stack.name == name
+        assert run.job.training.layout == "ends=0/3"
+        assert any(part.path == "prediction.block" for part in run.job.model.parts)
     assert settings({"framework": "torchtitan", "model": "deepseek-v3"}) == {}
 
 

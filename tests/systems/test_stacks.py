@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 from sympy import Integer
@@ -298,3 +299,21 @@ def test_what_moves_is_what_arrives(precision, gradient, weight):
         assert time.number(f"first.{name}.message") == size
         sent = job.communication().total("communication", phase=phase)
         assert sent == size * Fraction(7, 8)
+
+
+def test_what_no_datasheet_tells_is_the_mean_of_the_measured_machines():
+    measured = package_data("systems/kernels.toml")["measured"]
+    calls = [record["collectives"]["call"] for record in measured.values()]
+    far, near = (kernels(machine(name)) for name in ("mi300x", "h100"))
+    assert far.origin == "h100"
+    assert float(far.calls.call) == pytest.approx(geometric_mean(calls), rel=1e-3)
+    assert replace(far.calls, call=near.calls.call) == near.calls
+    assert kernels(machine("h200")).calls == near.calls
+
+
+def test_passes_that_wait_for_instructions_find_slower_memory_busy():
+    """As many instructions per byte on l40s take less of its time per byte than of a100's."""
+    fast, slow = (kernels(machine(name)) for name in ("a100-80gb", "l40s"))
+    assert set(slow.passes.values()) == {fast.passes["addition"]}
+    rates = (float(k.passes["norm"] * k.machine.bandwidth.value) for k in (fast, slow))
+    assert sum(1 for rate in rates if rate < 0.864e12) == 2

@@ -1,7 +1,7 @@
 """Sizes of decoders, from the fields of a configuration."""
 
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.latent import Indexing, LatentAttention
+from symbolic_cost.layers.latent import Expansion, Indexing, LatentAttention
 from symbolic_cost.layers.tokens import Entry
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import EXPERTS, NONE, Sparse
@@ -134,6 +134,8 @@ def _latent_sizes(fields: Fields, decoder: Decoder, attention: LatentAttention) 
     if attention.indexed is not Indexing.NONE:
         numbers["h_x"] = fields.size("index_n_heads")
         numbers["d_x"] = fields.size("index_head_dim")
+        if attention.expansion is Expansion.NEVER:
+            numbers["W"] = fields.size("index_topk", 2048)
     if attention.query:
         numbers["r_q"] = fields.size("q_lora_rank")
     return numbers
