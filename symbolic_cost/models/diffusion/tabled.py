@@ -31,6 +31,7 @@ from symbolic_cost.models.diffusion.transformers import (
     layers_of,
     sample,
     sizes_of,
+    video,
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
@@ -97,22 +98,6 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
-    """Read the latents of a video, `sample_frames` times `sample_size`."""
-    if not fields.given("sample_size"):
-        values = {**fields.source.values, "sample_size": list(usual.sides)}
-        fields.source = replace(fields.source, values=values)
-        fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
-    count, depth = usual.frames
-    if not fields.given("sample_frames"):
-        fields.assume("sample_frames", f"{count}, frames of latents")
-    frames = fields.size("sample_frames", count)
-    problem = f"patches of {depth} do not fit {frames} frames"
-    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
-    image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
-    return replace(image, frames=(frames, depth))
-
-
 def _parts(embedding: tuple[Op, ...], ops: tuple[Op, ...]) -> tuple[Part, ...]:
     """Declare a network of videos around the ops of a block."""
     angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
@@ -144,7 +129,7 @@ def wan(fields: Fields, shape: Shape) -> Model:
     )
     depth, side = (patch[0], patch[1]) if fine else (1, 2)
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
-    image = _video(fields, shape, usual)
+    image = video(fields, shape, usual)
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
     own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
@@ -169,7 +154,7 @@ def ltx(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
-    image = _video(fields, shape, usual)
+    image = video(fields, shape, usual)
     numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}
     e = numbers["e"]
     fields.text("qk_norm", _ACROSS, (_ACROSS,))

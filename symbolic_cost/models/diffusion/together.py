@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Integer
-
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
+from symbolic_cost.layers.joint import JOINED, Joint
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import LAST, Embedded, conditioned, modulation, parted
+from symbolic_cost.layers.modulated import LAST, Embedded, conditioned, modulation
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.diffusion.blocks import (
     behind_first,
-    double_block,
-    ending,
     image_alone,
     joined_streams,
-    single_block,
 )
 from symbolic_cost.models.diffusion.transformers import (
     ANGLES,
@@ -30,14 +25,11 @@ from symbolic_cost.models.diffusion.transformers import (
     PROMPT,
     TIME,
     Sample,
-    assumed_side,
     bias_of,
     declared,
     heads_of,
     is_null,
     layers_of,
-    rotated,
-    sample,
     sizes_of,
 )
 from symbolic_cost.models.fields import Fields
@@ -47,94 +39,6 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
-
-
-def chroma(fields: Fields, shape: Shape) -> Model:
-    """Declare a Chroma: a Flux of which one small network makes all modulations.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
-    channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
-    assumed_side(fields, 128)
-    image = sample(fields, shape, 128, 2, channels)
-    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
-    singles = fields.size("num_single_layers", 38)
-    rotated(fields, numbers)
-    entered, wide = (
-        fields.size(f"approximator_{name}", usual)
-        for name, usual in (("num_channels", 64), ("hidden_dim", 5120))
-    )
-    problem = f"{entered} channels are no four equal parts"
-    fields.require(holds=entered % 4 == 0, problem=problem, name="approximator_num_channels")
-    depth = Integer(fields.size("approximator_layers", 5))
-    own = {"e_x": fields.size("joint_attention_dim", 4096), "n_f": entered}
-    own |= {"pixels": fields.size("out_channels", channels) * patch**2, "e_h": wide, "e_q": wide}
-    own["n_c"] = 3 * singles + 12 * numbers["n_layers"] + 2
-    fields.refuse()
-    return declared(
-        fields, _given_parts(depth, Integer(singles)), sizes_of(image, shape, **own), numbers
-    )
-
-
-def _given_parts(depth: Integer, singles: Integer) -> tuple[Part, ...]:
-    """Declare a Chroma with so many layers that make modulations, and blocks of one stream."""
-    attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
-    single = replace(attention, streams=(JOINED,), results=())
-    two = dict.fromkeys(("image_pieces", "text_pieces"), "pieces")
-    return (
-        Part("condition", (_ENTERED,)),
-        Part("approximator", _APPROXIMATED, depth, {"x": "condition"}),
-        Part("pieces", _PIECES, takes={"x": "approximator"}),
-        Part("rotation", (ANGLES,)),
-        Part("prompt", (PROMPT,)),
-        Part("embedding", (EMBEDDED,)),
-        Part(
-            "block",
-            double_block(attention, made=_given),
-            symbols.n_layers,
-            {"x": "embedding", "prompt": "prompt", **two},
-            Place.BLOCK,
-        ),
-        Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
-        Part(
-            "single.block",
-            single_block(single, made=_given),
-            singles,
-            {"x": "joined", "joined_pieces": "pieces"},
-            Place.BLOCK,
-        ),
-        Part("image", image_alone(), takes={"x": "single.block"}),
-        Part(
-            "head",
-            ending((parted(LAST),)),
-            takes={"x": "image", "modulation.pieces": "pieces"},
-        ),
-    )
-
-
-def _given(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
-    """Declare the pieces of a stream's modulation, of those that were made for all."""
-    own = stream.name
-    names = {piece: f"{own}.{piece}" for piece in pieces}
-    return scope(f"{own}.modulation", (parted(pieces),), pieces=f"{own}_pieces", **names)
-
-
-_ENTERED = einsum("in_proj", "!times[b n_c n_f], *w[n_f e_h] + *bias[e_h] -> x[b n_c e_h]")
-_APPROXIMATED = (
-    Norm.RMS.op("norm", "x[b n_c e_h]", "fine[b n_c e_h]", row="e_h"),
-    einsum("linear_1", "fine[b n_c e_h], *w[e_h e_q] + *bias[e_q] -> u[b n_c e_q]"),
-    pointwise("act", "u[b n_c e_q] -> a[b n_c e_q]", "silu"),
-    einsum("linear_2", "a[b n_c e_q], *w[e_q e_h] + *bias[e_h] -> done[b n_c e_h]"),
-    pointwise("residual", "x[b n_c e_h], done[b n_c e_h] -> y[b n_c e_h]", "add"),
-)
-_PIECES = (
-    einsum("out_proj", "x[b n_c e_h], *w[e_h e] + *bias[e] -> every[b n_c e]"),
-    *(
-        pointwise(name, f"every[b n_c e] -> {name}_pieces[m_{number} b e]", "copy", laid="n_c")
-        for name, number in (("image", 6), ("text", 6), ("joined", 3), ("last", 2))
-    ),
-)
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
