@@ -24,7 +24,7 @@ from symbolic_cost.records import dataclass
 AXES = axes(
     "b batch, e hidden, h head, k head, g group, d width, r token residual, l token query, "
     "r_x token residual, l_x token query, r_j token residual, j token query, t key-token, "
-    "t_x key-token, t_j key-token"
+    "t_x key-token, t_j key-token, r_v token residual, l_v token query, t_v key-token"
 )
 
 
@@ -37,9 +37,16 @@ class Stream:
     query: str
     key: str
 
+    @property
+    def axes(self) -> tuple[str, str, str]:
+        """Its positions."""
+        return self.residual, self.query, self.key
+
 
 IMAGE = Stream("image", "r", "l", "t")
 TEXT = Stream("text", "r_x", "l_x", "t_x")
+SHOWN = Stream("shown", "r_v", "l_v", "t_v")
+"""An image that conditions, beside the text."""
 JOINED = Stream("joined", "r_j", "j", "t_j")
 """Text and image as one."""
 

@@ -106,7 +106,7 @@ def block(
         *behind_first(modulated_entry(IMAGE, ATTENTION, "x", "x_image", first), pieces),
         *scope("attention", attention.ops(), x_image="x_image", y_image="y_image"),
         *modulated_exit(IMAGE, ATTENTION, "y_image", "x", middle),
-        *scope("beside", beside, x=middle, y="middle", prompt="prompt"),
+        *scope("beside", beside, x=middle, y="middle", prompt="prompt", shown="shown"),
         *modulated_perceptron(IMAGE, perceptron.ops(), "middle", "y", second),
     )
 

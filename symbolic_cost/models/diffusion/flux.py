@@ -48,6 +48,7 @@ from symbolic_cost.models.diffusion.transformers import (
     declared,
     heads_of,
     is_null,
+    rms_of,
     rotated,
     sample,
     sizes_of,
@@ -107,12 +108,14 @@ class _Streams:
     Args:
         perceptron: of every block.
         made: what makes the pieces of a modulation.
+        norm: of queries and keys.
         takes: ports of all blocks, of those of two streams, of those of one, and of the head.
         ended: what makes the pieces of the head.
     """
 
     perceptron: MLP | GatedMLP = MLP("gelu_tanh")
     made: Made = pieces_of
+    norm: Norm | None = Norm.RMS
     takes: tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str]] = (
         {"cond": "time"},
         {"cond": "time"},
@@ -122,7 +125,7 @@ class _Streams:
 
     def parts(self, singles: int, before: tuple[Part, ...]) -> tuple[Part, ...]:
         """Declare it behind the parts "prompt" and "embedding"."""
-        attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
+        attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), self.norm, rotated=Rotated.WHOLE)
         single = replace(attention, streams=(JOINED,), results=())
         of_two, of_one, last = self.takes
         double = double_block(attention, made=self.made, perceptron=self.perceptron)
@@ -295,7 +298,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
     singles = _HUNYUAN.size(fields, "num_single_layers")
     refined = Integer(fields.size("num_refiner_layers", 2))
     guided = fields.flag("guidance_embeds", default=True)
-    fields.text("qk_norm", "rms_norm", ("rms_norm",))
+    norm = rms_of(fields, "rms_norm")
     if fields.given("image_condition_type"):  # joined to the latents, it is no work of its own
         fields.text("image_condition_type", "latent_concat", ("latent_concat",))
     fields.ignore("image_condition_type")
@@ -314,7 +317,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
         Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.LEADING),
         Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
     )
-    parts = _Streams().parts(singles, before)
+    parts = _Streams(norm=norm).parts(singles, before)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 

@@ -56,7 +56,7 @@ AXES = glossary(
     {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
-        "pixels whole"
+        "pixels whole, e_i hidden"
     ),
 )
 
@@ -260,7 +260,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     width = fields.size("caption_projection_dim", 1152)
     problem = f"{width} is not the width {numbers['e']} of the heads together"
     fields.require(holds=width == numbers["e"], problem=problem, name="caption_projection_dim")
-    norm = _rms(fields)
+    norm = rms_of(fields)
     seconds = {at for at in fields.items("dual_attention_layers") if at in range(layers)}
     fields.refuse()
     both = Joint((IMAGE, TEXT), (IMAGE, TEXT), norm)
@@ -287,9 +287,9 @@ def is_null(fields: Fields) -> bool:
     return fields.source.values.get("out_channels", "") is None
 
 
-def _rms(fields: Fields) -> Norm | None:
-    """Read the norm of queries and keys."""
-    if fields.source.values.get("qk_norm") is None:
+def rms_of(fields: Fields, usual: str | None = None) -> Norm | None:
+    """Read the norm of queries and keys; null is none."""
+    if fields.source.values.get("qk_norm", usual) is None:
         fields.ignore("qk_norm")
         return None
     fields.text("qk_norm", "rms_norm", ("rms_norm",))

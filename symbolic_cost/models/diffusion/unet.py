@@ -43,14 +43,15 @@ class Net:
     Args:
         widths: channels of every stage.
         depths: blocks of every stage.
-        beside: of every stage on the way down, in the middle, and of every stage on the way up.
+        beside: of every stage on the way down, in the middle if there is one, and of every stage
+            on the way up.
         function: the activation function.
         padding: of the convolutions that halve the sides.
     """
 
     widths: tuple[int, ...]
     depths: tuple[int, ...]
-    beside: tuple[tuple[Beside, ...], Beside, tuple[Beside, ...]]
+    beside: tuple[tuple[Beside, ...], Beside | None, tuple[Beside, ...]]
     function: str
     padding: Padding
 
@@ -62,8 +63,9 @@ class Net:
             "kept": Kept(),
         }
         layers |= dict(self._down())
-        layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
-        layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
+        if self.beside[1] is not None:
+            layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
+            layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
         layers |= dict(self._up())
         layers |= {"norm": GROUPS, "act": Activation(self.function)}
         return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
@@ -161,14 +163,13 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     )
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
     up = kinds_of(fields, "up_block_types", stages, _UP)
-    middle = fields.text("mid_block_type", "UNetMidBlock2DCrossAttn", tuple(_MIDDLE))
     odd = [f"{w} by {n}" for w, n in zip(widths, heads, strict=True) if w % n]
     problem = f"channels are not divided by heads: {', '.join(odd)}"
     fields.require(holds=not odd, problem=problem, name="attention_head_dim")
     seen = [_seeing(n, count) for n, count in zip(heads, layers, strict=True)]
     beside = (
         tuple(see if kind else nothing for kind, see in zip(down, seen, strict=True)),
-        seen[-1] if _MIDDLE[middle] else nothing,
+        seen[-1] if has_middle(fields, "UNetMidBlock2DCrossAttn") else None,
         tuple(see if kind else nothing for kind, see in zip(up, reversed(seen), strict=True)),
     )
     net = Net(widths, depths, beside, function_of(fields), padding_of(fields))
@@ -177,6 +178,14 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     text = _text(fields, prompt[0])
     grouped(fields, widths, stages)
     return Read(net, image, kernels, time, vectors, text, prompt[0])
+
+
+def has_middle(fields: Fields, kind: str) -> bool:
+    """Return whether there is a middle, of the one kind that is declared; null is none."""
+    if not fields.given("mid_block_type") and "mid_block_type" in fields.source.values:
+        fields.ignore("mid_block_type")
+        return False
+    return fields.text("mid_block_type", kind, (kind,)) == kind
 
 
 def padding_of(fields: Fields) -> Padding:
@@ -197,7 +206,6 @@ def nothing(_: int) -> None:
 
 _DOWN: Mapping[str, bool] = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _UP: Mapping[str, bool] = {"CrossAttnUpBlock2D": True, "UpBlock2D": False}
-_MIDDLE: Mapping[str, bool] = {"UNetMidBlock2DCrossAttn": True}
 """Whether stages see the prompt, by their kinds."""
 
 
