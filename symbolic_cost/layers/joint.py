@@ -17,6 +17,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
@@ -122,12 +123,8 @@ class Joint:
             h = self._of(name)
             axes = f"[b {self.whole.query} {h} d]"
             parts = ", ".join(f"{s.name}.{name}[b {s.query} {h} d]" for s in self.streams)
-            laid = " ".join(s.query for s in self.streams) if len(self.streams) > 1 else ""
-            yield (
-                pointwise(f"join_{name}", f"{parts} -> {result}{axes}", "copy", laid=laid)
-                if laid
-                else view(f"join_{name}", f"{parts} -> {result}{axes}")
-            )
+            join = joined if len(self.streams) > 1 else view
+            yield join(f"join_{name}", f"{parts} -> {result}{axes}")
             if turned:
                 angles = f"!@cos[{self.whole.query} d], !@sin[{self.whole.query} d]"
                 pattern = f"{result}{axes}, {angles} -> {name}{axes}"
@@ -139,8 +136,7 @@ class Joint:
         h = self.heads.query
         if len(self.streams) > 1:
             parts = ", ".join(f"{s.name}.context[b {s.query} {h} d]" for s in self.results)
-            pattern = f"context[b {self.whole.query} {h} d] -> {parts}"
-            yield pointwise("part", pattern, "copy", laid=self.whole.query)
+            yield joined("part", f"context[b {self.whole.query} {h} d] -> {parts}")
         else:
             (own,) = self.results
             yield view(

@@ -24,6 +24,7 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
@@ -190,7 +191,7 @@ def joined_streams() -> tuple[Op, ...]:
     return (
         view("gather", "x[b r e] -> image[b l e]"),
         view("gather_prompt", "prompt[b r_x e] -> text[b l_x e]"),
-        pointwise("join", "text[b l_x e], image[b l e] -> both[b j e]", "copy", laid="l_x l"),
+        joined("join", "text[b l_x e], image[b l e] -> both[b j e]"),
         view("scatter", "both[b j e] -> y[b r_j e]"),
     )
 
@@ -199,6 +200,6 @@ def image_alone() -> tuple[Op, ...]:
     """Declare the image of both."""
     return (
         view("gather", "x[b r_j e] -> both[b j e]"),
-        pointwise("part", "both[b j e] -> image[b l e]", "copy", laid="j"),
+        joined("part", "both[b j e] -> image[b l e]"),
         view("scatter", "image[b l e] -> y[b r e]"),
     )

@@ -201,7 +201,7 @@ def flux_2(fields: Fields, shape: Shape) -> Model:
     own["n_f"] = fields.size("timestep_guidance_channels", 256)
     own["f"] = int(numbers["e"] * ratio_of(fields, "mlp_ratio", 3))
     fields.refuse()
-    streams = _Streams(GatedMLP("silu"), _given, (_TWO, _ONE, {"cond": "time"}))
+    streams = _Streams(GatedMLP("silu"), _given, takes=(_TWO, _ONE, {"cond": "time"}))
     made = Part("pieces", _MADE_ONCE, takes={"cond": "time"})
     parts = streams.parts(singles, (_time(guided), made, *_BEFORE))
     bare = (replace(part, ops=tuple(map(_unbiased, part.ops))) for part in parts)
