@@ -21,7 +21,7 @@ from symbolic_cost.layers.modulated import (
 )
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.joined import joined
@@ -184,6 +184,14 @@ def ending(pieces: tuple[Op, ...], **names: str) -> tuple[Op, ...]:
     norm = scope("norm", entered("shift", "scale"), x="x", y="fine", **own)
     out = einsum("proj_out", "fine[b r e], *w[e pixels] + *bias[pixels] -> out[b r pixels]")
     return (*behind_first(norm, scope("modulation", pieces, cond="cond", **own, **names)), out)
+
+
+def unbiased(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return ops whose products have no bias."""
+    return tuple(
+        replace(op, pattern=replace(op.pattern, biases=())) if isinstance(op, Einsum) else op
+        for op in ops
+    )
 
 
 def joined_streams() -> tuple[Op, ...]:

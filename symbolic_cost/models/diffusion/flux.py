@@ -34,6 +34,7 @@ from symbolic_cost.models.diffusion.blocks import (
     joined_streams,
     pieces_of,
     single_block,
+    unbiased,
 )
 from symbolic_cost.models.diffusion.transformers import (
     ANGLES,
@@ -58,7 +59,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.einsum import Einsum, einsum
+from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, Place, scope
 from symbolic_cost.ops.op import Op
@@ -204,13 +205,8 @@ def flux_2(fields: Fields, shape: Shape) -> Model:
     streams = _Streams(GatedMLP("silu"), _given, takes=(_TWO, _ONE, {"cond": "time"}))
     made = Part("pieces", _MADE_ONCE, takes={"cond": "time"})
     parts = streams.parts(singles, (_time(guided), made, *_BEFORE))
-    bare = (replace(part, ops=tuple(map(_unbiased, part.ops))) for part in parts)
+    bare = (replace(part, ops=unbiased(part.ops)) for part in parts)
     return declared(fields, tuple(bare), sizes_of(image, shape, **own), numbers)
-
-
-def _unbiased(op: Op) -> Op:
-    """Return an op without its bias."""
-    return replace(op, pattern=replace(op.pattern, biases=())) if isinstance(op, Einsum) else op
 
 
 _TWO = dict.fromkeys(("image_pieces", "text_pieces"), "pieces")

@@ -56,7 +56,7 @@ AXES = glossary(
     {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
-        "pixels whole, e_i hidden"
+        "pixels whole, e_i hidden, n_p token patch, n_g whole"
     ),
 )
 
@@ -124,6 +124,13 @@ def video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
     fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
     image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
     return replace(image, frames=(frames, depth))
+
+
+def whole_patches(fields: Fields, image: Sample) -> None:
+    """Note latents that patches do not divide."""
+    problem = f"patches of {image.patch} do not divide latents of {list(image.sides)}"
+    fits = not any(side % image.patch for side in image.sides)
+    fields.require(holds=fits, problem=problem, name="sample_size")
 
 
 def assumed_side(fields: Fields, side: int) -> None:
