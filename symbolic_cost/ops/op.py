@@ -300,7 +300,6 @@ class Op:
 
         Shared tensors ("@") keep their names; weights follow the path.
         """
-
         above = f"{prefix}." if prefix else ""
 
         def scoped(operand: Operand) -> Operand:
