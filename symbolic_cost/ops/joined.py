@@ -6,8 +6,9 @@ order: ranks that split all of them alike join their own parts, and nothing move
 
 from collections.abc import Iterable
 
+from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.elementwise import Elementwise
-from symbolic_cost.ops.op import Kernel
+from symbolic_cost.ops.op import Kernel, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.records import dataclass, replace
@@ -45,13 +46,12 @@ class Joined(Elementwise):
 
     def kernels(self) -> tuple[Kernel, ...]:
         """Return the passes of an elementwise op; each result is as much work as it has values."""
-        return tuple(
-            replace(
-                kernel,
-                work=tuple(replace(w, axes=o.axes) for w in kernel.work for o in self.outputs),
-            )
-            for kernel in super().kernels()
-        )
+
+        def work(phase: Phase) -> tuple[RowWork, ...]:
+            backward = phase is not Phase.FORWARD
+            return tuple(RowWork(self.kind, o.axes, (), backward=backward) for o in self.outputs)
+
+        return tuple(replace(one, work=work(one.phase)) for one in super().kernels())
 
 
 def streams_of(spaces: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class _Usual:
     places: str = "axes_dims_rope"
 
     def size(self, fields: Fields, name: str) -> int:
-        return fields.size(name, (_FLUX | self.sizes)[name])
+        return fields.size(name, {**_FLUX, **self.sizes}[name])
 
     def numbers(self, fields: Fields) -> Numbers:
         """Read heads and depth."""

@@ -53,8 +53,8 @@ def plain(fields: Fields, shape: Shape) -> Model:
         tuple(own[kind] for kind in kinds_of(fields, f"{way}_block_types", stages, known, usual))
         for way, known, usual in (("down", _OWN_DOWN, (0, 1, 1, 1)), ("up", _OWN_UP, (1, 1, 1, 0)))
     )
-    middle = own[fields.flag("add_attention", default=True)]
-    middle = middle if has_middle(fields, "UNetMidBlock2D") else None
+    seen = own[fields.flag("add_attention", default=True)]
+    middle = seen if has_middle(fields, "UNetMidBlock2D") else None
     net = Net(widths, depths, (down, middle, up), function_of(fields), padding_of(fields))
     time, vectors = time_of(fields, widths[0])
     grouped(fields, widths, stages)
