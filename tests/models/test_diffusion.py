@@ -103,17 +103,6 @@ def test_ranks_join_their_own_parts_of_streams(flux, strategy, kind, tensors):
     assert whole == 4 * mine
 
 
-def test_streams_split_differently_are_refused():
-    from symbolic_cost.ops.joined import joined
-    from symbolic_cost.ops.placement import Placement
-
-    op = joined("join", "text[b m], image[b n] -> both[b j]")
-    assert op.laid == ("m", "n")
-    placement = Placement({"cp": sc.symbols.cp}, dict.fromkeys(("m", "j"), ("cp",)))
-    (problem,) = op.misplaced(placement)
-    assert problem.startswith("streams are split differently, 'm' over cp, 'n' over nothing")
-
-
 def test_what_is_assumed_of_a_configuration_is_said(flux):
     config = {key: value for key, value in JOINT.items() if key != "sample_size"}
     Path(flux).write_text(json.dumps(config))
