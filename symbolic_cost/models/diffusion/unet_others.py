@@ -9,6 +9,7 @@ from itertools import pairwise
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
 from symbolic_cost.layers.maps import Kept
 from symbolic_cost.layers.unet import attention
+from symbolic_cost.models.diffusion.conditions import time_of
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import (
     Beside,
@@ -22,7 +23,6 @@ from symbolic_cost.models.diffusion.unet import (
     modelled,
     nothing,
     padding_of,
-    time_of,
     widths_of,
 )
 from symbolic_cost.models.fields import Fields, is_size
