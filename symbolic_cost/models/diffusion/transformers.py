@@ -173,6 +173,8 @@ def declared(
 TIME = Embedded("time", "n_f")
 POOLED = Embedded("pooled", "e_pool")
 GUIDANCE = Embedded("guidance", "n_f")
+TOLD = Embedded("told", "n_l", "")
+"""Which of two kinds of samples it is."""
 
 
 EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
@@ -193,6 +195,8 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     own = {"e_x": fields.size("joint_attention_dim", 3584)}
     own["pixels"] = out * fields.size("patch_size", 2) ** 2
     rotated(fields, numbers)
+    told = fields.flag("use_additional_t_cond", default=False)
+    own["n_l"] = 2
     fields.refuse()
     ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
     prompt = (
@@ -208,7 +212,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
             blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
             at = {"x": path, "prompt": path}
     parts = (
-        Part("time", conditioned((TIME,))),
+        Part("time", conditioned((TIME, *((TOLD,) if told else ())))),
         Part("rotation", (ANGLES,)),
         Part("prompt", prompt),
         Part("embedding", (EMBEDDED,)),
