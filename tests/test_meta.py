@@ -134,6 +134,7 @@ def test_every_kind_of_op_is_acted_out():
         "Unread",  # runs forward alone, as the op that it holds
         "Stored",  # does nothing
         "Solve",  # only in models that a configuration tells
+        "Joined",  # likewise
     }
 
 

@@ -17,6 +17,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
@@ -24,7 +25,7 @@ from symbolic_cost.records import dataclass
 AXES = axes(
     "b batch, e hidden, h head, k head, g group, d width, r token residual, l token query, "
     "r_x token residual, l_x token query, r_j token residual, j token query, t key-token, "
-    "t_x key-token, t_j key-token"
+    "t_x key-token, t_j key-token, r_v token residual, l_v token query, t_v key-token"
 )
 
 
@@ -37,9 +38,16 @@ class Stream:
     query: str
     key: str
 
+    @property
+    def axes(self) -> tuple[str, str, str]:
+        """Its positions."""
+        return self.residual, self.query, self.key
+
 
 IMAGE = Stream("image", "r", "l", "t")
 TEXT = Stream("text", "r_x", "l_x", "t_x")
+SHOWN = Stream("shown", "r_v", "l_v", "t_v")
+"""An image that conditions, beside the text."""
 JOINED = Stream("joined", "r_j", "j", "t_j")
 """Text and image as one."""
 
@@ -115,12 +123,8 @@ class Joint:
             h = self._of(name)
             axes = f"[b {self.whole.query} {h} d]"
             parts = ", ".join(f"{s.name}.{name}[b {s.query} {h} d]" for s in self.streams)
-            laid = " ".join(s.query for s in self.streams) if len(self.streams) > 1 else ""
-            yield (
-                pointwise(f"join_{name}", f"{parts} -> {result}{axes}", "copy", laid=laid)
-                if laid
-                else view(f"join_{name}", f"{parts} -> {result}{axes}")
-            )
+            join = joined if len(self.streams) > 1 else view
+            yield join(f"join_{name}", f"{parts} -> {result}{axes}")
             if turned:
                 angles = f"!@cos[{self.whole.query} d], !@sin[{self.whole.query} d]"
                 pattern = f"{result}{axes}, {angles} -> {name}{axes}"
@@ -132,8 +136,7 @@ class Joint:
         h = self.heads.query
         if len(self.streams) > 1:
             parts = ", ".join(f"{s.name}.context[b {s.query} {h} d]" for s in self.results)
-            pattern = f"context[b {self.whole.query} {h} d] -> {parts}"
-            yield pointwise("part", pattern, "copy", laid=self.whole.query)
+            yield joined("part", f"context[b {self.whole.query} {h} d] -> {parts}")
         else:
             (own,) = self.results
             yield view(

@@ -1,7 +1,7 @@
 """Streams that a condition modulates: the time step, a prompt or a class as shifts and scales.
 
 Axes: b samples, e width of a stream, e_t that of the condition, e_h of its hidden layers, r
-positions of a stream; m_2 ... m_9 the pieces of a modulation: shifts, scales and gates.
+positions of a stream; m_2 ... m_12 the pieces of a modulation: shifts, scales and gates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, e hidden, e_t hidden, e_h hidden, r token residual, "
-    "m_2 whole, m_3 whole, m_4 whole, m_6 whole, m_9 whole, n_c whole"
+    "m_2 whole, m_3 whole, m_4 whole, m_6 whole, m_9 whole, m_12 whole, "
+    "n_c whole"
 )
 
 ATTENTION = ("shift_a", "scale_a", "gate_a")
@@ -29,7 +30,7 @@ SECOND = ("shift_b", "scale_b", "gate_b")
 """Of a second attention on the same stream."""
 LAST = ("shift", "scale")
 
-PIECES = {f"m_{n}": n for n in (2, 3, 4, 6, 9)}
+PIECES = {f"m_{n}": n for n in (2, 3, 4, 6, 9, 12)}
 """Sizes of the axes of pieces."""
 
 

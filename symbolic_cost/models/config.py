@@ -45,7 +45,7 @@ class Imported:
 
 
 def from_config(source: Source, shape: Shape = TRAINING) -> Model:
-    """Declare the model of a config.json, its sizes bound.
+    """Declare the model of a config.json, its sizes bound; its notes say what is assumed.
 
     Args:
         source: a path or the configuration itself.
@@ -54,7 +54,9 @@ def from_config(source: Source, shape: Shape = TRAINING) -> Model:
     Raises:
         InputError: every problem of the configuration, with file, line and key.
     """
-    return imported(source, shape).model
+    read = imported(source, shape)
+    assumed = tuple(f"assumed of {key}: {what}" for key, what in read.ignored.items())
+    return replace(read.model, notes=(*read.model.notes, *assumed))
 
 
 def imported(source: Source, shape: Shape = TRAINING) -> Imported:

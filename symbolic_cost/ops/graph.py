@@ -252,9 +252,10 @@ class Model(Shown):
     def work(self) -> tuple[str, Expr]:
         """What is worked off, and how much: tokens of every sequence, or samples where none are.
 
-        Tokens are positions of the residual stream, those of a source and of a target together;
-        patches of images are none, nor is what towers see whose samples are others, images. For
-        example T5 takes b (l + l_t) tokens, ResNet and CLIP b samples, LLaVA b l tokens.
+        Tokens are positions of the residual stream, those of a source and of a target together,
+        but not again those that a part makes of others; patches of images are none, nor is what
+        towers see whose samples are others, images. For example T5 takes b (l + l_t) tokens, Flux
+        b (l + r) though it joins both, ResNet and CLIP b samples, LLaVA b l tokens.
         """
         batches = [axis.name for axis in self.placed(At(Role.BATCH, ("",)))]
         apart = len({self.sizes[name] for name in batches}) > 1
@@ -264,11 +265,24 @@ class Model(Shown):
             [axis for axis in self.placed(At(Role.TOKEN, (copy,))) if axis.name in known]
             for copy in ("residual", "query", "patch")
         )
-        stream = residual or query
+        stream = [axis for axis in residual or query if axis.name not in self._remade]
         samples = self.sizes[batches[-1]] if batches else Integer(1)
         if patch or not stream:
             return "samples", samples
         return "tokens", samples * add(*(self.sizes[axis.name] for axis in stream))
+
+    @property
+    def _remade(self) -> frozenset[str]:
+        """Positions that begin in a part which takes those of another stream."""
+        positions = {axis.name for axis in self.placed(At(Role.TOKEN))}
+        begun: set[str] = set()
+        remade: set[str] = set()
+        for part in self.parts:
+            fresh = (self._axes_of(part) & positions) - begun
+            taken = {axis for operand in part.inputs.values() for axis in operand.axes}
+            remade |= fresh if taken & begun else set()
+            begun |= fresh
+        return frozenset(remade)
 
     @staticmethod
     def _axes_of(part: Part) -> frozenset[str]:

@@ -296,15 +296,16 @@ class Op:
         return self
 
     def renamed(self, prefix: str, names: Mapping[str, str]) -> Self:
-        """Return the op below `prefix`, tensors renamed by `names`, or put below it as well.
+        """Return the op below `prefix` if any, tensors renamed by `names`, or put below it as well.
 
         Shared tensors ("@") keep their names; weights follow the path.
         """
+        above = f"{prefix}." if prefix else ""
 
         def scoped(operand: Operand) -> Operand:
             if operand.tensor.startswith("@"):
                 return operand
-            return operand.renamed(names.get(operand.tensor, f"{prefix}.{operand.tensor}"))
+            return operand.renamed(names.get(operand.tensor, f"{above}{operand.tensor}"))
 
-        core = self.core and f"{prefix}.{self.core}"
-        return replace(self.mapped(scoped), path=f"{prefix}.{self.path}", core=core)
+        core = self.core and f"{above}{self.core}"
+        return replace(self.mapped(scoped), path=f"{above}{self.path}", core=core)

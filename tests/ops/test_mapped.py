@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from symbolic_cost.models.catalog import model
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
 
 MODELS = ("gpt2", "llama", "gpt_oss", "deepseek_v3", "t5", "mamba", "mamba2", "lstm", "resnet-18")
@@ -22,7 +23,7 @@ def ops():
     return list({(type(op), op.path): op for op in declared}.values())
 
 
-OPS = ops()
+OPS = [*ops(), joined("join", "text[b m], image[b n] -> both[b j]")]
 
 
 def under(op, names):

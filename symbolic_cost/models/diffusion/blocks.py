@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from symbolic_cost.layers import modulated
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.mlp import MLP
@@ -19,14 +21,17 @@ from symbolic_cost.layers.modulated import (
 )
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 Pieces = tuple[str, str, str]
 """Shift, scale and gate."""
+
+TANH = MLP("gelu_tanh")
 
 Made = Callable[[Stream, tuple[str, ...]], tuple[Op, ...]]
 """Declares the pieces of a stream's modulation."""
@@ -102,13 +107,16 @@ def block(
         *behind_first(modulated_entry(IMAGE, ATTENTION, "x", "x_image", first), pieces),
         *scope("attention", attention.ops(), x_image="x_image", y_image="y_image"),
         *modulated_exit(IMAGE, ATTENTION, "y_image", "x", middle),
-        *scope("beside", beside, x=middle, y="middle", prompt="prompt"),
+        *scope("beside", beside, x=middle, y="middle", prompt="prompt", shown="shown"),
         *modulated_perceptron(IMAGE, perceptron.ops(), "middle", "y", second),
     )
 
 
 def double_block(
-    attention: Joint, second: Joint | None = None, made: Made = pieces_of
+    attention: Joint,
+    second: Joint | None = None,
+    made: Made = pieces_of,
+    perceptron: MLP | GatedMLP = TANH,
 ) -> tuple[Op, ...]:
     """Declare a block of two streams, from x and prompt to one result each, or to that of x.
 
@@ -116,6 +124,7 @@ def double_block(
         attention: of both.
         second: of the image alone besides, on the same norm.
         made: what makes the pieces of a modulation.
+        perceptron: of either.
     """
     both, pieces = TEXT in attention.results, SIX if second is None else (*SIX, *SECOND)
     first, later = (modulated_entry(s, ATTENTION, x, f"x_{s.name}") for s, x in _STREAMS)
@@ -132,11 +141,10 @@ def double_block(
         ops += modulated_entry(IMAGE, SECOND, f"image.{ATTENTION[1]}.normed", "x_second", None)
         ops += scope("second", second.ops(), x_image="x_second", y_image="y_second")
         ops += modulated_exit(IMAGE, SECOND, "y_second", "image.middle", middle)
-    perceptron = MLP("gelu_tanh").ops()
-    ops += modulated_perceptron(IMAGE, perceptron, middle, "y")
+    ops += modulated_perceptron(IMAGE, perceptron.ops(), middle, "y")
     if both:
         ops += modulated_exit(TEXT, ATTENTION, "y_text", "prompt", "text.middle")
-        ops += modulated_perceptron(TEXT, perceptron, "text.middle", "z")
+        ops += modulated_perceptron(TEXT, perceptron.ops(), "text.middle", "z")
     return tuple(ops)
 
 
@@ -149,17 +157,17 @@ def _pieces_of_last() -> tuple[Op, ...]:
     return scope("text.modulation", modulation(LAST), cond="cond", **names)
 
 
-def single_block(attention: Joint, made: Made = pieces_of) -> tuple[Op, ...]:
+def single_block(
+    attention: Joint, made: Made = pieces_of, perceptron: MLP | GatedMLP = TANH
+) -> tuple[Op, ...]:
     """Declare a block on both streams as one, with attention beside the perceptron."""
-    wide = "[b j f]"
+    # What both give is summed by one product, which has one bias.
+    inner = Bias.INNER if Bias.INNER in perceptron.bias else Bias.NONE
+    wide = retitled(replace(perceptron, bias=inner).ops(), {"r": "r_j", "l": "j"})
     layer: tuple[Op, ...] = (
-        view("gather", "x_joined[b r_j e] -> full[b j e]"),
-        einsum("fc1", f"full[b j e], *w[e f] + *bias[f] -> u{wide}"),
-        pointwise("act", f"u{wide} -> a{wide}", "gelu_tanh"),
+        *scope("", wide, x="x_joined", y="wide"),
         einsum("proj", "context[b j h d], *w[h d e] + *bias[e] -> attended[b j e]"),
-        einsum("fc2", f"a{wide}, *w[f e] -> done[b j e]"),
         view("scatter_attended", "attended[b j e] -> heads[b r_j e]"),
-        view("scatter", "done[b j e] -> wide[b r_j e]"),
         pointwise("join", "heads[b r_j e], wide[b r_j e] -> y_joined[b r_j e]", "add"),
     )
     return (
@@ -178,12 +186,20 @@ def ending(pieces: tuple[Op, ...], **names: str) -> tuple[Op, ...]:
     return (*behind_first(norm, scope("modulation", pieces, cond="cond", **own, **names)), out)
 
 
+def unbiased(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return ops whose products have no bias."""
+    return tuple(
+        replace(op, pattern=replace(op.pattern, biases=())) if isinstance(op, Einsum) else op
+        for op in ops
+    )
+
+
 def joined_streams() -> tuple[Op, ...]:
     """Declare both streams as one."""
     return (
         view("gather", "x[b r e] -> image[b l e]"),
         view("gather_prompt", "prompt[b r_x e] -> text[b l_x e]"),
-        pointwise("join", "text[b l_x e], image[b l e] -> both[b j e]", "copy", laid="l_x l"),
+        joined("join", "text[b l_x e], image[b l e] -> both[b j e]"),
         view("scatter", "both[b j e] -> y[b r_j e]"),
     )
 
@@ -192,6 +208,6 @@ def image_alone() -> tuple[Op, ...]:
     """Declare the image of both."""
     return (
         view("gather", "x[b r_j e] -> both[b j e]"),
-        pointwise("part", "both[b j e] -> image[b l e]", "copy", laid="j"),
+        joined("part", "both[b j e] -> image[b l e]"),
         view("scatter", "image[b l e] -> y[b r e]"),
     )

@@ -24,6 +24,7 @@ from symbolic_cost.models.diffusion.transformers import (
     rotated,
     sample,
     sizes_of,
+    whole_patches,
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
@@ -84,6 +85,7 @@ def lumina(fields: Fields, shape: Shape) -> Model:
     """
     channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
+    whole_patches(fields, image)
     e, heads = fields.size("hidden_size", 2304), fields.size("num_attention_heads", 24)
     shared = fields.size("num_kv_heads", 8)
     problem = f"{heads} heads do not divide hidden_size = {e}, or {shared} num_kv_heads not them"

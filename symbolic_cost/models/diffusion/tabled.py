@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sympy import Expr
+
 from symbolic_cost import symbols
-from symbolic_cost.layers.attention import Bias, Kept, Rotated
+from symbolic_cost.layers.attention import Bias, Kept, Rotated, output
 from symbolic_cost.layers.core import Positions
-from symbolic_cost.layers.joint import IMAGE, TEXT, Joint
+from symbolic_cost.layers.joint import IMAGE, SHOWN, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.modulated import LAST, SIX, conditioned, parted, tabled
 from symbolic_cost.layers.norm import Norm
@@ -31,6 +33,7 @@ from symbolic_cost.models.diffusion.transformers import (
     layers_of,
     sample,
     sizes_of,
+    video,
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
@@ -97,31 +100,19 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
-    """Read the latents of a video, `sample_frames` times `sample_size`."""
-    if not fields.given("sample_size"):
-        values = {**fields.source.values, "sample_size": list(usual.sides)}
-        fields.source = replace(fields.source, values=values)
-        fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
-    count, depth = usual.frames
-    if not fields.given("sample_frames"):
-        fields.assume("sample_frames", f"{count}, frames of latents")
-    frames = fields.size("sample_frames", count)
-    problem = f"patches of {depth} do not fit {frames} frames"
-    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
-    image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
-    return replace(image, frames=(frames, depth))
-
-
-def _parts(embedding: tuple[Op, ...], ops: tuple[Op, ...]) -> tuple[Part, ...]:
-    """Declare a network of videos around the ops of a block."""
+def _parts(
+    embedding: tuple[Op, ...], ops: tuple[Op, ...], shown: tuple[Op, ...] = ()
+) -> tuple[Part, ...]:
+    """Declare a network of videos around the ops of a block; `shown` embeds an image beside."""
     angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
     takes = {"x": "embedding", "shared": "modulation", "prompt": "prompt"}
+    takes |= {"shown": "shown"} if shown else {}
     return (
         Part("time", conditioned((TIME,))),
         Part("rotation", (angles,)),
         Part("modulation", _SHARED, takes={"cond": "time"}),
         Part("prompt", _CAPTION),
+        *((Part("shown", shown),) if shown else ()),
         Part("embedding", embedding),
         Part("block", ops, symbols.n_layers, takes, Place.BLOCK),
         Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
@@ -144,7 +135,7 @@ def wan(fields: Fields, shape: Shape) -> Model:
     )
     depth, side = (patch[0], patch[1]) if fine else (1, 2)
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
-    image = _video(fields, shape, usual)
+    image = video(fields, shape, usual)
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
     own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
@@ -153,13 +144,51 @@ def wan(fields: Fields, shape: Shape) -> Model:
     out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
     own["pixels"] = out * depth * side**2
     normed = fields.flag("cross_attn_norm", default=True)
+    embedded = _shown(fields, image.text, own)
     fields.refuse()
     attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
     bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
-    beside = _prompted(Bias.BOTH, Norm.RMS, normed=normed)
+    beside = _prompted(Bias.BOTH, Norm.RMS, normed=normed, shown=bool(embedded))
     ops = block(attention, MLP("gelu_tanh"), _tabled(), bare, beside)
-    parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops)
+    parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops, embedded)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _shown(fields: Fields, text: Expr, own: dict[str, int]) -> tuple[Op, ...]:
+    """Read the image that a Wan attends to beside the prompt, if any, and declare its embedding."""
+    wide, keys = fields.optional_size("image_dim"), fields.optional_size("added_kv_proj_dim")
+    tokens = fields.optional_size("pos_embed_seq_len")
+    e = own["e_s"]
+    for name, holds, problem in (
+        ("added_kv_proj_dim", (keys or e) == e, f"the width {e} of the heads together is accepted"),
+        ("image_dim", bool(wide) == bool(keys), "it stands with added_kv_proj_dim, or neither"),
+        ("pos_embed_seq_len", not tokens or bool(wide), "positions of an image need image_dim"),
+        (
+            "image_dim",
+            not wide or text in (symbols.l, _PROMPT),
+            f"behind an image a prompt has {_PROMPT} tokens, not {text}",
+        ),
+    ):
+        fields.require(holds=holds, problem=problem, name=name)
+    if not wide:
+        return ()
+    own |= dict.fromkeys(SHOWN.axes, tokens or _SEEN) | {"e_i": wide, "e_q": wide}
+    if not tokens:
+        fields.assume("pos_embed_seq_len", f"{_SEEN} tokens of an image")
+    placed = pointwise("position", "!image[b r_v e_i], *table[r_v e_i] -> placed[b r_v e_i]", "add")
+    x = "placed[b r_v e_i]" if tokens else "!image[b r_v e_i]"
+    return (
+        *((placed,) if tokens else ()),
+        Norm.LAYER.op("norm1", x, "fine[b r_v e_i]", row="e_i"),
+        einsum("linear_1", "fine[b r_v e_i], *w[e_i e_q] + *bias[e_q] -> u[b r_v e_q]"),
+        pointwise("act", "u[b r_v e_q] -> a[b r_v e_q]", "gelu"),
+        einsum("linear_2", "a[b r_v e_q], *w[e_q e_s] + *bias[e_s] -> plain[b r_v e_s]"),
+        Norm.LAYER.op("norm2", "plain[b r_v e_s]", "shown[b r_v e_s]", row="e_s"),
+    )
+
+
+_PROMPT, _SEEN = 512, 257
+"""Tokens of the prompt that its code splits from those of an image, and those of one image."""
 
 
 def ltx(fields: Fields, shape: Shape) -> Model:
@@ -169,7 +198,7 @@ def ltx(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
-    image = _video(fields, shape, usual)
+    image = video(fields, shape, usual)
     numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}
     e = numbers["e"]
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
@@ -197,17 +226,36 @@ def _tabled() -> tuple[Op, ...]:
     return scope("image.modulation", tabled(SIX), shared="shared", **names)
 
 
-def _prompted(bias: Bias, norm: Norm | None = None, *, normed: bool = False) -> tuple[Op, ...]:
-    """Declare attention to the prompt, from x to y, behind a norm if any."""
-    at, source = Positions("r", "l"), Positions(TEXT.residual, TEXT.query, TEXT.key)
-    cross = CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING, norm=norm)
+def _prompted(
+    bias: Bias, norm: Norm | None = None, *, normed: bool = False, shown: bool = False
+) -> tuple[Op, ...]:
+    """Declare attention to the prompt, from x to y, behind a norm if any, and to an image."""
+    at = Positions("r", "l")
+    text, seen = (
+        CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING, norm=norm)
+        for source in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
+    )
+    cross = _both(text, seen) if shown else text.ops()
     x = "fine" if normed else "x"
     first = (Norm.LAYER.op("norm", "x[b r e]", "fine[b r e]"),) if normed else ()
     add = pointwise("residual", "x[b r e], outcome[b r e] -> y[b r e]", "add")
     return (
         *scope("cross", first, x="x", fine="fine"),
-        *scope("cross", cross.ops(), x=x, memory="prompt", y="outcome"),
+        *scope("cross", cross, x=x, memory="prompt", y="outcome", shown="shown"),
         *scope("cross", (add,), x="x", outcome="outcome", y="y"),
+    )
+
+
+def _both(text: CrossAttention, seen: CrossAttention) -> tuple[Op, ...]:
+    """Declare attention of the same queries to a prompt and to an image, and the sum."""
+    own = [op for op in seen.ops() if op.path not in ("gather", "q", "norm_q", "proj", "scatter")]
+    rows = f"[b {text.at.query} {text.heads.query} d]"
+    add = pointwise("add", f"context{rows}, seen{rows} -> both{rows}", "add")
+    return (
+        *text.ops()[:-2],
+        *scope("image", own, memory="shown", q="q", context="seen"),
+        add,
+        *output(text.at, text.heads.query, bias=text.bias, context="both"),
     )
 
 

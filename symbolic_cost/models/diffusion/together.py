@@ -1,28 +1,32 @@
-"""Diffusion transformers whose modulations are made for many at once: Chroma, CogVideoX.
+"""Diffusion transformers whose prompt and image share all weights: CogVideoX, CogView 4.
 
-Axes: as in `diffusion`; n_c pieces of all modulations of a Chroma.
+Axes: as in `diffusion`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Integer
-
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
+from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import LAST, Embedded, conditioned, modulation, parted
+from symbolic_cost.layers.modulated import (
+    LAST,
+    PERCEPTRON,
+    Embedded,
+    conditioned,
+    modulation,
+    parted,
+)
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.diffusion.blocks import (
     behind_first,
-    double_block,
     ending,
     image_alone,
     joined_streams,
-    single_block,
+    modulated_perceptron,
 )
 from symbolic_cost.models.diffusion.transformers import (
     ANGLES,
@@ -30,15 +34,14 @@ from symbolic_cost.models.diffusion.transformers import (
     PROMPT,
     TIME,
     Sample,
-    assumed_side,
     bias_of,
     declared,
     heads_of,
     is_null,
     layers_of,
-    rotated,
     sample,
     sizes_of,
+    whole_patches,
 )
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
@@ -46,95 +49,11 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
-
-
-def chroma(fields: Fields, shape: Shape) -> Model:
-    """Declare a Chroma: a Flux of which one small network makes all modulations.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
-    channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
-    assumed_side(fields, 128)
-    image = sample(fields, shape, 128, 2, channels)
-    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
-    singles = fields.size("num_single_layers", 38)
-    rotated(fields, numbers)
-    entered, wide = (
-        fields.size(f"approximator_{name}", usual)
-        for name, usual in (("num_channels", 64), ("hidden_dim", 5120))
-    )
-    problem = f"{entered} channels are no four equal parts"
-    fields.require(holds=entered % 4 == 0, problem=problem, name="approximator_num_channels")
-    depth = Integer(fields.size("approximator_layers", 5))
-    own = {"e_x": fields.size("joint_attention_dim", 4096), "n_f": entered}
-    own |= {"pixels": fields.size("out_channels", channels) * patch**2, "e_h": wide, "e_q": wide}
-    own["n_c"] = 3 * singles + 12 * numbers["n_layers"] + 2
-    fields.refuse()
-    return declared(
-        fields, _given_parts(depth, Integer(singles)), sizes_of(image, shape, **own), numbers
-    )
-
-
-def _given_parts(depth: Integer, singles: Integer) -> tuple[Part, ...]:
-    """Declare a Chroma with so many layers that make modulations, and blocks of one stream."""
-    attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
-    single = replace(attention, streams=(JOINED,), results=())
-    two = dict.fromkeys(("image_pieces", "text_pieces"), "pieces")
-    return (
-        Part("condition", (_ENTERED,)),
-        Part("approximator", _APPROXIMATED, depth, {"x": "condition"}),
-        Part("pieces", _PIECES, takes={"x": "approximator"}),
-        Part("rotation", (ANGLES,)),
-        Part("prompt", (PROMPT,)),
-        Part("embedding", (EMBEDDED,)),
-        Part(
-            "block",
-            double_block(attention, made=_given),
-            symbols.n_layers,
-            {"x": "embedding", "prompt": "prompt", **two},
-            Place.BLOCK,
-        ),
-        Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
-        Part(
-            "single.block",
-            single_block(single, made=_given),
-            singles,
-            {"x": "joined", "joined_pieces": "pieces"},
-            Place.BLOCK,
-        ),
-        Part("image", image_alone(), takes={"x": "single.block"}),
-        Part(
-            "head",
-            ending((parted(LAST),)),
-            takes={"x": "image", "modulation.pieces": "pieces"},
-        ),
-    )
-
-
-def _given(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
-    """Declare the pieces of a stream's modulation, of those that were made for all."""
-    own = stream.name
-    names = {piece: f"{own}.{piece}" for piece in pieces}
-    return scope(f"{own}.modulation", (parted(pieces),), pieces=f"{own}_pieces", **names)
-
-
-_ENTERED = einsum("in_proj", "!times[b n_c n_f], *w[n_f e_h] + *bias[e_h] -> x[b n_c e_h]")
-_APPROXIMATED = (
-    Norm.RMS.op("norm", "x[b n_c e_h]", "fine[b n_c e_h]", row="e_h"),
-    einsum("linear_1", "fine[b n_c e_h], *w[e_h e_q] + *bias[e_q] -> u[b n_c e_q]"),
-    pointwise("act", "u[b n_c e_q] -> a[b n_c e_q]", "silu"),
-    einsum("linear_2", "a[b n_c e_q], *w[e_q e_h] + *bias[e_h] -> done[b n_c e_h]"),
-    pointwise("residual", "x[b n_c e_h], done[b n_c e_h] -> y[b n_c e_h]", "add"),
-)
-_PIECES = (
-    einsum("out_proj", "x[b n_c e_h], *w[e_h e] + *bias[e] -> every[b n_c e]"),
-    *(
-        pointwise(name, f"every[b n_c e] -> {name}_pieces[m_{number} b e]", "copy", laid="n_c")
-        for name, number in (("image", 6), ("text", 6), ("joined", 3), ("last", 2))
-    ),
-)
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.ops.view import view
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
@@ -185,6 +104,94 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
+def cogview(fields: Fields, shape: Shape) -> Model:
+    """Declare a CogView 4: prompt and image share all weights, and a block makes pieces once.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
+    channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
+    image = sample(fields, shape, 128, patch, channels)
+    whole_patches(fields, image)
+    numbers = heads_of(fields, 64, 40) | {"n_layers": fields.size("num_layers", 30)}
+    out = fields.size("out_channels", 16)
+    fields.require(holds=not is_null(fields), problem="a size is needed", name="out_channels")
+    own = {"e_x": fields.size("text_embed_dim", 4096), "pixels": out * patch**2}
+    own |= {
+        "n_f": numbers["e"],
+        "e_s": 6 * fields.size("condition_dim", 256),
+        "ch": channels * patch**2,
+    }
+    own |= dict.fromkeys(("e_t", "e_h"), fields.size("time_embed_dim", 512))
+    fields.refuse()
+    bare = Norm.LAYER_BARE
+    attention = Joint((JOINED,), (JOINED,), bare, rotated=Rotated.WHOLE)
+    block = _shared(attention, MLP("gelu_tanh"), bare, ())
+    condition = {"cond": "time"}
+    streams = {"x": "joined", **condition}
+    later = Part("block", _made_once(block, "mlp."), symbols.n_layers - 1, streams, Place.BLOCK)
+    deep = numbers["n_layers"] > 1
+    last = {"x": "block" if deep else "joined", **condition}
+    parts = (
+        Part("time", (*conditioned((TIME, Embedded("sizes", "e_s"))), _ACTIVE)),
+        Part("rotation", (ANGLES,)),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", (EMBEDDED,)),
+        Part("joined", joined_streams(), takes={"x": "embedding", "prompt": "prompt"}),
+        *((later,) if deep else ()),
+        Part("last.block", _ended(attention), takes=last, place=Place.BLOCK),
+        Part("head", ending(_linear(LAST)), takes={"x": "last.block", **condition}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _made_once(block: tuple[Op, ...], *of_mlp: str) -> tuple[Op, ...]:
+    """Return a block behind the pieces of both layers; `of_mlp` begin those of the second."""
+    first = tuple(f"attention.{piece}" for piece in _PIECES)
+    kinds = _PIECES if len(of_mlp) == 1 else PERCEPTRON
+    return behind_first(block, _linear((*first, *(f"{n}{p}" for n in of_mlp for p in kinds))))
+
+
+def _ended(attention: Joint) -> tuple[Op, ...]:
+    """Declare the last block of a CogView 4, of whose second layer nobody reads the prompt.
+
+    The layer runs on image and prompt one after the other, with the same weights.
+    """
+    ends = ("x_joined", "y_joined")
+    first = _apart("attention", Norm.LAYER_BARE, attention.ops(), ends, ("x", "middle"), made=())
+    image, text = (
+        modulated_perceptron(stream, _of_one(MLP("gelu_tanh")), f"{stream.name}.middle", y)
+        for stream, y in ((IMAGE, "y"), (TEXT, "z"))
+    )
+    apart = (
+        view("gather", "middle[b r_j e] -> both[b j e]"),
+        joined("part", "both[b j e] -> image.whole[b l e], text.whole[b l_x e]"),
+        view("scatter_image", "image.whole[b l e] -> image.middle[b r e]"),
+        view("scatter_text", "text.whole[b l_x e] -> text.middle[b r_x e]"),
+    )
+    return (*_made_once(first, "image.", "text."), *apart, *image, *unread(text))
+
+
+def _of_one(perceptron: MLP) -> tuple[Op, ...]:
+    """Declare a perceptron whose weights several use."""
+
+    def shared(operand: Operand) -> Operand:
+        own = operand.renamed(f"@last.{operand.tensor}")
+        return own if operand.is_weight else operand
+
+    return tuple(op.mapped(shared) for op in perceptron.ops())
+
+
+_ACTIVE = pointwise("act", "cond[b e_t] -> active[b e_t]", "silu")
+
+
+def _linear(pieces: tuple[str, ...]) -> tuple[Op, ...]:
+    """Declare the product that makes pieces of a condition that is activated already."""
+    axis = f"m_{len(pieces)}"
+    made = f"cond[b e_t], *w[{axis} e_t e] + *bias[{axis} e] -> pieces[{axis} b e]"
+    return (einsum("linear", made), parted(pieces))
+
+
 def _video(fields: Fields, shape: Shape) -> tuple[Sample, bool]:
     """Read the latents of a video, and whether patches span several frames."""
     patch, several = fields.size("patch_size", 2), fields.optional_size("patch_size_t")
@@ -211,12 +218,30 @@ def _twice_normed(norm: Norm) -> tuple[Op, ...]:
     return (first, *shifted, out)
 
 
-def _shared(attention: Joint, perceptron: MLP | GatedMLP, norm: Norm) -> tuple[Op, ...]:
-    """Declare a block whose layers see prompt and video as one, from x to y."""
+_PIECES = tuple(f"{piece}{of}" for of in ("", "_text") for piece in ("shift", "scale", "gate"))
+"""Of a layer, those of the image and those of the prompt."""
+
+
+def _shared(
+    attention: Joint,
+    perceptron: MLP | GatedMLP,
+    norm: Norm,
+    made: tuple[Op, ...] = modulation(_PIECES),
+) -> tuple[Op, ...]:
+    """Declare a block whose layers see prompt and image as one, from x to y.
+
+    Args:
+        attention: of both.
+        perceptron: behind it.
+        norm: before either.
+        made: what makes the pieces of a layer, if that is not done for both before.
+    """
     mlp = retitled(perceptron.ops(), {"r": JOINED.residual, "l": JOINED.query})
     return (
-        *_apart("attention", norm, attention.ops(), ("x_joined", "y_joined"), ("x", "middle")),
-        *_apart("mlp", norm, mlp, ("x", "y"), ("middle", "y")),
+        *_apart(
+            "attention", norm, attention.ops(), ("x_joined", "y_joined"), ("x", "middle"), made=made
+        ),
+        *_apart("mlp", norm, mlp, ("x", "y"), ("middle", "y"), made=made),
     )
 
 
@@ -226,13 +251,14 @@ def _apart(
     layer: tuple[Op, ...],
     ends: tuple[str, str],
     streams: tuple[str, str],
+    *,
+    made: tuple[Op, ...],
 ) -> tuple[Op, ...]:
     """Declare a layer behind a norm, whose two streams are modulated apart, and the sum."""
     a = "[b r_j e]"
-    pieces = tuple(f"{piece}{of}" for of in ("", "_text") for piece in ("shift", "scale", "gate"))
     scale, shift, gate = (f"{p}[b e], {p}_text[b e]" for p in ("scale", "shift", "gate"))
     before = (
-        *behind_first((norm.op("norm", f"x{a}", f"fine{a}"),), modulation(pieces)),
+        *behind_first((norm.op("norm", f"x{a}", f"fine{a}"),), made),
         pointwise("scaling", f"fine{a}, {scale} -> scaled{a}", "mul"),
         pointwise("shifting", f"scaled{a}, {shift} -> entry{a}", "add"),
     )

@@ -1,4 +1,4 @@
-"""Diffusion transformers by `_class_name`: DiT, PixArt, Stable Diffusion 3, Flux.
+"""Diffusion transformers by `_class_name`: DiT, Stable Diffusion 3, Qwen-Image.
 
 A sample is a square of latents, `sample_size` a side; the sequence is that of the prompt. Axes: as
 in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time step, e_pool width of
@@ -19,7 +19,7 @@ from symbolic_cost.layers import core, gated, joint, mlp, modulated, patch, rela
 from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
+from symbolic_cost.layers.joint import IMAGE, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.modulated import (
     LAST,
@@ -34,10 +34,7 @@ from symbolic_cost.models.diffusion.blocks import (
     block,
     double_block,
     ending,
-    image_alone,
-    joined_streams,
     pieces_of,
-    single_block,
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
@@ -59,7 +56,7 @@ AXES = glossary(
     {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
-        "pixels whole"
+        "pixels whole, e_i hidden, n_p token patch, n_g whole"
     ),
 )
 
@@ -113,6 +110,29 @@ def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int
     return Sample((sides[0], sides[1]), patch, channels, text)
 
 
+def video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
+    """Read the latents of a video, `sample_frames` times `sample_size`."""
+    if not fields.given("sample_size"):
+        values = {**fields.source.values, "sample_size": list(usual.sides)}
+        fields.source = replace(fields.source, values=values)
+        fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
+    count, depth = usual.frames
+    if not fields.given("sample_frames"):
+        fields.assume("sample_frames", f"{count}, frames of latents")
+    frames = fields.size("sample_frames", count)
+    problem = f"patches of {depth} do not fit {frames} frames"
+    fields.require(holds=frames >= depth, problem=problem, name="sample_frames")
+    image = sample(fields, shape, usual.sides[0], usual.patch, usual.channels)
+    return replace(image, frames=(frames, depth))
+
+
+def whole_patches(fields: Fields, image: Sample) -> None:
+    """Note latents that patches do not divide."""
+    problem = f"patches of {image.patch} do not divide latents of {list(image.sides)}"
+    fits = not any(side % image.patch for side in image.sides)
+    fields.require(holds=fits, problem=problem, name="sample_size")
+
+
 def assumed_side(fields: Fields, side: int) -> None:
     """Note the side of the latents of a family whose configurations never say it."""
     if not fields.given("sample_size"):
@@ -153,56 +173,12 @@ def declared(
 TIME = Embedded("time", "n_f")
 POOLED = Embedded("pooled", "e_pool")
 GUIDANCE = Embedded("guidance", "n_f")
+TOLD = Embedded("told", "n_l", "")
+"""Which of two kinds of samples it is."""
 
 
 EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
 PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
-
-
-def flux(fields: Fields, shape: Shape) -> Model:
-    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
-    channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
-    assumed_side(fields, 128)
-    image = sample(fields, shape, 128, 2, channels)
-    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 19)}
-    singles = fields.size("num_single_layers", 38)
-    guided = fields.flag("guidance_embeds", default=False)
-    out = fields.size("out_channels", channels) * patch**2
-    rotated(fields, numbers)
-    own = {"e_x": fields.size("joint_attention_dim", 4096)}
-    own |= {"e_pool": fields.size("pooled_projection_dim", 768), "pixels": out}
-    fields.refuse()
-    attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE)
-    single = replace(attention, streams=(JOINED,), results=())
-    condition = {"cond": "time"}
-    parts = (
-        Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), POOLED))),
-        Part("rotation", (ANGLES,)),
-        Part("prompt", (PROMPT,)),
-        Part("embedding", (EMBEDDED,)),
-        Part(
-            "block",
-            double_block(attention),
-            symbols.n_layers,
-            {"x": "embedding", "prompt": "prompt", **condition},
-            Place.BLOCK,
-        ),
-        Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
-        Part(
-            "single.block",
-            single_block(single),
-            Integer(singles),
-            {"x": "joined", **condition},
-            Place.BLOCK,
-        ),
-        Part("image", image_alone(), takes={"x": "single.block"}),
-        Part("head", ending(modulation(LAST)), takes={"x": "image", **condition}),
-    )
-    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
 def qwen_image(fields: Fields, shape: Shape) -> Model:
@@ -219,6 +195,8 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     own = {"e_x": fields.size("joint_attention_dim", 3584)}
     own["pixels"] = out * fields.size("patch_size", 2) ** 2
     rotated(fields, numbers)
+    told = fields.flag("use_additional_t_cond", default=False)
+    own["n_l"] = 2
     fields.refuse()
     ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
     prompt = (
@@ -234,7 +212,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
             blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
             at = {"x": path, "prompt": path}
     parts = (
-        Part("time", conditioned((TIME,))),
+        Part("time", conditioned((TIME, *((TOLD,) if told else ())))),
         Part("rotation", (ANGLES,)),
         Part("prompt", prompt),
         Part("embedding", (EMBEDDED,)),
@@ -293,7 +271,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     width = fields.size("caption_projection_dim", 1152)
     problem = f"{width} is not the width {numbers['e']} of the heads together"
     fields.require(holds=width == numbers["e"], problem=problem, name="caption_projection_dim")
-    norm = _rms(fields)
+    norm = rms_of(fields)
     seconds = {at for at in fields.items("dual_attention_layers") if at in range(layers)}
     fields.refuse()
     both = Joint((IMAGE, TEXT), (IMAGE, TEXT), norm)
@@ -320,9 +298,9 @@ def is_null(fields: Fields) -> bool:
     return fields.source.values.get("out_channels", "") is None
 
 
-def _rms(fields: Fields) -> Norm | None:
-    """Read the norm of queries and keys."""
-    if fields.source.values.get("qk_norm") is None:
+def rms_of(fields: Fields, usual: str | None = None) -> Norm | None:
+    """Read the norm of queries and keys; null is none."""
+    if fields.source.values.get("qk_norm", usual) is None:
         fields.ignore("qk_norm")
         return None
     fields.text("qk_norm", "rms_norm", ("rms_norm",))

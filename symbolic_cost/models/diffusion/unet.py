@@ -16,21 +16,22 @@ from symbolic_cost.layers.unet import (
     block,
     transformer,
 )
+from symbolic_cost.models.diffusion.conditions import (
+    Vector,
+    embed,
+    read_prompt,
+    text_of,
+    time_of,
+)
 from symbolic_cost.models.diffusion.transformers import Sample, sample
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
-
-Vector = tuple[str, int, str]
-"""A vector of a sample: its name, its width, and how it is embedded."""
 
 Beside = Callable[[int], Layer | None]
 """What stands behind a block of so many channels."""
@@ -43,14 +44,15 @@ class Net:
     Args:
         widths: channels of every stage.
         depths: blocks of every stage.
-        beside: of every stage on the way down, in the middle, and of every stage on the way up.
+        beside: of every stage on the way down, in the middle if there is one, and of every stage
+            on the way up.
         function: the activation function.
         padding: of the convolutions that halve the sides.
     """
 
     widths: tuple[int, ...]
     depths: tuple[int, ...]
-    beside: tuple[tuple[Beside, ...], Beside, tuple[Beside, ...]]
+    beside: tuple[tuple[Beside, ...], Beside | None, tuple[Beside, ...]]
     function: str
     padding: Padding
 
@@ -62,8 +64,9 @@ class Net:
             "kept": Kept(),
         }
         layers |= dict(self._down())
-        layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
-        layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
+        if self.beside[1] is not None:
+            layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
+            layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
         layers |= dict(self._up())
         layers |= {"norm": GROUPS, "act": Activation(self.function)}
         return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
@@ -111,6 +114,7 @@ class Read:
         vectors: embedded with it.
         text: width of what the prompt is projected from.
         prompt: its width.
+        guided: width of the strength of guidance, which is added to the time step; none if zero.
     """
 
     net: Net
@@ -120,13 +124,14 @@ class Read:
     vectors: list[Vector]
     text: int
     prompt: int
+    guided: int = 0
 
     def trail(self, shape: Shape) -> Trail:
         """Return a trail on which time step and prompt are declared."""
         trail = trail_of(self.image, shape)
-        _embed(trail, self.time, self.vectors, self.net.function)
+        embed(trail, self.time, self.vectors, self.net.function, self.guided)
         if self.prompt:
-            _read_prompt(trail, self.image, self.text, self.prompt)
+            read_prompt(trail, self.image, self.text, self.prompt)
         return trail
 
 
@@ -138,8 +143,9 @@ def unet(fields: Fields, shape: Shape) -> Model:
     """
     read = conditional(fields, shape)
     out = fields.size("out_channels", 4)
+    guided = fields.optional_size("time_cond_proj_dim") or 0
     fields.refuse()
-    trail = read.trail(shape)
+    trail = replace(read, guided=guided).trail(shape)
     Chain(read.net.layers(*read.kernels, out)).declare("", trail)
     return modelled(fields, trail)
 
@@ -161,22 +167,29 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     )
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
     up = kinds_of(fields, "up_block_types", stages, _UP)
-    middle = fields.text("mid_block_type", "UNetMidBlock2DCrossAttn", tuple(_MIDDLE))
     odd = [f"{w} by {n}" for w, n in zip(widths, heads, strict=True) if w % n]
     problem = f"channels are not divided by heads: {', '.join(odd)}"
     fields.require(holds=not odd, problem=problem, name="attention_head_dim")
     seen = [_seeing(n, count) for n, count in zip(heads, layers, strict=True)]
     beside = (
         tuple(see if kind else nothing for kind, see in zip(down, seen, strict=True)),
-        seen[-1] if _MIDDLE[middle] else nothing,
+        seen[-1] if has_middle(fields, "UNetMidBlock2DCrossAttn") else None,
         tuple(see if kind else nothing for kind, see in zip(up, reversed(seen), strict=True)),
     )
     net = Net(widths, depths, beside, function_of(fields), padding_of(fields))
     kernels = _odd(fields, "conv_in_kernel"), _odd(fields, "conv_out_kernel")
     time, vectors = time_of(fields, widths[0])
-    text = _text(fields, prompt[0])
+    text = text_of(fields, prompt[0])
     grouped(fields, widths, stages)
     return Read(net, image, kernels, time, vectors, text, prompt[0])
+
+
+def has_middle(fields: Fields, kind: str) -> bool:
+    """Return whether there is a middle, of the one kind that is declared; null is none."""
+    if not fields.given("mid_block_type") and "mid_block_type" in fields.source.values:
+        fields.ignore("mid_block_type")
+        return False
+    return fields.text("mid_block_type", kind, (kind,)) == kind
 
 
 def padding_of(fields: Fields) -> Padding:
@@ -197,7 +210,6 @@ def nothing(_: int) -> None:
 
 _DOWN: Mapping[str, bool] = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _UP: Mapping[str, bool] = {"CrossAttnUpBlock2D": True, "UpBlock2D": False}
-_MIDDLE: Mapping[str, bool] = {"UNetMidBlock2DCrossAttn": True}
 """Whether stages see the prompt, by their kinds."""
 
 
@@ -258,91 +270,11 @@ def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
     fields.require(holds=not odd, problem=problem, name="norm_num_groups")
 
 
-def time_of(fields: Fields, first: int) -> tuple[int, list[Vector]]:
-    """Read the width of the time step's embedding, and the vectors that are embedded with it."""
-    fields.text("time_embedding_type", "positional", ("positional",))
-    width = fields.optional_size("time_embedding_dim") or 4 * first
-    vectors: list[Vector] = [("step", first, "two")]
-    value = fields.source.values.get
-    wide = "projection_class_embeddings_input_dim"
-    kind = value("class_embed_type")
-    if kind is not None:
-        kind = fields.text("class_embed_type", "projection", tuple(_VECTORS))
-        fields.ignore("num_class_embeds")
-        size = first if kind == "timestep" else fields.size(wide)
-        vectors.append(("label", size, _VECTORS[kind]))
-    elif value("num_class_embeds") is not None:
-        vectors.append(("label", fields.size("num_class_embeds"), "table"))
-    if value("addition_embed_type") is not None:
-        fields.text("addition_embed_type", "text_time", ("text_time",))
-        fields.size("addition_time_embed_dim")
-        vectors.append(("added", fields.size(wide), "two"))
-    fields.ignore("addition_time_embed_dim", "addition_embed_type_num_heads", wide)
-    return width, vectors
-
-
-_VECTORS: Mapping[str, str] = {"projection": "two", "timestep": "two", "simple_projection": "one"}
-
-
-def _text(fields: Fields, width: int) -> int:
-    """Read the width of what the prompt is projected from; its own if it is not."""
-    wide = fields.optional_size("encoder_hid_dim")
-    if fields.source.values.get("encoder_hid_dim_type") is not None:
-        fields.text("encoder_hid_dim_type", "text_proj", ("text_proj",))
-        fields.require(holds=wide is not None, problem="a width is needed", name="encoder_hid_dim")
-    return wide or -width
-
-
 def trail_of(image: Sample, shape: Shape) -> Trail:
     """Return a trail at the latents."""
     sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", image.sides, strict=True)}
     sizes = {"b": shape.b, "c0": Integer(image.channels), **sides}
     return Trail(Maps("sample", ("b", "c0", "y0", "x0"), constant=True), sizes)
-
-
-def _embed(trail: Trail, width: int, vectors: list[Vector], function: str) -> None:
-    """Declare the embedding of a time step and of other vectors, aside."""
-    before = Maps("", ())
-    for name, size, how in vectors:
-        first, last = trail.new_axis("c", size), trail.new_axis("c", width, Role.HIDDEN)
-        embedded = Maps(f"{name}.embedded", ("b", last))
-        if how == "table":
-            pattern = f"!{name}[b]:index, *table[{first} {last}] -> {embedded}"
-            trail.ops.append(lookup(f"{name}.embed", pattern))
-        else:
-            bias = f"*w[{first} {last}] + *bias[{last}]"
-            result = embedded if how == "one" else Maps(f"{name}.u", ("b", last))
-            trail.ops.append(einsum(f"{name}.linear_1", f"!{name}[b {first}], {bias} -> {result}"))
-        if how == "two":
-            wide = trail.new_axis("c", width, Role.HIDDEN)
-            act, embedded = Maps(f"{name}.a", ("b", last)), Maps(f"{name}.embedded", ("b", wide))
-            weight = f"*w[{last} {wide}] + *bias[{wide}]"
-            trail.ops += [
-                pointwise(f"{name}.act", f"{result} -> {act}", function),
-                einsum(f"{name}.linear_2", f"{act}, {weight} -> {embedded}"),
-            ]
-        if before.axes:
-            total = Maps(f"{name}.sum", before.axes)
-            other = Maps(f"{name}.same", before.axes)
-            pattern = f"{before}, {other} -> {total}"
-            same = pointwise(other.tensor, f"{embedded} -> {other}", "copy", laid=embedded.axes[1])
-            trail.ops += [same, pointwise(total.tensor, pattern, "add")]
-            embedded = total
-        before = embedded
-    trail.aside["time"] = before
-
-
-def _read_prompt(trail: Trail, image: Sample, wide: int, width: int) -> None:
-    """Declare the prompt aside, projected if it is as wide as something else."""
-    axis = trail.new_axis("l", image.text)
-    own = trail.new_axis("c", width)
-    if wide < 0:
-        trail.aside["prompt"] = Maps("prompt", ("b", own, axis), constant=True)
-        return
-    old, result = trail.new_axis("c", wide), Maps("prompt", ("b", own, axis))
-    weight = f"*w[{old} {own}] + *bias[{own}]"
-    trail.ops.append(einsum("text_proj", f"!states[b {old} {axis}], {weight} -> {result}"))
-    trail.aside["prompt"] = result
 
 
 def modelled(fields: Fields, trail: Trail) -> Model:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
 from symbolic_cost.layers.maps import Kept
 from symbolic_cost.layers.unet import attention
+from symbolic_cost.models.diffusion.conditions import time_of
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import (
     Beside,
@@ -17,11 +18,11 @@ from symbolic_cost.models.diffusion.unet import (
     conditional,
     function_of,
     grouped,
+    has_middle,
     kinds_of,
     modelled,
     nothing,
     padding_of,
-    time_of,
     widths_of,
 )
 from symbolic_cost.models.fields import Fields, is_size
@@ -47,12 +48,13 @@ def plain(fields: Fields, shape: Shape) -> Model:
     fits = all(side % halved == 0 for side in image.sides)
     fields.require(holds=fits, problem=problem, name="sample_size")
     depths = (fields.size("layers_per_block", 2),) * stages
-    own = {True: _attending(fields, widths), False: nothing}
+    own: dict[bool, Beside] = {True: _attending(fields, widths), False: nothing}
     down, up = (
         tuple(own[kind] for kind in kinds_of(fields, f"{way}_block_types", stages, known, usual))
         for way, known, usual in (("down", _OWN_DOWN, (0, 1, 1, 1)), ("up", _OWN_UP, (1, 1, 1, 0)))
     )
-    middle = own[fields.flag("add_attention", default=True)]
+    seen = own[fields.flag("add_attention", default=True)]
+    middle = seen if has_middle(fields, "UNetMidBlock2D") else None
     net = Net(widths, depths, (down, middle, up), function_of(fields), padding_of(fields))
     time, vectors = time_of(fields, widths[0])
     grouped(fields, widths, stages)

@@ -1,0 +1,146 @@
+"""Networks for diffusion: one field changed at a time, streams as one, what is assumed.
+
+`diffusion_changes.jsonl` holds configurations of families_diffusion.json with one field changed,
+as what PyTorch and diffusers count of them: parameters and FLOP of a forward pass.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import symbolic_cost as sc
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.count import count
+from tests.models.test_families_truth import TRUTH
+
+CHANGES = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "golden" / "diffusion_changes.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+JOINT = {
+    "_class_name": "FluxTransformer2DModel",
+    "in_channels": 8,
+    "num_attention_heads": 8,
+    "attention_head_dim": 16,
+    "axes_dims_rope": [4, 6, 6],
+    "num_layers": 2,
+    "sample_size": 16,
+    "num_single_layers": 3,
+    "joint_attention_dim": 32,
+    "pooled_projection_dim": 16,
+}
+SIZES = {"b": 2, "l": 32}
+
+
+@pytest.fixture
+def flux(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(JOINT))
+    return str(path)
+
+
+def outcome(entry):
+    """Whether a changed configuration is answered; a refusal names the field."""
+    try:
+        answer = count(entry["config"], entry["batch"], entry["length"])
+    except InputError as error:
+        if entry["what"][1] not in str(error):
+            raise
+        return False
+    assert (answer["params"], answer["flops_fwd"]) == (entry["params"], entry["forward"])
+    return True
+
+
+REFUSED = {"image_dim", "added_kv_proj_dim", "patch_size"}
+"""Fields of a Wan some of whose values are refused: patches of two sides, an image without keys."""
+
+
+def check(entries):
+    assert {entry["what"][1] for entry in entries if not outcome(entry)} <= REFUSED
+
+
+def test_a_sample_of_changes_is_exact():
+    check(CHANGES[::9])
+
+
+@pytest.mark.slow
+def test_every_other_change_is_exact():
+    check([entry for place, entry in enumerate(CHANGES) if place % 9])
+
+
+def test_tokens_of_streams_that_are_joined_count_once(flux):
+    kind, amount = sc.job(flux, "", SIZES).model.work
+    assert (kind, sc.bind(amount, SIZES)) == ("tokens", 2 * (32 + 64))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kind", "tensors"),
+    [
+        ("cp", "all-gather", {"attention.k", "attention.v"}),
+        ("ring", "send-receive", {"attention.k", "attention.v"}),
+        (
+            *("ulysses", "all-to-all"),
+            {"attention.q", "attention.k", "attention.v", "attention.context", "context"},
+        ),
+    ],
+)
+def test_ranks_join_their_own_parts_of_streams(flux, strategy, kind, tensors):
+    """Attention moves what it moves in a language model; joining two streams moves nothing."""
+    job, alone = (sc.job(flux, text, SIZES) for text in (f"{strategy}=4", ""))
+    moved = job.rows.select("communication", where=lambda row: row.phase == "forward")
+    assert {(row.collective.kind, row.tensor) for row in moved} == {(kind, t) for t in tensors}
+    named = {row.path for row in job.repeated}
+    mine, whole = (
+        sum(sc.bind(row.total, numbers) for row in one.rows.select("flop") if row.path not in named)
+        for one, numbers in (
+            (job, SIZES | job.model.bindings | {"cp": 4, "s1": 4}),
+            (alone, SIZES | alone.model.bindings),
+        )
+    )
+    assert whole == 4 * mine
+
+
+def test_what_is_assumed_of_a_configuration_is_said(flux):
+    config = {key: value for key, value in JOINT.items() if key != "sample_size"}
+    Path(flux).write_text(json.dumps(config))
+    job = sc.job(flux, "", SIZES)
+    said = "assumed of sample_size: 128, latents of an image of 1024 pixels a side"
+    assert said in job.memory().sheet.notes
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"length": 77}, "behind an image a prompt has 512 tokens, not 77"),
+        ({"added_kv_proj_dim": None}, "it stands with added_kv_proj_dim, or neither"),
+        ({"added_kv_proj_dim": 7}, "the width 48 of the heads together is accepted"),
+        ({"image_dim": None, "added_kv_proj_dim": None, "pos_embed_seq_len": 9}, "need image_dim"),
+    ],
+)
+def test_images_beside_a_prompt_are_refused_where_its_code_fails(changed, said):
+    config = {**TRUTH["WanTransformer3DModel/image"]["config"], **changed}
+    with pytest.raises(InputError, match=said):
+        count(config, 1, config.pop("length", 512))
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"_class_name": "ControlNetModel", "class_embed_type": "simple_projection"}, "projection"),
+        ({"_class_name": "UNet2DModel", "mid_block_type": "Other"}, "UNetMidBlock2D"),
+        ({"_class_name": "Lumina2Transformer2DModel", "sample_size": 9}, "do not divide"),
+        (
+            {
+                "_class_name": "HunyuanVideoTransformer3DModel",
+                "image_condition_type": "token_replace",
+            },
+            "latent_concat",
+        ),
+    ],
+)
+def test_other_kinds_are_refused(config, said):
+    with pytest.raises(InputError, match=said):
+        count(config, 1, 16)
