@@ -47,14 +47,9 @@ def _cut(trace: Trace, act: Act, views: Sequence[Act]) -> Dim | None:
     cuts = {flat((view.options["from"],)) for view in views}
     cut = next(iter(cuts))
     parts = sum(view.options["to"].count for view in views)
-    owned = {
-        axis
-        for use in act.uses
-        if not use.ref.tensor.weight
-        for d in use.ref.dims
-        for axis in flat(d)
-    }
-    result_axes = {axis for dim in act.outs[0].dims for axis in flat(dim)}
+    axes, data = trace.forest.axes, (use.ref for use in act.uses if not use.ref.tensor.weight)
+    owned = {axis for ref in data for axis in axes(ref.dims)}
+    result_axes = set(axes(act.outs[0].dims))
     whole = trace.forest.length(cut)
     fits = len(cuts) == 1 and parts == whole and set(cut) <= result_axes and not set(cut) & owned
     return cut if fits else None
