@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import Family
 from symbolic_cost.reading import package_data
@@ -198,8 +198,7 @@ class Fields:
             InputError: every problem, with file, line and key.
         """
         problems = [*self.problems, *self.not_understood().values()]
-        if problems:
-            raise InputError(dict.fromkeys(problems))
+        refuse(dict.fromkeys(problems))
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return every name of a field, the usual one first; the family's own names hold."""
