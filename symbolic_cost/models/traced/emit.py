@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symbolic_cost.axes import Role
+from symbolic_cost.models.traced.acts import Act, Nature, Tensor, Use, put
 from symbolic_cost.models.traced.forest import Apart, Dim, Dims
 from symbolic_cost.models.traced.placing import Draft, Operand, Placing, block_of
-from symbolic_cost.models.traced.trace import Act, Nature, Tensor, Use, put
 
 _BESIDE = frozenset({Role.BATCH, Role.TOKEN, Role.KEY_TOKEN})
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from symbolic_cost.axes import Axis as Named
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import PatternError
+from symbolic_cost.models.traced.acts import Act
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.trace import Act, Trace
+from symbolic_cost.models.traced.trace import Trace
 
 INSIDE = frozenset(
     {Role.HEAD, Role.GROUP, Role.WIDTH, Role.INNER, Role.VOCABULARY, Role.LATENT, Role.KEY_TOKEN}

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symbolic_cost.axes import Role
+from symbolic_cost.models.traced.acts import Act, Tensor, Use
 from symbolic_cost.models.traced.forest import Axis, Dim
 from symbolic_cost.models.traced.names import INSIDE, Naming
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.trace import Act, Tensor, Trace, Use
+from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.records import dataclass
 
 Operand = tuple[Tensor, tuple[str, ...]]

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from symbolic_cost.axes import Role
+from symbolic_cost.models.traced.acts import Act, Ref
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
-from symbolic_cost.models.traced.trace import Act, Ref, Trace
+from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.records import dataclass
 
 

@@ -9,8 +9,9 @@ heads than keys. The parts together are the product: FLOP, parameters and traffi
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from symbolic_cost.models.traced.acts import Act, Ref, Tensor
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
-from symbolic_cost.models.traced.trace import Act, Ref, Tensor, Trace
+from symbolic_cost.models.traced.trace import Trace
 
 PART = "#"
 """Between the name of a weight and the number of a part of it."""

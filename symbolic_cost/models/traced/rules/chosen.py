@@ -1,8 +1,9 @@
 """Operators that choose rows: of tables, of tensors, in another order."""
 
+from symbolic_cost.models.traced.acts import CHOSEN, Ref, Use, put
 from symbolic_cost.models.traced.graph import number
 from symbolic_cost.models.traced.rules.parts import part
-from symbolic_cost.models.traced.trace import CHOSEN, Ref, Trace, Use, put, rule
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 def chosen_rows(t: Trace, ref: Ref, place: int) -> None:

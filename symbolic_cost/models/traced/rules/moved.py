@@ -1,8 +1,9 @@
 """Operators whose elements change places: no mesh axis may split where they do."""
 
+from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.chosen import chosen_rows
-from symbolic_cost.models.traced.trace import Ref, Trace, Use, rule, under
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 @rule(

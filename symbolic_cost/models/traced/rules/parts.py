@@ -1,8 +1,9 @@
 """Operators that take parts of tensors and join them."""
 
+from symbolic_cost.models.traced.acts import Act, Ref, Tensor, Use, put, under
 from symbolic_cost.models.traced.forest import Dims
 from symbolic_cost.models.traced.rules.views import spread
-from symbolic_cost.models.traced.trace import Act, Ref, Tensor, Trace, Use, put, rule, under
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 @rule("aten.slice", "aten.narrow", "aten.slice_copy")

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from symbolic_cost.models.traced.acts import Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Size
-from symbolic_cost.models.traced.trace import RULES, Ref, Rule, Trace, Use, put, rule, under
+from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
 
 _KINDS: Mapping[str, str] = {
     "add": "add sub subtract rsub logaddexp",

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symbolic_cost.errors import InputError, PatternError
+from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.rules.pointwise import matched
-from symbolic_cost.models.traced.trace import Ref, Trace, Use, rule, under
+from symbolic_cost.models.traced.trace import Trace, rule
 
 _MATRIX, _HEADED = 2, 4
 """Dimensions of a matrix, and of queries with a dimension for heads."""

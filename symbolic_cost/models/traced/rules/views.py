@@ -5,9 +5,10 @@ What only arranges dimensions anew makes another reference to the same tensor.
 
 from collections.abc import Sequence
 
+from symbolic_cost.models.traced.acts import Ref, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Size, number
-from symbolic_cost.models.traced.trace import Ref, Trace, rule, under
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 @rule(
