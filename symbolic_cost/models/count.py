@@ -86,12 +86,9 @@ def count(
     counts = _counts(whole, rules)
     if counts["kv_cache_elements"]:
         counts["flops_decode"] = _decoded(source, Shape(b, Integer(1), l), train, rules)
-    counts |= {
-        "note": _note(source, whole),
-        "ignored": "; ".join(f"{key}: {why}" for key, why in whole.ignored.items()) or None,
-        **_trained(whole.model),
-        **_bytes(whole),
-    }
+    ignored = "; ".join(f"{key}: {why}" for key, why in whole.ignored.items())
+    counts |= {"note": _note(source, whole), "ignored": ignored or None}
+    counts |= _trained(whole.model) | _bytes(whole)
     return counts | _stored(source, whole.model, int(counts["params"] or 0))
 
 
