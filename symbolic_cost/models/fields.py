@@ -81,11 +81,8 @@ class Fields:
         for name in self.record.alike:
             entries = self.source.values.get(name)
             if isinstance(entries, list | tuple):
-                self.require(
-                    holds=bool(entries) and all(one == entries[0] for one in entries),
-                    problem="one value for all layers is declared",
-                    name=name,
-                )
+                if not (entries and all(one == entries[0] for one in entries)):
+                    self.note(name, "one value for all layers is declared")
                 values = {**self.source.values, name: entries[0] if entries else None}
                 self.source = replace(self.source, values=values)
 
@@ -175,15 +172,20 @@ class Fields:
         self.origins[name] = Origin(value, "", "derived")
         return value
 
-    def require(self, *, holds: bool, problem: str, name: str, other: str = "") -> None:
-        """Note a contradiction at the key of a field unless a condition holds.
+    def note(self, name: str, problem: str, other: str = "") -> None:
+        """Note a contradiction at the key of a field.
 
         Nothing is noted if the field, or the `other` that it contradicts, could not be read.
         """
-        if not holds and not {name, other} & self._refused:
+        if not {name, other} & self._refused:
             origin = self.origins.get(name)
             key = origin.key if origin and origin.key else name
             self.problems.append(f"{self.source.where(key)}: {problem}")
+
+    def require(self, *, holds: bool, problem: str, name: str, other: str = "") -> None:
+        """Note a contradiction at the key of a field unless a condition holds."""
+        if not holds:
+            self.note(name, problem, other)
 
     def refuse(self) -> None:
         """Raise if anything is wrong, keys that were not understood included.
