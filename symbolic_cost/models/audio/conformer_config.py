@@ -87,11 +87,8 @@ def parakeet(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
-    fields.require(
-        holds=fields.size("num_key_value_heads", heads) == heads,
-        problem=f"only the {heads} of num_attention_heads is declared",
-        name="num_key_value_heads",
-    )
+    if fields.size("num_key_value_heads", heads) != heads:
+        fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
     family = replace(PARAKEET, heads={CTC: Predicted(output=Output.BIAS)})
     family = replace(_convolved(fields, family, "b s_rel"), branch=Branch())
     if not biased:
@@ -156,18 +153,14 @@ def _thinned(fields: Fields, length: Expr) -> tuple[Thinned, Source]:
         for name, usual in (("subsampling_factor", 8), ("subsampling_conv_stride", 2))
     )
     layers, kernel = factor.bit_length() - 1, fields.size("subsampling_conv_kernel_size", 3)
-    fields.require(
-        holds=layers > 0, problem="a factor of two or more is accepted", name="subsampling_factor"
-    )
+    if layers <= 0:
+        fields.note("subsampling_factor", "a factor of two or more is accepted")
     steps = ["scale"] if fields.flag("scale_input", default=True) else []
     steps += ["dropout"] if fields.drops("dropout", default=True) else []
     front = Thinned(max(layers, 1), tuple(steps))
     mels = fields.size("num_mel_bins", 80)
     channels = fields.size("subsampling_conv_channels", 256)
     sizes, known, frames = front.sizes(kernel, stride, channels, mels, length)
-    fields.require(
-        holds=sizes[f"x{front.layers}"] == mels // stride**front.layers,
-        problem=f"{mels} features are not thinned evenly",
-        name="num_mel_bins",
-    )
+    if sizes[f"x{front.layers}"] != mels // stride**front.layers:
+        fields.note("num_mel_bins", f"{mels} features are not thinned evenly")
     return front, Source(frames, sizes, known)

@@ -67,11 +67,10 @@ def whisper(fields: Fields, shape: Shape) -> Model:
     sizes, known, _ = wave_sizes(waves, mels, Integer(2 * frames))
     if fields.head.endswith(RECORDED):
         sizes["w_t"] = fields.size("classifier_proj_size", 256)
-        fields.require(
-            holds=not fields.flag("use_weighted_layer_sum", default=False),
-            problem="only false is declared: the last layer is judged",
-            name="use_weighted_layer_sum",
-        )
+        if fields.flag("use_weighted_layer_sum", default=False):
+            fields.note(
+                "use_weighted_layer_sum", "only false is declared: the last layer is judged"
+            )
     family = replace(family, entry=front, tables=("", "@token"))
     return declared(
         fields,
@@ -136,9 +135,8 @@ def moonshine(fields: Fields, shape: Shape) -> Model:
     width = numbers["e"] // numbers["h"]
     multiple = fields.size("pad_head_dim_to_multiple_of", 1)
     turned = int(width * fields.share("partial_rotary_factor", 9 / 10)) // 2 * 2
-    fields.require(
-        holds=0 < turned < width, problem="a part of a head is rotated", name="rope_parameters"
-    )
+    if not (0 < turned < width):
+        fields.note("rope_parameters", "a part of a head is rotated")
     padded = -(-width // multiple) * multiple
     if padded != width:
         core = PaddedCore(**vars(core))
@@ -165,14 +163,10 @@ def _alike(fields: Fields) -> int:
     heads = fields.size("encoder_num_attention_heads", 8)
     for name in ("encoder_num_key_value", "decoder_num_attention", "decoder_num_key_value"):
         usual = heads if name != "decoder_num_attention" else 8
-        fields.require(
-            holds=fields.size(f"{name}_heads", usual) == heads,
-            problem=f"only the {heads} of encoder_num_attention_heads is declared",
-            name=f"{name}_heads",
-        )
-    fields.require(
-        holds=fields.size("hidden_size") % heads == 0,
-        problem=f"{heads} heads do not divide it",
-        name="hidden_size",
-    )
+        if fields.size(f"{name}_heads", usual) != heads:
+            fields.note(
+                f"{name}_heads", f"only the {heads} of encoder_num_attention_heads is declared"
+            )
+    if fields.size("hidden_size") % heads != 0:
+        fields.note("hidden_size", f"{heads} heads do not divide it")
     return heads

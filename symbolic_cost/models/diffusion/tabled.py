@@ -139,9 +139,8 @@ def wan(fields: Fields, shape: Shape) -> Model:
     """
     patch = fields.items("patch_size", (1, 2, 2))
     fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
-    fields.require(
-        holds=fine, problem="frames, and the same side twice, are accepted", name="patch_size"
-    )
+    if not fine:
+        fields.note("patch_size", "frames, and the same side twice, are accepted")
     depth, side = (patch[0], patch[1]) if fine else (1, 2)
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
     image = _video(fields, shape, usual)

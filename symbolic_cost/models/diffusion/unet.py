@@ -154,11 +154,8 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     heads = _each(fields, "attention_head_dim", 8, stages)
     layers = _each(fields, "transformer_layers_per_block", 1, stages)
     prompt = _each(fields, "cross_attention_dim", 1280, stages)
-    fields.require(
-        holds=len(set(prompt)) == 1,
-        problem="one width of the prompt is declared",
-        name="cross_attention_dim",
-    )
+    if len(set(prompt)) != 1:
+        fields.note("cross_attention_dim", "one width of the prompt is declared")
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
     up = kinds_of(fields, "up_block_types", stages, _UP)
     middle = fields.text("mid_block_type", "UNetMidBlock2DCrossAttn", tuple(_MIDDLE))

@@ -69,11 +69,8 @@ def _attending(fields: Fields, widths: tuple[int, ...]) -> Beside:
     width = None if wide is None else fields.size("attention_head_dim", 8)
     fields.ignore("attention_head_dim")
     problem = f"{width} channels of a head do not divide those of every stage"
-    fields.require(
-        holds=width is None or not any(one % width for one in widths),
-        problem=problem,
-        name="attention_head_dim",
-    )
+    if width is not None and any(one % width for one in widths):
+        fields.note("attention_head_dim", problem)
     return lambda channels: attention(max(channels // (width or channels), 1))
 
 
@@ -135,11 +132,8 @@ def controlnet(fields: Fields, shape: Shape) -> Model:
     fields.source = replace(fields.source, values=values)
     read = conditional(fields, shape)
     widths = fields.items("conditioning_embedding_out_channels", (16, 32, 96, 256))
-    fields.require(
-        holds=bool(widths) and all(map(is_size, widths)),
-        problem="a list of sizes is accepted",
-        name="conditioning_embedding_out_channels",
-    )
+    if not (widths and all(map(is_size, widths))):
+        fields.note("conditioning_embedding_out_channels", "a list of sizes is accepted")
     shown = Shown(fields.size("conditioning_channels", 3), widths)
     fields.refuse()
     trail = read.trail(shape)

@@ -127,11 +127,10 @@ def build(fields: Fields, shape: Shape) -> Model:
     wide, own, positions = int(seen.sizes[at[-1]]), words.size("hidden_size"), seen.sizes[at[1]]
     projected = wide != own and fields.family != "blip"
     stated = words.optional_size("cross_attention_hidden_size")
-    words.require(
-        holds=stated in (None, wide),
-        problem=f"{stated} is not the {wide} features of the encoder",
-        name="cross_attention_hidden_size",
-    )
+    if stated not in (None, wide):
+        words.note(
+            "cross_attention_hidden_size", f"{stated} is not the {wide} features of the encoder"
+        )
     projected = projected and stated is None
     if words.family == "mbart":  # of what stands alone, an encoder as well
         sides = ("layers", "attention_heads", "ffn_dim", "layerdrop")
@@ -254,11 +253,8 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
     )
     tied = words.flag("tie_word_embeddings", default=True) or tied
     head = own.heads[GENERATED]
-    words.require(
-        holds=tied or not isinstance(head, Predicted) or Output.BIAS not in head.output,
-        problem="only true is declared: an untied head has a second bias",
-        name="tie_word_embeddings",
-    )
+    if not tied and isinstance(head, Predicted) and Output.BIAS in head.output:
+        words.note("tie_word_embeddings", "only true is declared: an untied head has a second bias")
     return family.tied(tied=tied), numbers
 
 

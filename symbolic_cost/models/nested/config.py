@@ -132,11 +132,8 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
     head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
     tied = _tied(fields, family, values)
     width = values.get("head_dim")
-    fields.require(
-        holds=width is None or (isinstance(width, int) and width > 0 and width % 2 == 0),
-        problem="a head_dim that is rotated in pairs is accepted",
-        name="head_dim",
-    )
+    if not (width is None or (isinstance(width, int) and width > 0 and width % 2 == 0)):
+        fields.note("head_dim", "a head_dim that is rotated in pairs is accepted")
     own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
     own |= {"model_type": name, "architectures": [head]}
     for name in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
@@ -171,11 +168,10 @@ def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str
     # The language models of these are tied by their own section.
     rules = whole is not None and fields.family not in {"llava", "llama4"}
     own = False if own is None and fields.family == "llama4" else own
-    fields.require(
-        holds=rules or own is None or own == tied,
-        problem=f"{own} in the section, {tied} for the whole: give both alike",
-        name="tie_word_embeddings",
-    )
+    if not rules and own is not None and own != tied:
+        fields.note(
+            "tie_word_embeddings", f"{own} in the section, {tied} for the whole: give both alike"
+        )
     return {"tie_word_embeddings": tied}
 
 
@@ -188,11 +184,10 @@ def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
     for key, value in widths.items():
         if value is None or (key == "projection_dim" and assumed is None):
             continue
-        fields.require(
-            holds=value == width,
-            problem=f"{value} features meet a language model of {width}",
-            name=key.removesuffix(_LATER),
-        )
+        if value != width:
+            fields.note(
+                key.removesuffix(_LATER), f"{value} features meet a language model of {width}"
+            )
 
 
 _LATER = " of the language model"
@@ -323,11 +318,8 @@ def _unread(fields: Fields) -> int:
     layer = fields.source.values["vision_feature_layer"]
     fields.ignore("vision_feature_layer")
     fine = isinstance(layer, int) and not isinstance(layer, bool) and layer < 0
-    fields.require(
-        holds=fine,
-        problem="a layer counted from the last, as -2, is accepted",
-        name="vision_feature_layer",
-    )
+    if not fine:
+        fields.note("vision_feature_layer", "a layer counted from the last, as -2, is accepted")
     return -layer - 1 if fine else 0
 
 

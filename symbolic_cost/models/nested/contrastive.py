@@ -52,11 +52,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     wide = _width(words, family, text)
     projected = family.meeting is not Meeting.HEADED
     common = fields.size("projection_dim", 512) if projected else int(seen.sizes["e"])
-    fields.require(
-        holds=projected or words.size("projection_size", int(text.sizes["e"])) == common,
-        problem=f"texts and images of {common} features are compared",
-        name="text_config",
-    )
+    if not projected and words.size("projection_size", int(text.sizes["e"])) != common:
+        fields.note("text_config", f"texts and images of {common} features are compared")
     words.refuse()
     fields.refuse()
     return _compared(fields.family, family, text, seen, {"w_p": common, "w_t": wide})

@@ -64,11 +64,8 @@ def part_of(fields: Fields, name: str) -> Fields:
     """Return the fields of a section, which may be missing; it tells its problems with all."""
     values = fields.source.values.get(name)
     fields.ignore(name)
-    fields.require(
-        holds=values is None or isinstance(values, Mapping),
-        problem="an object is accepted",
-        name=name,
-    )
+    if values is not None and not isinstance(values, Mapping):
+        fields.note(name, "an object is accepted")
     inner = values if isinstance(values, Mapping) else {}
     source = replace(fields.source, values=inner)
     return Fields(source, fields.family, fields.record, problems=fields.problems)
