@@ -31,10 +31,10 @@ from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.weights import cuts
+from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.parallel.orders import Stage as Stage  # noqa: PLC0414 - known from here too
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
-from symbolic_cost.parallel.strategy import KEY_COPIES
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
