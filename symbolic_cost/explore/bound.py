@@ -86,8 +86,6 @@ _Place: TypeAlias = tuple[int, int]
 
 
 class _Search:
-    """The state of one search."""
-
     def __init__(self, axes: Sequence[Axis], most_boxes: int) -> None:
         self._axes, self._most = axes, most_boxes
         self._pieces: dict[int, Piece] = {}

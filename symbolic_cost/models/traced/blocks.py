@@ -136,7 +136,6 @@ class _Namer:
         )
 
     def _path(self, full: str) -> str:
-        """Return a path that no other op of the segment has."""
         path = full.removeprefix(self._segment.prefix)
         for leaf in (".linear", ".embedding", ".layer_norm"):
             path = path.removesuffix(leaf) or path

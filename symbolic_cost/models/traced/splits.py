@@ -57,7 +57,6 @@ def _cut(trace: Trace, act: Act, views: Sequence[Act]) -> Dim | None:
 
 
 def _part(trace: Trace, act: Act, view: Act, cut: Dim, place: int) -> Act:
-    """Return the product of one part."""
     new = view.options["to"]
 
     def dims(old: Dims) -> Dims:

@@ -121,7 +121,6 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
 
 
 def _vector(t: Trace, x: Ref, w: Ref) -> Ref:
-    """Return a product with a vector."""
     if len(w.dims) == 1:
         t.forest.unify(x.dims[-1], w.dims[0])
         rows = _letters(len(x.dims) - 1)
