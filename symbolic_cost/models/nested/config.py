@@ -233,17 +233,7 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         extra = 1
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
-    widths = _adapter(inner, family, numbers["e"] * merge)
-    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
-    if family.resampled:
-        widths = int(text.sizes["f"]), numbers["e"]
-        further = resampler(fields, family.resampled)
-    if Trait.DEEP in family.connector.traits:
-        widths = inner.size(MERGER), int(text.sizes["e"])
-    if family.inner:
-        halved = fields.size(family.inner, int(text.sizes["e"]))
-        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
-        widths = halved // 2, numbers["e"]
+    widths, further = _widths(fields, inner, text, numbers["e"], family=family, merge=merge)
     if (family.kept or family.resampled) and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "
@@ -285,6 +275,24 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         (*(stored(name, w=axes) for name, axes in family.kept.items()), *further[0]),
         further[1],
     )
+
+
+def _widths(
+    fields: Fields, inner: Fields, text: Model, e: int, *, family: Nested, merge: int
+) -> tuple[tuple[int, ...], tuple[tuple[Op, ...], Mapping[str, Expr]]]:
+    """Read what a connector is wide, and what a resampler declares beside it."""
+    widths = _adapter(inner, family, e * merge)
+    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
+    if family.resampled:
+        widths = int(text.sizes["f"]), e
+        further = resampler(fields, family.resampled)
+    if Trait.DEEP in family.connector.traits:
+        widths = inner.size(MERGER), int(text.sizes["e"])
+    if family.inner:
+        halved = fields.size(family.inner, int(text.sizes["e"]))
+        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
+        widths = halved // 2, e
+    return widths, further
 
 
 def _adapter(inner: Fields, family: Nested, joined: int) -> tuple[int, ...]:
