@@ -50,9 +50,6 @@ def conformer(fields: Fields, shape: Shape) -> Model:
     """Declare a Conformer of samples, as wav2vec 2.0 has its own.
 
     Its convolution of positions is stored and not used.
-
-    Raises:
-        InputError: every problem of the fields.
     """
     waves, numbers = extractor(fields), sizes_of(fields)
     _, sizes = placed(fields, numbers["e"])
@@ -66,11 +63,7 @@ def conformer(fields: Fields, shape: Shape) -> Model:
 
 
 def spectral(fields: Fields, shape: Shape) -> Model:
-    """Declare a Conformer of frames of a spectrogram, as W2v-BERT 2.0 of Transformers.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Conformer of frames of a spectrogram, as W2v-BERT 2.0 of Transformers."""
     numbers = sizes_of(fields)
     features = fields.size("feature_projection_input_dim", 160)
     family = replace(CONFORMER, words=Sound((), Step.PROJECT), last=None)
@@ -81,11 +74,7 @@ def spectral(fields: Fields, shape: Shape) -> Model:
 
 
 def parakeet(fields: Fields, shape: Shape) -> Model:
-    """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out."""
     biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
     if fields.size("num_key_value_heads", heads) != heads:
         fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")

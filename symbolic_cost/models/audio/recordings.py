@@ -77,11 +77,7 @@ class Adapted(Encoder):
 
 
 def wav2vec(fields: Fields, shape: Shape) -> Model:
-    """Declare an encoder of samples, as wav2vec 2.0.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare an encoder of samples, as wav2vec 2.0."""
     opened = fields.family == "wavlm"
     family = running(fields, WAVLM if opened else WAV2VEC)
     if opened:

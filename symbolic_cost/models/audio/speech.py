@@ -52,11 +52,7 @@ MOONSHINE = Seq2Seq(
 
 
 def whisper(fields: Fields, shape: Shape) -> Model:
-    """Declare a Whisper: frames of a fixed number, halved by the second of two convolutions.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Whisper: frames of a fixed number, halved by the second of two convolutions."""
     family = seq2seq_running(fields, WHISPER)
     family, numbers, own = bart_numbers(fields, family)
     e, frames = numbers["e"], fields.size("max_source_positions", 1500)
@@ -83,11 +79,7 @@ def whisper(fields: Fields, shape: Shape) -> Model:
 
 
 def speech_to_text(fields: Fields, shape: Shape) -> Model:
-    """Declare a Speech2Text: gated convolutions that halve the frames, positions computed.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Speech2Text: gated convolutions that halve the frames, positions computed."""
     family = seq2seq_running(fields, SPEECH_TO_TEXT)
     family, numbers, own = bart_numbers(fields, family)
     kernels = fields.items("conv_kernel_sizes", (5, 5))
@@ -111,11 +103,7 @@ def speech_to_text(fields: Fields, shape: Shape) -> Model:
 
 
 def moonshine(fields: Fields, shape: Shape) -> Model:
-    """Declare a Moonshine, which hears samples, and whose two sides differ in their perceptron.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Moonshine, which hears samples, and whose two sides differ in their perceptron."""
     acts = (fields.text(f"{side}_hidden_act", usual, tuple(FUNCTIONS)) for side, usual in _ACTS)
     first, second = (FUNCTIONS[name] for name in acts)
     core = seq2seq_running(fields, MOONSHINE).attention.core

@@ -51,22 +51,14 @@ def declared(mixer: StateSpace | Dual, shape: Shape, *, tied: bool) -> Model:
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model."""
     mixer, numbers = StateSpace(inner="intermediate_size").read(fields)
     fields.ignore("fused_add_norm", "pad_vocab_size_multiple")
     return _built(fields, shape, mixer, numbers, tied=True)
 
 
 def build_2(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a Mamba-2 and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a Mamba-2 and declare the model."""
     width, heads = fields.size("hidden_size"), fields.size("num_heads", 128)
     head_width, groups = fields.size("head_dim", 64), fields.size("n_groups", 8)
     inner = fields.size("intermediate_size", width * fields.size("expand", 2))

@@ -43,11 +43,7 @@ from symbolic_cost.ops.view import view
 
 
 def pixart(fields: Fields, shape: Shape) -> Model:
-    """Declare a PixArt: one modulation for all blocks, plus a table in each, and the prompt beside.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a PixArt: one modulation of all blocks, plus a table in each, the prompt beside."""
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
     numbers = heads_of(fields, 16, 72) | {"n_layers": fields.size("num_layers", 28)}
@@ -132,11 +128,7 @@ _ACROSS = "rms_norm_across_heads"
 
 
 def wan(fields: Fields, shape: Shape) -> Model:
-    """Declare a Wan, of videos.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Wan, of videos."""
     patch = fields.items("patch_size", (1, 2, 2))
     fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
     if not fine:
@@ -162,11 +154,7 @@ def wan(fields: Fields, shape: Shape) -> Model:
 
 
 def ltx(fields: Fields, shape: Shape) -> Model:
-    """Declare an LTX-Video: every element of the latents is a token.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare an LTX-Video: every element of the latents is a token."""
     usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
     image = _video(fields, shape, usual)
     numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}

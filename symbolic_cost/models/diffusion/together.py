@@ -50,11 +50,7 @@ from symbolic_cost.ops.op import Op
 
 
 def chroma(fields: Fields, shape: Shape) -> Model:
-    """Declare a Chroma: a Flux of which one small network makes all modulations.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Chroma: a Flux of which one small network makes all modulations."""
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
@@ -138,11 +134,7 @@ _PIECES = (
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
-    """Declare a CogVideoX: prompt and video share all weights but are modulated apart.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a CogVideoX: prompt and video share all weights but are modulated apart."""
     image, deep = _video(fields, shape)
     depth, patch, channels = image.frames[1], image.patch, image.channels
     numbers = heads_of(fields, 30, 64) | {"n_layers": fields.size("num_layers", 30)}

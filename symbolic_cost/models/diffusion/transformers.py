@@ -160,11 +160,7 @@ PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b
 
 
 def flux(fields: Fields, shape: Shape) -> Model:
-    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two."""
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
@@ -206,11 +202,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
 
 
 def qwen_image(fields: Fields, shape: Shape) -> Model:
-    """Declare a Qwen-Image: blocks of two streams, of whose last nobody reads the prompt.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Qwen-Image: blocks of two streams, of whose last nobody reads the prompt."""
     channels = fields.size("in_channels", 64)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
@@ -273,11 +265,7 @@ EMBEDDED = einsum("embed", "!latents[b r ch], *w[ch e] + *bias[e] -> x[b r e]")
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:
-    """Declare a Stable Diffusion 3: blocks of two streams, of which the last ends the prompt's.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Stable Diffusion 3: blocks of two streams, of which the last ends the prompt's."""
     channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
     numbers = heads_of(fields, 18, 64)
@@ -327,11 +315,7 @@ def _rms(fields: Fields) -> Norm | None:
 
 
 def dit(fields: Fields, shape: Shape) -> Model:
-    """Declare a DiT: every block embeds time step and class anew, the end as the first block.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a DiT: every block embeds time step and class anew, the end as the first block."""
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
     image = sample(fields, shape, 32, patch, channels)
     numbers = heads_of(fields, 16, 72)

@@ -131,11 +131,7 @@ class Read:
 
 
 def unet(fields: Fields, shape: Shape) -> Model:
-    """Declare the UNet of Stable Diffusion: blocks, transformers that see the prompt, a time step.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare the UNet of Stable Diffusion: transformers see the prompt, blocks the time step."""
     read = conditional(fields, shape)
     out = fields.size("out_channels", 4)
     fields.refuse()

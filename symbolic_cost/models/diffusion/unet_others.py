@@ -32,11 +32,7 @@ from symbolic_cost.records import dataclass
 
 
 def plain(fields: Fields, shape: Shape) -> Model:
-    """Declare a UNet without a prompt, whose stages may attend to themselves.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a UNet without a prompt, whose stages may attend to themselves."""
     if not fields.given("sample_size"):
         fields.assume("sample_size", "32, an image of so many pixels a side")
     channels = fields.size("in_channels", 3)
@@ -122,11 +118,7 @@ class Shown:
 
 
 def controlnet(fields: Fields, shape: Shape) -> Model:
-    """Declare a ControlNet: the way down of a UNet, which hands on every map that it would keep.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a ControlNet: the way down of a UNet, which hands on every map that it would keep."""
     down = fields.items("down_block_types", ("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",))
     values = {**fields.source.values, "up_block_types": ["UpBlock2D"] * len(down)}
     fields.source = replace(fields.source, values=values)

@@ -36,11 +36,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration as BART's and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration as BART's and declare the model."""
     family = running(fields, SEQ2SEQ[fields.family])
     family, numbers, own = bart_numbers(fields, family)
     if "p" in family.words.tables.values() and fields.family != "led":
@@ -106,11 +102,7 @@ def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Num
 
 
 def t5(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration as T5's and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration as T5's and declare the model."""
     family = running(fields, SEQ2SEQ[fields.family])
     projection = fields.text(
         "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")

@@ -18,11 +18,7 @@ _LAYERS = ("sliding_attention", "full_attention")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read both sections and declare the model.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Read both sections and declare the model."""
     source, target = (_section(fields, name) for name in ("encoder", "decoder"))
     words = [side.size("vocab_size") for side in (source, target)]
     if not (words[0] == words[1] == fields.size("vocab_size", words[0])):

@@ -45,11 +45,7 @@ Numbers = dict[str, int]
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model."""
     family = running(fields, ENCODERS[fields.family])
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)

@@ -101,11 +101,7 @@ _ALONE = ("is_decoder", "is_encoder_decoder")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare the tower and the decoder.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Declare the tower and the decoder."""
     inner, words = _sections(fields)
     own_model = _maps if inner.family in _MAPS else vision_config.build
     seen, last = _unpooled(bound(own_model(inner, shape)))

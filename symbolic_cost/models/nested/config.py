@@ -49,11 +49,7 @@ _TEXT_ALONE = "ForCausalLM"
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a language model that sees images.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Declare a language model that sees images."""
     family = NESTED[fields.family]
     text = text_of(fields, family, shape)
     if fields.head.endswith(_TEXT_ALONE) and fields.head not in fields.record.headed:

@@ -36,11 +36,7 @@ _VISION = "vision"
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read both towers and declare them with what compares them; or the classes of an image.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Read both towers and declare them with what compares them; or the classes of an image."""
     family = CONTRASTIVE[fields.family]
     inner = section(fields, "vision_config", family.vision)
     if fields.head.endswith(CLASSES):

@@ -33,11 +33,7 @@ Numbers = dict[str, int]
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model; its sequence is the image.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model; its sequence is the image."""
     family, sizes, numbers, head = read(fields, shape)
     fields.refuse()
     return replace(family.declare(fields.family, shape, sizes, head), bindings=numbers)

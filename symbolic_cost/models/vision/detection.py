@@ -28,11 +28,7 @@ SIDES = (800, 1066)
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the detector.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the detector."""
     backbone, fixed = residual(fields)
     layers = _NETWORKS[fields.family](fields)
     sides = sides_of(fields, SIDES, said=False)

@@ -29,11 +29,7 @@ _MAPS, _STEP = 3, 32
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the detector.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the detector."""
     backbone = _backbone(fields)
     layers = {**_encoder(fields), **_decoder(fields)}
     sides = sides_of(fields, (640, 640), said=False)

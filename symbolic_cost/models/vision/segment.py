@@ -22,11 +22,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a SAM on images without prompts: its tokens are those of the masks.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a SAM on images without prompts: its tokens are those of the masks."""
     vision, prompt, decoder = (
         part_of(fields, name)
         for name in ("vision_config", "prompt_encoder_config", "mask_decoder_config")
