@@ -10,15 +10,7 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import Role, of_role
 from symbolic_cost.conventions.questions import Conventions, ElementSizes
 from symbolic_cost.conventions.questions import Role as Element
-from symbolic_cost.ledger import (
-    Collective,
-    CollectiveKind,
-    CostTable,
-    Origin,
-    Phase,
-    Quantity,
-    Row,
-)
+from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.moves import moves

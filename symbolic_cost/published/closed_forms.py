@@ -19,16 +19,7 @@ from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published import narayanan_2021, usp_2024, zero_2019
 from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.korthikanti_2022 import saved
-from symbolic_cost.symbols import (
-    T_B,
-    T_F,
-    T_W,
-    B,
-    M,
-    b,
-    e,
-    l,
-)
+from symbolic_cost.symbols import T_B, T_F, T_W, B, M, b, e, l
 from symbolic_cost.systems.records import machine
 
 
