@@ -167,10 +167,11 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
         rule = [SLIDES if n and (n + 1) % 6 else FULL for n in range(layers)]
         listed = listed_kinds(fields, decoder, layers) or rule
         pattern = fields.items("hybrid_layer_pattern")
-        if pattern and [SLIDES if one else FULL for one in pattern] != listed:
-            fields.note(
-                "hybrid_layer_pattern", "it contradicts the layers that Transformers declares"
-            )
+        fields.require(
+            holds=not pattern or [SLIDES if one else FULL for one in pattern] == listed,
+            problem="it contradicts the layers that Transformers declares",
+            name="hybrid_layer_pattern",
+        )
         dense = [DENSE, *[EXPERTS] * (layers - 1)]
         return listed, perceptrons(fields, decoder, layers) if fields.given(
             "mlp_layer_types"
@@ -256,8 +257,11 @@ def laguna(fields: Fields, shape: Shape) -> Model:
     """Declare a Laguna, whose layers all have the same number of heads."""
     heads = fields.size("num_attention_heads")
     listed = fields.items("num_attention_heads_per_layer")
-    if not all(one == heads for one in listed):
-        fields.note("num_attention_heads_per_layer", f"only {heads} in every layer is declared")
+    fields.require(
+        holds=all(one == heads for one in listed),
+        problem=f"only {heads} in every layer is declared",
+        name="num_attention_heads_per_layer",
+    )
     return declared(fields, shape, decoder_of(fields))
 
 

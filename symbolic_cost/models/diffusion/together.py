@@ -50,7 +50,11 @@ from symbolic_cost.ops.op import Op
 
 
 def chroma(fields: Fields, shape: Shape) -> Model:
-    """Declare a Chroma: a Flux of which one small network makes all modulations."""
+    """Declare a Chroma: a Flux of which one small network makes all modulations.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)

@@ -160,7 +160,11 @@ PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b
 
 
 def flux(fields: Fields, shape: Shape) -> Model:
-    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two."""
+    """Declare a Flux: blocks of two streams, then of both as one; latents are packed two by two.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
     channels, patch = fields.size("in_channels", 64), fields.size("patch_size", 1)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)

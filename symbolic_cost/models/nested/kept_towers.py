@@ -216,8 +216,11 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     own, name = _DATA["towers"][kind], _path(key)
     table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
     stated = part.source.values.get("model_type") or kind  # Kimi's files leave it empty
-    if stated not in (kind, part.family):
-        part.note("model_type", f"only {kind} is declared")
+    part.require(
+        holds=stated in (kind, part.family),
+        problem=f"only {kind} is declared",
+        name="model_type",
+    )
     part.record = Family(
         "",
         (),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, shown
 from symbolic_cost.models.configfile import Document
 
 _ACCEPTED = (
@@ -55,7 +55,8 @@ def timm_config(source: Document) -> dict[str, Any]:
         problems.append(f"{source.where('architecture')}: {shown(name)}: {_ACCEPTED} are read")
         raise InputError(problems)
     problems += _contradictions(source, config)
-    refuse(problems)
+    if problems:
+        raise InputError(problems)
     classes = values["num_classes"]
     return {**config, "num_labels": classes, "architectures": [_HEADS[config["model_type"]]]}
 

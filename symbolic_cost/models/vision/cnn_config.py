@@ -14,7 +14,11 @@ _BRANCHES = {"bottleneck": bottleneck, "basic": basic}
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a residual network and declare it; the images have 224 pixels a side."""
+    """Read the fields of a residual network and declare it; the images have 224 pixels a side.
+
+    Raises:
+        InputError: every problem of the fields.
+    """
     blocks, widths, branch, first = read(fields)
     channels, classes = fields.size("num_channels", 3), classes_of(fields)
     fields.refuse()
