@@ -22,7 +22,7 @@ from dataclasses import replace
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import glossary
-from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, shown, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
 from symbolic_cost.models.paths import below, routes
@@ -122,7 +122,8 @@ def _term(text: str) -> _Term:
             problems.append(f"train: {shown(word)}: r=NUMBER from 1 to {_MOST} is accepted")
         else:
             rank = Integer(match[1])
-    refuse(problems)
+    if problems:
+        raise InputError(problems)
     return _Term(text, method, rank, names, head if is_method and not method else "")
 
 
@@ -140,7 +141,8 @@ def _named(model: Model, term: _Term) -> set[Key]:
         meant |= {key for path in paths_below for key in paths[path]}
         if not paths_below:
             problems.append(_nothing(model, name, "weight", paths))
-    refuse(problems)
+    if problems:
+        raise InputError(problems)
     left = every - meant if term.but else meant
     if not left:
         raise InputError(f"train: {shown(term.text)} leaves no weight that is trained")
@@ -206,5 +208,6 @@ def _linear(model: Model, term: _Term) -> set[str]:
         meant |= matching
         if not matching:
             problems.append(_nothing(model, name, "linear layer", layers))
-    refuse(problems)
+    if problems:
+        raise InputError(problems)
     return meant
