@@ -8,11 +8,12 @@ import re
 import stat
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from io import StringIO
+from math import isinf
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from symbolic_cost.errors import InputError, brief, refuse, shown, visible
 
@@ -164,25 +165,14 @@ def json_value(text: str, place: str, *, infinite: bool = False) -> Any:  # noqa
         repeated.extend(key for key, times in Counter(k for k, _ in items).items() if times > 1)
         return dict(items)
 
-    def refused(number: str) -> NoReturn:
-        raise InputError(f"{place}: {shown(number)} is not a number that is accepted")
-
-    def bounded(kind: type) -> Any:  # noqa: ANN401 - int or float
-        return lambda number: kind(number) if len(number) <= MOST_DIGITS else refused(number)
-
-    def finite(number: str) -> float:
-        value: float = bounded(float)(number)
-        return refused(number) if value in (float("inf"), float("-inf")) else value
-
     try:
+        whole, finite, word = _number_readers(place, infinite=infinite)
         values = json.loads(
             text,
             object_pairs_hook=pairs,
-            parse_constant=lambda word: (
-                float(word) if infinite and word != "NaN" else refused(word)
-            ),
-            parse_int=bounded(int),
+            parse_int=whole,
             parse_float=finite,
+            parse_constant=word,
         )
         if _SURROGATE.search(text):
             json.dumps(values, ensure_ascii=False).encode()
@@ -197,6 +187,28 @@ def json_value(text: str, place: str, *, infinite: bool = False) -> Any:  # noqa
         f"{place}: {line_of(text, key)}key {shown(key)}: given more than once" for key in repeated
     )
     return values
+
+
+_Reader: TypeAlias = Callable[[str], float]
+
+
+def _number_readers(place: str, *, infinite: bool) -> tuple[_Reader, _Reader, _Reader]:
+    """Return what reads integers, other numbers and words for numbers, all short and finite."""
+
+    def refused(number: str) -> NoReturn:
+        raise InputError(f"{place}: {shown(number)} is not a number that is accepted")
+
+    def whole(number: str) -> int:
+        return int(number) if len(number) <= MOST_DIGITS else refused(number)
+
+    def finite(number: str) -> float:
+        value = float(number) if len(number) <= MOST_DIGITS else refused(number)
+        return refused(number) if isinf(value) else value
+
+    def word(text: str) -> float:
+        return float(text) if infinite and text != "NaN" else refused(text)
+
+    return whole, finite, word
 
 
 def line_of(text: str, key: str) -> str:

@@ -78,3 +78,8 @@ def smoothed(expr: Expr) -> Expr:
     V*e/m1
     """
     return expr.replace(ceiling, lambda x: x).replace(floor, lambda x: x)
+
+
+def leaves(expr: Expr) -> int:
+    """Return how many symbols and numbers a formula has."""
+    return sum(map(leaves, expr.args)) if expr.args else 1

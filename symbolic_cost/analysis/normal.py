@@ -126,7 +126,6 @@ def _of_product(expr: Mul) -> Terms:
 
 
 def _factor(expr: Expr, power: int) -> Terms:
-    """Return the terms of a power of a factor."""
     if isinstance(expr, Pow) and expr.exp.is_Integer:
         return _factor(expr.base, int(expr.exp) * power)
     terms = dict(_terms(expr))

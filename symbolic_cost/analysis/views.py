@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sympy import Add, Expr, Integer, Number, Symbol, preorder_traversal
 
-from symbolic_cost.analysis.forms import collected, expanded, factored
+from symbolic_cost.analysis.forms import collected, expanded, factored, leaves
 from symbolic_cost.analysis.laurent import Terms, expression, hidden_in, terms
 from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.records import dataclass
@@ -112,10 +112,10 @@ def abbreviated(
         part
         for expr in exprs
         for part in preorder_traversal(expr)
-        if (isinstance(part, Add) or part.is_Function) and part != expr and _leaves(part) >= least
+        if (isinstance(part, Add) or part.is_Function) and part != expr and leaves(part) >= least
     )
     repeated = [part for part, times in counted.items() if times > 1]
-    repeated.sort(key=lambda part: (-_leaves(part), str(part)))
+    repeated.sort(key=lambda part: (-leaves(part), str(part)))
     names: dict[Symbol, Expr] = {}
     written = tuple(exprs)
     for part in repeated:
@@ -126,7 +126,3 @@ def abbreviated(
             written = tuple(expr.xreplace({part: name}) for expr in written)
             names = {**{n: e.xreplace({part: name}) for n, e in names.items()}, name: part}
     return names, written
-
-
-def _leaves(expr: Expr) -> int:
-    return sum(map(_leaves, expr.args)) if expr.args else 1

@@ -51,7 +51,6 @@ def command(*, out: Output) -> None:
 
 
 def _of(name: str) -> click.Command:
-    """Return the command of one law."""
     said = f"Show law {name}, or its best size and tokens."
     law: click.Command = options.command("laws NAME", help=said)(partial(_shown, name))
     law.name = name
@@ -187,7 +186,6 @@ def allocate(
 
 
 def _budget(texts: tuple[str, ...]) -> dict[str, float]:
-    """Return budgets by unit."""
     amounts: dict[str, float] = {}
     problems = []
     for text in texts:

@@ -214,11 +214,11 @@ def time(
     -o FILE.svg draws the parts of the step, by strategy: time llama-3-8b --global-batch 16
     --strategy tp=8 --against tp=4,dp=2 -o step.svg
     """
-    if out.is_picture and (ops or explain or wrt is not None):
-        raise click.UsageError(
-            "--ops, --explain and --wrt are tables: -o draws the parts of a step"
-        )
-    if ops + explain + (wrt is not None) > 1:
+    tables = ops + explain + (wrt is not None)
+    if out.is_picture and tables:
+        drawn = "-o draws the parts of a step"
+        raise click.UsageError(f"--ops, --explain and --wrt are tables: {drawn}")
+    if tables > 1:
         raise click.UsageError("--ops, --explain and --wrt are three tables: give one of them")
     from symbolic_cost.jobs.tables.explained import explained_sheet
     from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
@@ -238,10 +238,8 @@ def time(
         out.sheet(derivative_sheet(run, wrt))
         return
     answer = run.time()
-    if explain:
-        out.sheet(explained_sheet(answer.timed))
-    else:
-        out.sheet(ops_sheet(answer.timed) if ops else answer.sheet)
+    make = explained_sheet if explain else ops_sheet
+    out.sheet(make(answer.timed) if ops or explain else answer.sheet)
 
 
 @command("roofline")

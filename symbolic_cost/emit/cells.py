@@ -51,7 +51,6 @@ class Formulas:
         return f"={self._written(node)[0]}"
 
     def _part(self, node: int) -> Text:
-        """Return a node as part of a formula."""
         if node in self.cells:
             return self.cells[node], _ATOM, 0
         known = self._parts.get(node)

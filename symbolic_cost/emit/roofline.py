@@ -61,6 +61,26 @@ def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) ->
     figure.set_figheight(0.72 * figure.get_figwidth() + 0.3)
     axes = figure.add_subplot()
     _draw_roofs(axes, points, device)
+    _draw_points(axes, points)
+    axes.set(xscale="log", yscale="log")
+    axes.set(xlabel="arithmetic intensity [FLOP/byte]", ylabel="rate [FLOP/s]")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    axes.margins(y=0.18)
+    figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize="medium")
+    wide = figure.get_figwidth() > _TWO_COLUMNS
+    figure.legend(loc="outside lower center", ncols=3 if wide else 2, frameon=False)
+    named = _labels(points)
+    room = 30 if wide else 22
+    texts = ["\n".join(wrap(", ".join(n), room)).replace("$", r"\$") for n in named.values()]
+    marks = [(point.intensity, point.rate) for point in points]
+    shown = place_labels(axes, list(named), texts, 7 if wide else 6, marks)
+    if len(shown) < len(texts):
+        said = f"{len(texts) - len(shown)} groups without room for a name"
+        # Below the roofs nothing is drawn.
+        axes.text(0.99, 0.02, said, transform=axes.transAxes, ha="right", fontsize=6)
+
+
+def _draw_points(axes: Axes, points: Sequence[Point]) -> None:
     passes = [phase for phase in Phase if phase in {point.phase for point in points}]
     for place, phase in enumerate(passes):
         drawn = sorted({(one.intensity, one.rate) for one in points if one.phase is phase})
@@ -76,26 +96,6 @@ def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) ->
             label=phase.value.replace("_", " "),
             zorder=4 if filled else 3,
         )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="arithmetic intensity [FLOP/byte]",
-        ylabel="rate [FLOP/s]",
-    )
-    axes.grid(visible=True, which="major", alpha=0.3)
-    axes.margins(y=0.18)
-    figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize="medium")
-    wide = figure.get_figwidth() > _TWO_COLUMNS
-    figure.legend(loc="outside lower center", ncols=3 if wide else 2, frameon=False)
-    named = _labels(points)
-    room = 30 if wide else 22
-    texts = ["\n".join(wrap(", ".join(n), room)).replace("$", r"\$") for n in named.values()]
-    marks = [(point.intensity, point.rate) for point in points]
-    shown = place_labels(axes, list(named), texts, 7 if wide else 6, marks)
-    if len(shown) < len(texts):
-        said = f"{len(texts) - len(shown)} groups without room for a name"
-        # Below the roofs nothing is drawn.
-        axes.text(0.99, 0.02, said, transform=axes.transAxes, ha="right", fontsize=6)
 
 
 def _labels(points: Sequence[Point]) -> dict[tuple[float, float], list[str]]:

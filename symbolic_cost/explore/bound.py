@@ -10,27 +10,17 @@ some 10**5 boxes tell enough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
-from functools import cached_property
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
 from math import inf, prod
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.grouping import grouped
-from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.directions import Directions, directions
-from symbolic_cost.program.intervals import Intervals
-from symbolic_cost.program.tape import Tape
+from symbolic_cost.explore.boxes import Asked, Axis, Bounded, Boxes, Floats, Piece, Places, joined
 from symbolic_cost.records import dataclass
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
-"""Places of values in the axes: one line per box, one column per axis."""
 
 AT_ONCE = 4096
 """Boxes bounded at a time."""
@@ -39,64 +29,6 @@ MOST_BOXES = 20_000_000
 """Boxes after which the search gives up, and says how far the bound is from the best value."""
 
 _PROBED, _SAMPLED = 32, 64
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is looked for, by outputs of the programs.
-
-    Args:
-        sign: 1 where it is to be small, -1 where large.
-        conditions: outputs that must not be zero.
-        most: outputs that must not be above a number.
-    """
-
-    objective: str
-    sign: int = 1
-    conditions: tuple[str, ...] = ()
-    most: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """All names."""
-        return tuple(dict.fromkeys((self.objective, *self.conditions, *self.most)))
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Values of one symbol.
-
-    Args:
-        symbol: name of an input.
-        values: ascending.
-    """
-
-    symbol: str
-    values: Floats
-
-    @cached_property
-    def logs(self) -> Floats:
-        """Logarithms of the values, apart from each other."""
-        return np.asarray(np.log2(self.values) + 1e-9 * np.arange(len(self.values)))
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One program, with what it is asked for.
-
-    Args:
-        wishes: of each structure that the program holds; the best of all is looked for.
-        rows: numbers that go together, by input; each row is a choice.
-    """
-
-    tape: Tape
-    wishes: tuple[Wish, ...]
-    rows: Mapping[str, Floats]
-    count: int
-
-    def alone(self, wish: Wish) -> Piece:
-        """Return the piece of one wish, with the steps that it needs."""
-        return Piece(self.tape.only(wish.outputs), (wish,), self.rows, self.count)
 
 
 @dataclass(frozen=True)
@@ -128,23 +60,6 @@ class Minimum:
     open: int
 
 
-class _Boxes(NamedTuple):
-    """Boxes of one piece: row, first and last place on every axis, and the bound."""
-
-    row: Places
-    low: Places
-    high: Places
-    bound: Floats
-
-    def at(self, chosen: NDArray[np.bool_] | Places | slice) -> _Boxes:
-        return _Boxes(self.row[chosen], self.low[chosen], self.high[chosen], self.bound[chosen])
-
-    @property
-    def points(self) -> NDArray[np.bool_]:
-        """Which of them are one combination."""
-        return np.asarray((self.low == self.high).all(axis=1))
-
-
 def minimum(pieces: Sequence[Piece], axes: Sequence[Axis], most_boxes: int = MOST_BOXES) -> Minimum:
     """Return the least value of an objective over all rows of all pieces and all axes."""
     search = _Search(axes, most_boxes)
@@ -171,13 +86,11 @@ _Place: TypeAlias = tuple[int, int]
 
 
 class _Search:
-    """The state of one search."""
-
     def __init__(self, axes: Sequence[Axis], most_boxes: int) -> None:
         self._axes, self._most = axes, most_boxes
         self._pieces: dict[int, Piece] = {}
-        self._asked: dict[_Place, _Asked] = {}
-        self._open: list[tuple[float, int, _Place, _Boxes]] = []
+        self._asked: dict[_Place, Asked] = {}
+        self._open: list[tuple[float, int, _Place, Boxes]] = []
         self._tie = count()
         self.place: _Place = (-1, -1)
         self.best: tuple[int, tuple[int, ...]] = (-1, ())
@@ -187,7 +100,7 @@ class _Search:
     def begin(self, place: int, piece: Piece) -> None:
         """Bound every row of a piece over all axes, and evaluate some of its combinations."""
         self._pieces[place] = piece
-        asked = _Asked(piece, self._axes)
+        asked = Asked(piece, self._axes)
         rows = np.arange(piece.count)
         for ends, wishes in asked.ends.items():
             low, high = (np.tile(np.array(one, dtype=np.int64), (len(rows), 1)) for one in ends)
@@ -195,7 +108,7 @@ class _Search:
                 places = low + np.round(share * (high - low)).astype(np.int64)
                 for wish, values in asked.values(rows, places, wishes).items():
                     self._told((place, wish), rows, places, *values)
-            boxes = _Boxes(rows, low, high, np.zeros(len(rows)))
+            boxes = Boxes(rows, low, high, np.zeros(len(rows)))
             for wish, (bound, possible) in self._bounds(asked, boxes, wishes).items():
                 self._keep((place, wish), boxes._replace(bound=bound).at(possible))
 
@@ -222,14 +135,14 @@ class _Search:
                 line[:, axis] = np.arange(len(own.values))
                 self._evaluate(self.place, np.full(len(line), row), line)
 
-    def _of(self, place: _Place) -> _Asked:
+    def _of(self, place: _Place) -> Asked:
         """Return the program of one structure alone."""
         if place not in self._asked:
             piece = self._pieces[place[0]]
-            self._asked[place] = _Asked(piece.alone(piece.wishes[place[1]]), self._axes)
+            self._asked[place] = Asked(piece.alone(piece.wishes[place[1]]), self._axes)
         return self._asked[place]
 
-    def _branch(self, place: _Place, boxes: _Boxes) -> None:
+    def _branch(self, place: _Place, boxes: Boxes) -> None:
         """Split boxes into as many as are bounded at once."""
         weights = self._weights(place, boxes)
         while True:
@@ -245,7 +158,7 @@ class _Search:
         if self.value < before:
             self.improve()
 
-    def _halved(self, boxes: _Boxes, weights: Floats) -> _Boxes:
+    def _halved(self, boxes: Boxes, weights: Floats) -> Boxes:
         """Halve each box along the axis of greatest effect; combinations stay."""
         axis = np.argmax(self._widths(boxes) * weights, axis=1)
         splits = ~boxes.points
@@ -253,18 +166,18 @@ class _Search:
         middle = (boxes.low[where] + boxes.high[where]) // 2
         left, right = boxes.high.copy(), boxes.low.copy()
         left[where], right[where] = middle, middle + 1
-        return _joined([boxes._replace(high=left), boxes._replace(low=right).at(splits)])
+        return joined([boxes._replace(high=left), boxes._replace(low=right).at(splits)])
 
-    def _weights(self, place: _Place, boxes: _Boxes) -> Floats:
+    def _weights(self, place: _Place, boxes: Boxes) -> Floats:
         """Return by axis how far halving it raises the bound of some boxes, per width."""
         every = max(1, len(boxes.row) // _PROBED)
         some = boxes.at(np.argsort(boxes.bound)[::every][:_PROBED])
         parts = [self._halved(some, one + 1e-12) for one in np.eye(len(self._axes))]
-        joined = _joined(parts)
-        ((bound, _),) = self._bounds(self._of(place), joined, (0,)).values()
+        halves = joined(parts)
+        ((bound, _),) = self._bounds(self._of(place), halves, (0,)).values()
         finite = bound[np.isfinite(bound)]
         top = self.value if np.isfinite(self.value) else float(np.max(finite, initial=0.0))
-        gains = np.clip(bound, -_FAR, top) - np.maximum(joined.bound, -_FAR)
+        gains = np.clip(bound, -_FAR, top) - np.maximum(halves.bound, -_FAR)
         ends = np.cumsum([len(part.row) for part in parts])[:-1]
         with np.errstate(over="ignore"):  # bounds beyond any number tell nothing: all axes alike
             means = np.array([float(one.mean()) for one in np.split(gains, ends)])
@@ -272,7 +185,7 @@ class _Search:
         most = float(effects.max())
         return effects / most + _LEAST if 0 < most < inf else np.ones(len(self._axes))
 
-    def _widths(self, boxes: _Boxes) -> Floats:
+    def _widths(self, boxes: Boxes) -> Floats:
         """Return the logarithm of the last value over the first, by box and axis."""
         columns = [
             axis.logs[boxes.high[:, place]] - axis.logs[boxes.low[:, place]]
@@ -280,7 +193,7 @@ class _Search:
         ]
         return np.stack(columns, axis=1)
 
-    def _bounds(self, asked: _Asked, boxes: _Boxes, wishes: Sequence[int]) -> dict[int, _Bounded]:
+    def _bounds(self, asked: Asked, boxes: Boxes, wishes: Sequence[int]) -> dict[int, Bounded]:
         """Return bounds by wish, and whether a combination of the box may do."""
         parts = [
             asked.bounds(boxes.at(slice(start, start + AT_ONCE)), wishes)
@@ -295,7 +208,7 @@ class _Search:
             for wish in wishes
         }
 
-    def _keep(self, place: _Place, boxes: _Boxes) -> None:
+    def _keep(self, place: _Place, boxes: Boxes) -> None:
         """Put boxes among those that are open; of single combinations nothing is left open."""
         left = boxes.at(boxes.bound < self.value)
         single = left.at(left.points)
@@ -330,88 +243,3 @@ class _Search:
 
 
 _FAR, _LEAST = 1e300, 1e-3
-_Bounded: TypeAlias = tuple[Floats, NDArray[np.bool_]]
-
-
-def _joined(parts: Sequence[_Boxes]) -> _Boxes:
-    return _Boxes(*(np.concatenate(all_) for all_ in zip(*parts, strict=True)))
-
-
-class _Asked:
-    """A piece on the axes: bounds of boxes, and values of points, by wish."""
-
-    def __init__(self, piece: Piece, axes: Sequence[Axis]) -> None:
-        self._piece, self._axes = piece, axes
-        self._places = {axis.symbol: place for place, axis in enumerate(axes)}
-        self._columns = {
-            name: axes[self._places[name]].values if name in self._places else piece.rows[name]
-            for name in piece.tape.inputs
-        }
-        low = {name: values.min() for name, values in self._columns.items()}
-        high = {name: values.max() for name, values in self._columns.items()}
-        self._intervals = Intervals(piece.tape, low, high)
-
-    @cached_property
-    def ends(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]]:
-        """Wishes by the first and last places of the axes that they need to look at.
-
-        They are one place where the objective and every condition follow a symbol one way, so
-        that one end is best for certain.
-        """
-        ways = directions(self._intervals)
-        wishes = enumerate(self._piece.wishes)
-        return grouped((self._ends(wish, ways), place) for place, wish in wishes)
-
-    def _ends(self, wish: Wish, ways: Directions) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        tape = self._piece.tape
-        wanted = [(wish.objective, wish.sign), *((name, -1) for name in wish.conditions)]
-        worse = better = 0
-        for name, sign in (*wanted, *((name, 1) for name in wish.most)):
-            up, down = (way[tape.outputs[name]] for way in (ways.rising, ways.falling))
-            worse |= up if sign > 0 else down  # as the symbol grows
-            better |= down if sign > 0 else up
-        low, high = [], []
-        for axis in self._axes:
-            bit = 1 << tape.inputs.index(axis.symbol) if axis.symbol in tape.inputs else 0
-            last = len(axis.values) - 1
-            low.append(last if better & bit and not worse & bit else 0)
-            high.append(last if better & bit else 0)
-        return tuple(low), tuple(high)
-
-    def bounds(self, boxes: _Boxes, wishes: Sequence[int]) -> dict[int, _Bounded]:
-        """Return by wish a number that no value is below, and whether a combination may do."""
-        low = self._taken(boxes.row, boxes.low)
-        high = self._taken(boxes.row, boxes.high)
-        spans, size = self._intervals(low, high), len(boxes.row)
-        bounds: dict[int, _Bounded] = {}
-        for place in wishes:
-            wish = self._piece.wishes[place]
-            below, above = spans[wish.objective]
-            possible = np.ones(size, dtype=bool)
-            for name in wish.conditions:
-                possible &= (spans[name][0] != 0) | (spans[name][1] != 0)
-            for name, most in wish.most.items():
-                possible &= spans[name][0] <= most
-            bound = np.broadcast_to(below if wish.sign > 0 else -above, (size,))
-            bounds[place] = bound, possible
-        return bounds
-
-    def values(self, row: Places, places: Places, wishes: Sequence[int]) -> dict[int, _Bounded]:
-        """Return by wish the value of every combination, and whether it meets all conditions."""
-        outputs = evaluated(self._piece.tape, self._taken(row, places), len(row))
-        results: dict[int, _Bounded] = {}
-        for place in wishes:
-            wish = self._piece.wishes[place]
-            meets = np.isfinite(outputs[wish.objective])
-            for name in wish.conditions:
-                meets &= outputs[name] != 0
-            for name, most in wish.most.items():
-                meets &= outputs[name] <= most
-            results[place] = wish.sign * outputs[wish.objective], meets
-        return results
-
-    def _taken(self, row: Places, places: Places) -> dict[str, Floats]:
-        return {
-            name: column[places[:, self._places[name]]] if name in self._places else column[row]
-            for name, column in self._columns.items()
-        }

@@ -172,6 +172,18 @@ def candidates(space: Space, facts: Facts) -> Candidates:
 
 def _candidates(space: Space, facts: Facts) -> Candidates:
     left_out: Counter[str] = Counter()
+    numbers = _numbers(space, facts, left_out)
+    every = {shape: ways(shape.names, _words(space)) for shape in numbers}
+    run = {shape: _possible(own, facts) for shape, own in every.items()}
+    structures = {shape: tuple(_structures(space, shape, common(run[shape]))) for shape in numbers}
+    for shape, own in every.items():
+        rows = len(structures[shape]) * len(numbers[shape])
+        left_out[facts.unhosted] += (len(own) - len(run[shape])) * rows
+    return Candidates(numbers, structures, run, +left_out, facts.hidden)
+
+
+def _numbers(space: Space, facts: Facts, left_out: Counter[str]) -> dict[Shape, list[Numbers]]:
+    """Return what divides the ranks and the sequences of a step, by shape; count what does not."""
     numbers: dict[Shape, list[Numbers]] = {}
     meshes = count = 0
     for tp, cp, pp, ep, dp in _meshes(space, experts=bool(facts.experts)):
@@ -181,17 +193,15 @@ def _candidates(space: Space, facts: Facts) -> Candidates:
             continue
         share = space.global_batch // dp
         sequences = _among(space.b, share)
-        left_out["the global batch is not divisible by b and dp"] += len(
-            space.b or sequences
-        ) - len(sequences)
+        apart = len(space.b or sequences) - len(sequences)
+        left_out["the global batch is not divisible by b and dp"] += apart
         for v in _chunks(space, pp, facts.blocks):
             uneven = pp > 1 and facts.blocks is not None and facts.blocks % (pp * v) != 0
             listed = [Numbers(tp, cp, pp, ep, dp, b, share // b, v) for b in sequences]
             for context in space.context if cp > 1 else ("cp",):
                 degrees = _classes(facts, {"tp": tp, context: cp, "pp": pp, "dp": dp, "ep": ep})
-                numbers.setdefault(Shape(degrees, _CHUNKS[v > 1], _LAYOUTS[uneven]), []).extend(
-                    listed
-                )
+                shape = Shape(degrees, _CHUNKS[v > 1], _LAYOUTS[uneven])
+                numbers.setdefault(shape, []).extend(listed)
             count += len(listed)
             if count > MOST_NUMBERS:
                 raise InputError(
@@ -202,19 +212,13 @@ def _candidates(space: Space, facts: Facts) -> Candidates:
         raise NoCandidateError(
             f"no degrees make {space.gpus} ranks: tp, pp, dp and cp must multiply to them"
         )
-    numbers = {shape: listed for shape, listed in numbers.items() if listed}
-    if not numbers:
+    found = {shape: listed for shape, listed in numbers.items() if listed}
+    if not found:
         raise NoCandidateError(
             f"no candidate on {space.gpus} ranks: "
             + ("; ".join(left_out) or "the model has fewer blocks than stages")
         )
-    every = {shape: ways(shape.names, _words(space)) for shape in numbers}
-    run = {shape: _possible(own, facts) for shape, own in every.items()}
-    structures = {shape: tuple(_structures(space, shape, common(run[shape]))) for shape in numbers}
-    for shape, own in every.items():
-        rows = len(structures[shape]) * len(numbers[shape])
-        left_out[facts.unhosted] += (len(own) - len(run[shape])) * rows
-    return Candidates(numbers, structures, run, +left_out, facts.hidden)
+    return found
 
 
 def _possible(run: tuple[Way, ...], facts: Facts) -> tuple[Way, ...]:

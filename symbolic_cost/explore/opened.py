@@ -16,7 +16,7 @@ from symbolic_cost.algebra import Space, mul
 from symbolic_cost.explore.choices import HOST, OFFLOADED, OPEN, OPENED
 from symbolic_cost.extrema import Choice
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.parallel.strategy import KEY_COPIES
+from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.records import replace
 from symbolic_cost.systems.overlap import partial
 

@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from symbolic_cost.errors import looked_up, refuse
-from symbolic_cost.explore.bound import MOST_BOXES, Axis, Minimum, Piece, Wish, minimum
+from symbolic_cost.explore.bound import MOST_BOXES, Minimum, minimum
+from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.freed import Numbers, checked, freed, with_numbers

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
-from sympy import Expr, Symbol, preorder_traversal
+from sympy import Expr, Symbol
 from sympy import Max as _Max
 from sympy import Min as _Min
 
@@ -21,8 +21,7 @@ from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name,
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refuse_moved
-from symbolic_cost.jobs.questions import MOST_SYMBOLS
-from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.jobs.questions import root_row
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as LENGTH  # noqa: N812 - a symbol of one letter
@@ -126,23 +125,19 @@ class Solved:
     def sheet(self) -> Sheet:
         """Tabulate formula, integers, what binds and the derivative."""
         unit, by = self.of.unit, self.by
+        one = Fraction(self.of.at(**{by: 1}))
+        least = human(one, unit)
         rows: list[tuple[Cell, ...]] = []
         formula, refused = self._root
         if formula is not None:
-            root = number(self.of.run.value(formula))
-            length = sum(1 for node in preorder_traversal(formula) if not node.args)
-            shown_root = formula if length <= MOST_SYMBOLS else None
-            how = f"{How.CLOSED.value}{'' if shown_root is not None else f' of {length} symbols'}"
-            rows.append((f"{by} in closed form", shown_root, root, how))
+            rows.append(root_row(f"{by} in closed form", formula, How.CLOSED, self.of.run))
         if self.integer is None:
-            least = human(Fraction(self.of.at(**{by: 1})), unit)
             rows.append((by, None, "none", f"{How.SEARCH.value}: {least} at {by} = 1 already"))
         whole = self.integer is not None and self.integer >= _LARGEST
         if whole:
-            least = human(Fraction(self.of.at(**{by: 1})), unit)
             said = f"{How.SEARCH.value} up to {_LARGEST}: {least} at {by} = 1"
             rows.append((by, None, "every one", said))
-        met = self.asked.meets(Fraction(self.of.at(**{by: 1})))
+        met = self.asked.meets(one)
         side = f"{'last' if met else 'first'} integer"
         for name, size in ((side, self.integer), ("legal", self.legal)):
             if size is not None and not whole:

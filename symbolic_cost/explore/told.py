@@ -189,24 +189,17 @@ def fits_sheet(fits: Fits) -> Sheet:
     gpus = search.space.gpus
     rows = [_of_the_job(fits)]
     for name, one in fits.largest.items():
-        strategy = "" if one.candidate is None else one.candidate.strategy
-        options = "" if one.candidate is None else options_text(one.candidate)
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
         if one.size == search.setup.most(name):
             binds = f"the model has {one.size} learned positions; {binds}"
         label = f"largest {name} on {gpu_count(gpus)}"
-        rows.append((label, one.size, strategy, options, one.each, one.more, binds))
+        rows.append((label, one.size, *_way(one.candidate), one.each, one.more, binds))
     if fits.fewest is None:
         rows.append(("fewest GPUs", None, "", "", None, None, "no number that was tried"))
     else:
         count, candidate = fits.fewest
         size = human(candidate.outputs[MEMORY], Unit.BYTE)
-        rows.append(
-            (
-                *("fewest GPUs", count, candidate.strategy, options_text(candidate)),
-                *(None, None, f"{size} per GPU"),
-            )
-        )
+        rows.append(("fewest GPUs", count, *_way(candidate), None, None, f"{size} per GPU"))
     setup = search.setup
     machine = "" if setup.machine is None else setup.machine.name
     attention = setup.running.attention
@@ -224,11 +217,12 @@ def fits_sheet(fits: Fits) -> Sheet:
 
 def _of_the_job(fits: Fits) -> tuple[Cell, ...]:
     search = fits.search
+    one = search.best[0] if search.best else search.smallest
+    binds = "nothing is legal" if one is None else str(search.fit(one))
     label = f"fits on {gpu_count(search.space.gpus)}"
-    if search.best:
-        one = search.best[0]
-        return (label, "yes", one.strategy, options_text(one), None, None, str(search.fit(one)))
-    if search.smallest is None:
-        return (label, "no", "", "", None, None, "nothing is legal")
-    one = search.smallest
-    return (label, "no", one.strategy, options_text(one), None, None, str(search.fit(one)))
+    return (label, "yes" if search.best else "no", *_way(one), None, None, binds)
+
+
+def _way(one: Candidate | None) -> tuple[str, str]:
+    """Return the strategy and the options of a candidate."""
+    return ("", "") if one is None else (one.strategy, options_text(one))

@@ -20,10 +20,11 @@ from symbolic_cost.models.kernels import kernel
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import GATHERING, STRATEGIES
+from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import KEY_COPIES, Strategy, parse_strategy
+from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import Machine

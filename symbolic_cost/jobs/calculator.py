@@ -156,7 +156,6 @@ class _Page:
         }
 
     def _start(self) -> dict[str, str]:
-        """Return where the page starts."""
         values = self.checked() | self._sizes()
         refuse(
             f"no number for {name} ({GLOSSARY[name].meaning}): bind it, as in --set {name}=8"

@@ -72,7 +72,6 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
 
 
 def _trace(own: Step, rank: int) -> bytes:
-    """Return the file of a rank."""
     trace = _Trace(own, rank)
     stage = own.place(rank).get("pp", 0)
     for event in sorted(

@@ -142,16 +142,10 @@ def diff(
     >>> [one.name for one in found.sections[0].differing]
     ['table', 'norms', 'attention']
     """
-    pairs = {
-        "two models": None if other is None else (model, other),
-        "conventions": conventions,
-        "strategy": strategy,
-        "system": system,
-    }
-    asked = [name for name, pair in pairs.items() if pair is not None]
-    if len(asked) != 1:
-        said = f"{' and '.join(asked)} differ" if asked else "nothing is given in two versions"
-        raise InputError(f"{said}: one of {', '.join(pairs)} is accepted")
+    models = None if other is None else (model, other)
+    what, names = _given_twice(
+        {"two models": models, "conventions": conventions, "strategy": strategy, "system": system}
+    )
     if on and strategy is not None:
         raise InputError(f"on = {shown(on)} is the strategy of both: strategy names two")
     known = {**(numbers or {}), **({} if seq is None else {length.name: seq})}
@@ -159,20 +153,28 @@ def diff(
         return _of_tokens(model, conventions, seq, numbers)
     if system is not None:
         return _of_systems(model, system, known, {"strategy": on, **options})
-    ways = {
-        "conventions": lambda one: {"conventions": one},
-        "strategy": lambda one: {"strategy": one},
-        "two models": lambda one: {"model": one},
-    }
-    (what,) = asked
-    names = pairs[what] or (model, model)
     problems = Problems()
     base = {"model": model, "strategy": on, "numbers": known, **options}
-    jobs = [problems.attempt(_job, {**base, **ways[what](one)}) for one in names]
+    option = "model" if what == "two models" else what
+    jobs = [problems.attempt(_job, {**base, option: one}) for one in names]
     costs = problems.attempt(named_costs, of or _USUAL[what])
     problems.refuse()
     first, second = (name or "one rank" for name in names)
     return _of_jobs((first, second), (jobs[0], jobs[1]), costs)
+
+
+def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
+    """Return the one thing of which there are two versions, and these.
+
+    Raises:
+        InputError: none is, or several are.
+    """
+    asked = [(name, pair) for name, pair in pairs.items() if pair is not None]
+    if len(asked) != 1:
+        named = " and ".join(name for name, _ in asked)
+        said = f"{named} differ" if asked else "nothing is given in two versions"
+        raise InputError(f"{said}: one of {', '.join(pairs)} is accepted")
+    return asked[0]
 
 
 _USUAL = {

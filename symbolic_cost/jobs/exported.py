@@ -77,18 +77,12 @@ def source_of(
         raise InputError("no symbol is left: name some with --free, as in --free b,l")
     legal = _Legal(program, conditions, job.values, known)
     by = f"written by symbolic_cost {version('symbolic_cost')}"
-    return Source(
-        "cost" if len(names) == 1 else "costs",
-        program.tape,
-        (
-            f"{', '.join(names)} of {job.model.name}, {by}",
-            *header(job),
-            *(f"holds where {said}" for said in dict.fromkeys(map(_said, conditions)) if said),
-        ),
-        {name: GLOSSARY[name].meaning for name in program.inputs},
-        units,
-        legal.drawn(tests, Random(seed)),  # noqa: S311 - no secret
-    )
+    holds = [f"holds where {said}" for said in dict.fromkeys(map(_said, conditions)) if said]
+    about = (f"{', '.join(names)} of {job.model.name}, {by}", *header(job), *holds)
+    meanings = {name: GLOSSARY[name].meaning for name in program.inputs}
+    drawn = legal.drawn(tests, Random(seed))  # noqa: S311 - no secret
+    title = "cost" if len(names) == 1 else "costs"
+    return Source(title, program.tape, about, meanings, units, drawn)
 
 
 def _definitions(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from sympy import Expr, preorder_traversal
+from sympy import Expr
 
 from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import Map, Region, dominance, dominance_map
-from symbolic_cost.analysis.forms import factored, smoothed
+from symbolic_cost.analysis.forms import factored, leaves, smoothed
 from symbolic_cost.analysis.inverse import How, first_change, least_integer, optimum
 from symbolic_cost.analysis.scaling import crossover
 from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
@@ -60,7 +60,9 @@ class Crossing:
         run = left.run
         if not self.roots and self.integer is None:
             raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
-        rows = [self._row(root) for root in self.roots if not _is_below_one(run, root)]
+        equal = f"{self.by} where they are equal"
+        roots = [root for root in self.roots if not _is_below_one(run, root)]
+        rows = [root_row(equal, root, self.how, run) for root in roots]
         if self.integer is not None:
             how = How.SEARCH.value
             rows.append(("first integer of another order", None, self.integer, how))
@@ -74,17 +76,17 @@ class Crossing:
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
         return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
 
-    def _row(self, root: Expr) -> tuple[Cell, ...]:
-        """Return the row of a root; one of very many symbols is not written."""
-        length = sum(1 for node in preorder_traversal(root) if not node.args)
-        written = root if length <= MOST_SYMBOLS else None
-        how = self.how.value if written is not None else f"{self.how.value} of {length} symbols"
-        value = number(self.sides[0].run.value(root))
-        return f"{self.by} where they are equal", written, value, how
-
     def _is_greater(self) -> bool:
         left, right = (Fraction(side.at(**{self.by: 1})) for side in self.sides)
         return left > right
+
+
+def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
+    """Return the row of a root; one of very many symbols is not written."""
+    length, value = leaves(root), number(run.value(root))
+    if length > MOST_SYMBOLS:
+        return name, None, value, f"{how.value} of {length} symbols"
+    return name, root, value, how.value
 
 
 def _is_below_one(run: Job, root: Expr) -> bool:

@@ -14,7 +14,7 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.checked import saved_note
@@ -86,12 +86,9 @@ def count(
     counts = _counts(whole, rules)
     if counts["kv_cache_elements"]:
         counts["flops_decode"] = _decoded(source, Shape(b, Integer(1), l), train, rules)
-    counts |= {
-        "note": _note(source, whole),
-        "ignored": "; ".join(f"{key}: {why}" for key, why in whole.ignored.items()) or None,
-        **_trained(whole.model),
-        **_bytes(whole),
-    }
+    ignored = "; ".join(f"{key}: {why}" for key, why in whole.ignored.items())
+    counts |= {"note": _note(source, whole), "ignored": ignored or None}
+    counts |= _trained(whole.model) | _bytes(whole)
     return counts | _stored(source, whole.model, int(counts["params"] or 0))
 
 
@@ -111,8 +108,7 @@ def _check(batch: object, seq: Any, tokens: object) -> None:  # noqa: ANN401 - u
         problems.append(said)
     elif is_size(tokens) and is_size(seq) and tokens > seq:
         problems.append(f"image_tokens = {tokens}: a sequence has {seq} tokens")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _counts(whole: Imported, rules: Conventions) -> dict[str, int | str | None]:

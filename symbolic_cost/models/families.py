@@ -20,7 +20,8 @@ is a table that says what is its own, or more:
     alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
-(keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`.
+(keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`. A builder
+notes every problem of the fields that it reads, and refuses them all at once by an `InputError`.
 """
 
 import re

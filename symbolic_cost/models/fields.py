@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import Family
 from symbolic_cost.reading import package_data
@@ -81,11 +81,8 @@ class Fields:
         for name in self.record.alike:
             entries = self.source.values.get(name)
             if isinstance(entries, list | tuple):
-                self.require(
-                    holds=bool(entries) and all(one == entries[0] for one in entries),
-                    problem="one value for all layers is declared",
-                    name=name,
-                )
+                if not (entries and all(one == entries[0] for one in entries)):
+                    self.note(name, "one value for all layers is declared")
                 values = {**self.source.values, name: entries[0] if entries else None}
                 self.source = replace(self.source, values=values)
 
@@ -175,15 +172,20 @@ class Fields:
         self.origins[name] = Origin(value, "", "derived")
         return value
 
-    def require(self, *, holds: bool, problem: str, name: str, other: str = "") -> None:
-        """Note a contradiction at the key of a field unless a condition holds.
+    def note(self, name: str, problem: str, other: str = "") -> None:
+        """Note a contradiction at the key of a field.
 
         Nothing is noted if the field, or the `other` that it contradicts, could not be read.
         """
-        if not holds and not {name, other} & self._refused:
+        if not {name, other} & self._refused:
             origin = self.origins.get(name)
             key = origin.key if origin and origin.key else name
             self.problems.append(f"{self.source.where(key)}: {problem}")
+
+    def require(self, *, holds: bool, problem: str, name: str, other: str = "") -> None:
+        """Note a contradiction at the key of a field unless a condition holds."""
+        if not holds:
+            self.note(name, problem, other)
 
     def refuse(self) -> None:
         """Raise if anything is wrong, keys that were not understood included.
@@ -198,8 +200,7 @@ class Fields:
             InputError: every problem, with file, line and key.
         """
         problems = [*self.problems, *self.not_understood().values()]
-        if problems:
-            raise InputError(dict.fromkeys(problems))
+        refuse(dict.fromkeys(problems))
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return every name of a field, the usual one first; the family's own names hold."""

@@ -14,7 +14,7 @@ from sympy import Add, Expr, Integer, Rational, floor
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.count import QUEUE, ROUTED
@@ -104,8 +104,7 @@ def weight_only(conventions: Conventions, bits: int, group: int | None = None) -
         problems.append(f"bits = {bits!r}: accepted are {', '.join(map(str, BITS))}")
     if group is not None and not is_size(group):
         problems.append(f"group = {group!r}: a positive integer is accepted")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     width = Rational(bits, 8) + (Rational(_SCALE_BYTES, group) if group else 0)
     return replace(
         conventions,

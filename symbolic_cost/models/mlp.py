@@ -3,7 +3,7 @@
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import refuse
 from symbolic_cost.layers.conv import Activation, Linear, Maps, Trail
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.ops.elementwise import cross_entropy
@@ -42,8 +42,7 @@ class Perceptron:
         ]
         if len(self.widths) < len(("input", "result")):
             problems.append(f"widths {self.widths!r} are not accepted: give input and result")
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         first, *inner, last = self.widths
         sizes = {"b": exact(self.b), "c0": Integer(first)}
         trail = Trail(Maps("x", ("b", "c0"), constant=True), sizes)

@@ -6,7 +6,7 @@ from math import prod
 from typing import TypeVar
 
 from symbolic_cost.errors import InputError, refuse, unknown
-from symbolic_cost.parallel.strategy import KEY_COPIES
+from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.records import dataclass
 
 MeshT = TypeVar("MeshT")

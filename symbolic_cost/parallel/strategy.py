@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import starmap
 from typing import Any
 
-from sympy import Expr, Integer, Mul
+from sympy import Expr, Integer, Mul, Symbol
 
 from symbolic_cost.axes import At, Axis
 from symbolic_cost.checking import checked
@@ -17,18 +18,21 @@ from symbolic_cost.display import Shown
 from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, shown, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
-from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
+from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage
+from symbolic_cost.parallel.degrees import (
+    EXAMPLE,
+    KEY_COPIES,
+    MOST_RANKS,
+    Degrees,
+    combination_problems,
+    copy_problems,
+    degree_problems,
+    expert_problems,
+    is_degree,
+)
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
-
-Degrees = tuple[Expr | int, ...]
-
-KEY_COPIES = "kv"
-"""Mesh axis of the ranks that hold the same key/value heads."""
-
-MOST_RANKS = 2**24
-"""Degrees above this are taken for mistakes."""
 
 WORDS = {
     "fsdp": "zero",
@@ -46,7 +50,6 @@ WORDS = {
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _LEVELS = {0: (), 1: ("optimizer",), 2: ("weight_gradient", "optimizer"), 3: STORED}
-_EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
 
 
 @checked
@@ -83,33 +86,21 @@ class Strategy(Shown):
         ]
         known = {name: STRATEGIES[name] for name in STRATEGIES if name in degrees}
         for name, entry in known.items():
-            problems += _degree_problems(name, degrees[name], entry)
-            problems += _combination_problems(name, entry, degrees)
+            problems += degree_problems(name, degrees[name], entry)
+            problems += combination_problems(name, entry, degrees)
         if self.zero not in _LEVELS or isinstance(self.zero, bool):
             problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
         elif self.zero and not any(mesh in known for mesh in DATA_AXES):
-            problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {_EXAMPLE}")
-        if not _is_degree(self.panels):
+            problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {EXAMPLE}")
+        if not is_degree(self.panels):
             problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
         if self.panels != 1 and not {"2d", "2.5d"} & set(known):
             problems.append(f"panels={self.panels}: only 2d and 2.5d move operands in panels")
-        problems = problems or [*_expert_problems(degrees), *self._copy_problems(degrees)]
+        problems = problems or [*expert_problems(degrees), *copy_problems(self.copies, degrees)]
         if problems:
             raise InputError(problems)
         ordered = {name: tuple(map(exact, degrees[name])) for name in known}
         object.__setattr__(self, "degrees", ordered)
-
-    def _copy_problems(self, degrees: Mapping[str, Degrees]) -> list[str]:
-        """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
-        if self.copies == 1:
-            return []
-        if not _is_degree(self.copies):
-            return [f"{KEY_COPIES}={shown(self.copies)}: a positive integer is accepted"]
-        ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
-        whole = not ranks.is_Integer or ranks % self.copies == 0
-        if "tp" in degrees and whole:
-            return []
-        return [f"{KEY_COPIES}={self.copies}: a divisor of the degree of tp is accepted"]
 
     def __contains__(self, name: str) -> bool:
         """Tell whether the strategy has a name."""
@@ -155,25 +146,24 @@ class Strategy(Shown):
 
     def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one."""
-        degrees = {
-            name: tuple(
+        degrees = self._each(
+            lambda symbol, degree: (
                 exact(numbers.get(symbol.name, degree)) if degree == symbol else degree
-                for symbol, degree in zip(STRATEGIES[name].meshes.values(), ranks, strict=True)
             )
-            for name, ranks in self.degrees.items()
-        }
+        )
         return self if degrees == self.degrees else replace(self, degrees=degrees)
 
     def resized(self, symbol: str, size: int) -> Strategy:
         """Return the strategy with another degree, by the name of its symbol."""
-        degrees = {
-            name: tuple(
-                size if one.name == symbol else degree
-                for one, degree in zip(STRATEGIES[name].meshes.values(), ranks, strict=True)
-            )
+        degrees = self._each(lambda one, degree: size if one.name == symbol else degree)
+        return replace(self, degrees=degrees, copies=1, shared=())
+
+    def _each(self, read: Callable[[Symbol, Expr], Any]) -> dict[str, tuple[Any, ...]]:
+        """Return what stands for each degree, by its symbol and value."""
+        return {
+            name: tuple(starmap(read, zip(STRATEGIES[name].meshes.values(), ranks, strict=True)))
             for name, ranks in self.degrees.items()
         }
-        return replace(self, degrees=degrees, copies=1, shared=())
 
     def symbols(self) -> frozenset[str]:
         """Return the names of the symbols of all degrees."""
@@ -334,45 +324,3 @@ def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
     if not model.axes:
         return f"{name}: model {model.name!r} gives its axes no roles (Model(axes=...)): {wanted}"
     return f"{name}: model {model.name!r} has none of its axes ({wanted})"
-
-
-def _degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
-    written = "x".join(map(str, degrees))
-    if len(degrees) != len(entry.meshes):
-        return [
-            f"{name}={written}: {len(degrees)} degrees are given, {name} takes {len(entry.meshes)}"
-        ]
-    return [
-        f"{name}={written}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
-        for degree in degrees
-        if not _is_degree(degree)
-    ]
-
-
-def _is_degree(degree: object) -> bool:
-    if isinstance(degree, Expr) and not degree.is_number:
-        return degree.is_integer is True and degree.is_positive is True
-    is_count = isinstance(degree, int | Integer) and not isinstance(degree, bool)
-    return is_count and bool(0 < degree <= MOST_RANKS)  # type: ignore[operator]
-
-
-def _expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
-    """Refuse experts over data-parallel ranks that do not come out whole."""
-    if "ep" not in degrees:
-        return []
-    experts, data = exact(degrees["ep"][0]), exact(degrees["dp"][0])
-    if not (experts.is_Integer and data.is_Integer) or data % experts == 0:
-        return []
-    return [f"ep={experts} does not divide dp={data}: experts are placed on data-parallel ranks"]
-
-
-def _combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:
-    problems = [
-        f"{name} needs {other}: {_EXAMPLE}" for other in entry.needs if other not in degrees
-    ]
-    problems += [
-        f"{name} and {other} do not go together: {entry.because}"
-        for other in entry.excludes
-        if other in degrees
-    ]
-    return problems

@@ -22,13 +22,8 @@ from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.stages import (
-    Blocks,
-    block_conditions,
-    cut_stage,
-    stage_parts,
-    stage_rows,
-)
+from symbolic_cost.parallel.sends import stage_rows
+from symbolic_cost.parallel.stages import Blocks, block_conditions, cut_stage, stage_parts
 from symbolic_cost.parallel.steps import BUFFERS, apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure, structure

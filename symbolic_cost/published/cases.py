@@ -32,6 +32,7 @@ from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
 from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.typed import Formula, chain
 
 Values = Mapping[str, Any]
@@ -39,6 +40,18 @@ Derived = Callable[[Values], Values]
 """What the library derives for the inputs of a case (and a row of it), by name."""
 
 _LARGEST = 1e40
+
+
+def numbered(fields: str, of: Callable[[str], Any]) -> dict[Expr, Expr]:
+    """Return exact numbers by symbol; what is None has none.
+
+    Args:
+        fields: names of symbols, or "symbol=field" where a publication calls it otherwise.
+        of: gives the number of a field.
+    """
+    pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in fields.split()]
+    numbers = {symbol(name): of(field) for name, field in pairs}
+    return {name: exact(number) for name, number in numbers.items() if number is not None}
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.published.cases import Values, Work
+from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.scaling.declared import law
 from symbolic_cost.scaling.law import Constants
 from symbolic_cost.scaling.optimum import Optimum, optimum
-from symbolic_cost.symbols import V, b, e, exact, f, h, l, n_layers, q
+from symbolic_cost.symbols import V, b, e, f, h, l, n_layers, q
 
 _LEFT_OUT = "67B"
 """The row of Table A3 that lies 10 % off the line through the other eight."""
@@ -59,8 +59,7 @@ def parameters() -> Expr:
 
 
 def _member(inputs: Values) -> Values:
-    sizes = {e: "d", f: "ffw", q: "kv", h: "heads", n_layers: "layers", V: "V"}
-    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
+    numbers = numbered("e=d f=ffw q=kv h=heads n_layers=layers V", inputs.get)
     return {"parameters": int(parameters().xreplace(numbers))}
 
 

@@ -9,7 +9,7 @@ Source: narayanan-2021, chen-2016, rajbhandari-2019, ballard-2011, solomonik-201
 import math
 from collections.abc import Mapping
 
-from sympy import Expr, Integer, cancel
+from sympy import Integer, cancel
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Phase, Quantity
@@ -17,28 +17,9 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.published import narayanan_2021, usp_2024, zero_2019
-from symbolic_cost.published.cases import Values, Work
+from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.korthikanti_2022 import saved
-from symbolic_cost.symbols import (
-    T_B,
-    T_F,
-    T_W,
-    B,
-    M,
-    P,
-    V,
-    b,
-    cp,
-    e,
-    exact,
-    h,
-    k,
-    l,
-    n_layers,
-    pp,
-    s1,
-)
-from symbolic_cost.symbols import v as chunks
+from symbolic_cost.symbols import T_B, T_F, T_W, B, M, b, e, l
 from symbolic_cost.systems.records import machine
 
 
@@ -46,13 +27,7 @@ def _training(inputs: Values) -> Values:
     """Parameters (Eq 2) and FLOP per token (Eq 3) of two models; the time is Eq 4."""
     values: dict[str, float] = {}
     for run in ("175B", "1T"):
-        sizes = {
-            e: inputs[f"h_{run}"],
-            n_layers: inputs[f"l_{run}"],
-            V: inputs["V"],
-            l: inputs["s"],
-        }
-        numbers = {symbol: exact(size) for symbol, size in sizes.items()}
+        numbers = numbered(f"e=h_{run} n_layers=l_{run} V l=s", inputs.get)
         values[f"params_{run}"] = int(narayanan_2021.parameters().xreplace(numbers))
         flop = (narayanan_2021.iteration_flop() / (B * l)).expand()
         values[f"flop_{run}"] = float(flop.xreplace(numbers))
@@ -60,8 +35,7 @@ def _training(inputs: Values) -> Values:
 
 
 def _bubbles(inputs: Values) -> Values:
-    numbers = {pp: inputs["p"], M: inputs["m"], chunks: inputs["v"]}
-    bound = {symbol: exact(number) for symbol, number in numbers.items()}
+    bound = numbered("pp=p M=m v", inputs.get)
 
     def bubble(name: str) -> float:
         ideal = M * (T_F + T_B + T_W)
@@ -77,8 +51,7 @@ def _checkpoints(inputs: Values) -> Values:
 
 def _weighted(inputs: Values) -> Values:
     """Bytes of one checkpoint and of one live layer, as the block's rows have them."""
-    sizes = {b: "b", l: "s", e: "h", h: "H"}
-    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
+    numbers = numbered("b l=s e=h h=H", inputs.get)
     held = {"c": saved("full recomputation"), "a": saved("none")}
     return {name: int(expr.xreplace(numbers)) for name, expr in held.items()}
 
@@ -96,11 +69,10 @@ def _zero(inputs: Values) -> Values:
 
 def _exchanges(inputs: Values) -> Values:
     """What gathering keys and values moves, and the all-to-alls of queries and these, forward."""
-    heads = {h: exact(inputs["H"]), k: exact(inputs["K"])}
-    ranks = {symbol: exact(inputs["N"]) for symbol in (cp, s1)}
+    numbers = numbered("h=H k=K cp=N s1=N", inputs.get)
     moved = {"all_gather": "cp", "all_to_all": "ulysses"}
     shares = {name: usp_2024.moved(strategy, Phase.FORWARD) for name, strategy in moved.items()}
-    return {name: float(expr.xreplace(heads | ranks)) for name, expr in shares.items()}
+    return {name: float(expr.xreplace(numbers)) for name, expr in shares.items()}
 
 
 def _rates(_: Values) -> Values:
@@ -113,16 +85,13 @@ def _rates(_: Values) -> Values:
 
 
 def _gpt2(inputs: Values) -> Values:
-    sizes = {n_layers: "L", e: "h", V: "V", P: "s", l: "s", h: "heads"}
-    numbers: dict[Expr, Expr] = {
-        symbol: exact(inputs[name]) for symbol, name in sizes.items() if name in inputs
-    }
+    numbers = numbered("n_layers=L e=h V P=s l=s h=heads", inputs.get) | {b: Integer(1)}
     table = cost(GPT(f=4 * e).model(), MODEL_FLOP)
     totals = {
         "parameters": table.total(Quantity.PARAMETER),
         "positions": table.total(Quantity.PARAMETER, path="embedding.position"),
     }
-    return {name: int(expr.xreplace({**numbers, b: Integer(1)})) for name, expr in totals.items()}
+    return {name: int(expr.xreplace(numbers)) for name, expr in totals.items()}
 
 
 work = Work(

@@ -13,9 +13,9 @@ from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.published.cases import Values, Work
+from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.scaling.declared import law
-from symbolic_cost.symbols import V, b, e, exact, l, n_layers
+from symbolic_cost.symbols import b, e, l
 
 
 @cache
@@ -26,8 +26,7 @@ def flop_per_token(path: str) -> Expr:
 
 
 def _scale(inputs: Values) -> Values:
-    sizes = {n_layers: "n", e: "d", V: "V", l: "l"}
-    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
+    numbers = numbered("n_layers=n e=d V l", inputs.get)
     blocks = flop_per_token("block")
     products = blocks.xreplace({l: Integer(0)})  # without the pairs of attention
     flop = {"M": blocks, "n_1": products / 6, "n_2": (products + flop_per_token("head")) / 6}

@@ -19,10 +19,10 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
-from symbolic_cost.published.cases import Values, Work
-from symbolic_cost.symbols import V, b, dp, e, exact, f, h, k, l, m1, n, n_layers, q
+from symbolic_cost.published.cases import Values, Work, numbered
+from symbolic_cost.symbols import b, dp, e, f, l, m1, n
 
-_SIZES = {n_layers: "L", e: "D", f: "F", h: "N", k: "K", q: "H", V: "V"}
+_SIZES = "n_layers=L e=D f=F h=N k=K q=H V"
 _BYTES = 2
 
 
@@ -33,26 +33,22 @@ def _parameters(path: str) -> Expr:
     return sum((row.total for row in rows if not row.path.endswith("norm")), Integer(0))
 
 
-def _numbers(inputs: Values) -> dict[Expr, Expr]:
-    return {symbol: exact(inputs[name]) for symbol, name in _SIZES.items()}
-
-
 def _llama(inputs: Values) -> Values:
     paths = {"ffw": "block.mlp", "attention": "block.attention"}
     totals = {name: _parameters(path) for name, path in paths.items()}
     totals["vocab"] = _parameters("embedding") + _parameters("head")
-    return {name: int(expr.xreplace(_numbers(inputs))) for name, expr in totals.items()}
+    numbers = numbered(_SIZES, inputs.get)
+    return {name: int(expr.xreplace(numbers)) for name, expr in totals.items()}
 
 
 def _tied(inputs: Values) -> Values:
     whole = _parameters("block") + _parameters("embedding")
-    return {"parameters": int(whole.xreplace(_numbers(inputs)))}
+    return {"parameters": int(whole.xreplace(numbered(_SIZES, inputs.get)))}
 
 
 def _cache(inputs: Values) -> Values:
     bytes_ = cost(model("llama"), MODEL_FLOP).total(Quantity.CACHE)
-    numbers = {n_layers: "L", k: "K", q: "H", l: "T"}
-    bound = {b: Integer(1), **{symbol: exact(inputs[name]) for symbol, name in numbers.items()}}
+    bound = numbered("n_layers=L k=K q=H l=T", inputs.get) | {b: Integer(1)}
     return {"cache": int(bytes_.xreplace(bound))}
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sympy import Expr
 
 from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.published.cases import numbered
 from symbolic_cost.reading import json_value, read_text
-from symbolic_cost.symbols import exact, symbol
 
 LARGEST = 10**15
 """No size or degree of a model is larger; what is, was mistyped."""
@@ -72,15 +73,8 @@ class Inputs(BaseModel):
         return []
 
     def bound(self, fields: str) -> dict[Expr, Expr]:
-        """Return the exact number of every symbol that is given.
-
-        Args:
-            fields: names of fields, which are those of their symbols; with another symbol's name
-                as "symbol=field".
-        """
-        pairs = [(pair.split("=")[0], pair.split("=")[-1]) for pair in fields.split()]
-        numbers = {symbol(name): getattr(self, field) for name, field in pairs}
-        return {name: exact(number) for name, number in numbers.items() if number is not None}
+        """Return the exact number of every symbol that is given; see `cases.numbered`."""
+        return numbered(fields, partial(getattr, self))
 
     @classmethod
     def _said(cls, problem: Any) -> str:  # noqa: ANN401 - pydantic's record of a problem

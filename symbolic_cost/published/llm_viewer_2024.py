@@ -17,8 +17,8 @@ from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.kernels import kernel, running
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.published.cases import Values, Work
-from symbolic_cost.symbols import e, exact, f, h, k, n_layers, q
+from symbolic_cost.published.cases import Values, Work, numbered
+from symbolic_cost.symbols import e, h, n_layers, q
 
 _LEFT_OUT = ("scale", "statistics", "outcome", "single")
 """Ends of the names of tensors whose bytes the tool leaves out."""
@@ -36,8 +36,7 @@ def _rows(batch: int, length: int, keys: int) -> CostTable:
 
 def _layer(inputs: Values) -> Values:
     """Return FLOP, bytes and elements written of one op of one block."""
-    sizes = {e: "d", f: "ffn", h: "heads", k: "kv_heads"}
-    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
+    numbers = numbered("e=d f=ffn h=heads k=kv_heads", inputs.get)
     numbers |= {q: numbers[e] / numbers[h], n_layers: Integer(1)}
     whole = _rows(int(inputs["b"]), int(inputs["s"]), int(inputs["t"]))
     rows = whole.select(path=f"block.{inputs['path']}")

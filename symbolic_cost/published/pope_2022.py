@@ -12,20 +12,17 @@ from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.published.cases import Values, Work
-from symbolic_cost.symbols import b, exact, k, l, n_layers, q
+from symbolic_cost.published.cases import Values, Work, numbered
+from symbolic_cost.symbols import b, k, l
 
 
 def _cached(inputs: Values) -> Values:
     """Return bytes per token of one chip: heads split over chips, or one head on each."""
     table = cost(model("llama"), MODEL_FLOP).total(Quantity.CACHE) / (b * l)
-    layers = {n_layers: exact(inputs["layers"])}
-    many = {k: exact(inputs["heads"]), q: exact(inputs["d_multihead"])}
-    one = {k: Integer(1), q: exact(inputs["d_head"])}
-    return {
-        "head": float(table.xreplace(layers | many)) / float(inputs["n"]),
-        "query": float(table.xreplace(layers | one)),
-    }
+    many = numbered("n_layers=layers k=heads q=d_multihead", inputs.get)
+    one = numbered("n_layers=layers q=d_head", inputs.get) | {k: Integer(1)}
+    per_chip = float(table.xreplace(many)) / float(inputs["n"])
+    return {"head": per_chip, "query": float(table.xreplace(one))}
 
 
 work = Work("pope-2022", {"pope-multiquery": _cached})

@@ -5,15 +5,12 @@ The 34 and 5 of its activations are those of the library's block; the widget's s
 Source: tazi-2025, memory table, Appendices A2 and A3, and the widget.
 """
 
-from symbolic_cost.published.cases import Values, Work
+from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.korthikanti_2022 import saved
-from symbolic_cost.symbols import b, e, exact, h, l
 
 
 def _block(inputs: Values) -> Values:
-    sizes = {b: "b", l: "s", e: "h", h: "a"}
-    numbers = {symbol: exact(inputs[name]) for symbol, name in sizes.items()}
-    return {"saved": int(saved("none").xreplace(numbers))}
+    return {"saved": int(saved("none").xreplace(numbered("b l=s e=h h=a", inputs.get)))}
 
 
 work = Work("ultra-scale-playbook", {"playbook-memory": _block})

@@ -7,7 +7,7 @@ both are repeated until the size stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field, fields
 from functools import lru_cache
 
@@ -61,12 +61,8 @@ class Budget:
         ]
         if not problems and self.days is None and self.gpus is None:
             problems = ["neither days nor GPUs are given: a number of either is accepted"]
-        if (
-            not problems
-            and self.usd is None
-            and self.kwh is None
-            and None in (self.days, self.gpus)
-        ):
+        free = self.usd is None and self.kwh is None
+        if not problems and free and None in (self.days, self.gpus):
             problems = ["days and GPUs are given together, or one of them with dollars or energy"]
         refuse(problems)
         hours = rates.hours_of(self.usd, self.kwh)
@@ -155,44 +151,40 @@ def allocate(
         raise InputError(f"mfu = {mfu:g}: a share above 0 and at most 1 is accepted")
     if batch_tokens < 1:
         raise InputError(f"batch_tokens = {batch_tokens}: a positive integer is accepted")
-    peak = float(find_machine(system).peak("bf16"))
     place = _Place(system, gpus, strategy, batch_tokens)
-    seconds, share = days * DAY, mfu or _GUESSED
-    warnings: tuple[str, ...] = ()
-    timed: _Timed | None = None
-    seen: list[int] = []
-    for _ in range(_ROUNDS):
-        best = optimum(law, gpus * seconds * peak * share, constants, family=family)
-        size = _whole(best.member[str(family.free)])
-        if mfu is not None or size in seen:
-            break
-        seen.append(size)
+    seconds = days * DAY
+    spent = gpus * seconds * float(find_machine(system).peak("bf16"))
+
+    def best(share: float) -> int:
+        chosen = optimum(law, spent * share, constants, family=family)
+        return _whole(chosen.member[str(family.free)])
+
+    assumed: tuple[str, ...] = ()
+    if mfu is None:
+        size = _settled(best, lambda size: _timed(family, size, place).mfu)
         timed = _timed(family, size, place)
-        share = timed.mfu
-    member = family.member(size)
-    parameters, flop = family.at(size)
-    if timed is None:
-        tokens = gpus * seconds * peak * share / flop
-        warnings += (f"MFU of {share:g} is assumed, not derived from a job",)
+        tokens = seconds / timed.step * timed.tokens
     else:
-        timed = _timed(family, size, place)
-        tokens, share = seconds / timed.step * timed.tokens, timed.mfu
+        size, timed = best(mfu), _Timed("", 0.0, 0, mfu)
+        tokens = spent * mfu / family.at(size)[1]
+        assumed = (f"MFU of {mfu:g} is assumed, not derived from a job",)
+    parameters, _ = family.at(size)
     point = {**dict.fromkeys(law.chosen, 1.0), law.chosen[0]: parameters, law.chosen[1]: tokens}
     return Allocation(
-        law.constants(constants).name,
-        member,
-        parameters,
-        tokens,
-        float(law.at(point, constants)[law.gives]),
-        gpus,
-        days,
-        binds,
-        None if timed is None else timed.step,
-        share,
-        "" if timed is None else timed.strategy,
-        rates.costs(gpus * seconds),
-        warnings + law.warnings(point, constants),
-    )
+        law.constants(constants).name, family.member(size), parameters, tokens,
+        float(law.at(point, constants)[law.gives]), gpus, days, binds,
+        timed.step or None, timed.mfu, timed.strategy, rates.costs(gpus * seconds),
+        assumed + law.warnings(point, constants),
+    )  # fmt: skip
+
+
+def _settled(best: Callable[[float], int], mfu: Callable[[int], float]) -> int:
+    """Return the size of a share of the peak that is the size's own, or the last one tried."""
+    size, seen = best(_GUESSED), set[int]()
+    while size not in seen and len(seen) < _ROUNDS - 1:
+        seen.add(size)
+        size = best(mfu(size))
+    return size
 
 
 def _whole(size: float) -> int:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import refuse, shown, unknown
 from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law
@@ -91,25 +91,34 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
         )
     refuse(problems)
     names = [*wanted, law.gives]
-    numbers = [[_number(row.get(name)) for name in names] for row in named_rows]
+    table = np.array(_numbers(named_rows, names, place), dtype=np.float64)
+    refuse(
+        f"{place}: {name} is {table[0, at]:g} in every row: its part of the law has no fit"
+        for at, name in enumerate(names)
+        if np.ptp(table[:, at]) == 0
+    )
+    groups = tuple(str(row[GROUP]) for row in named_rows) if GROUP in present else ()
+    return Runs({name: table[:, at] for at, name in enumerate(wanted)}, table[:, -1], groups)
+
+
+def _numbers(
+    rows: Sequence[Mapping[str, object]], names: Sequence[str], place: str
+) -> list[list[float]]:
+    """Return the numbers of some columns, row by row.
+
+    Raises:
+        InputError: those that are none or not positive.
+    """
+    numbers = [[_number(row.get(name)) for name in names] for row in rows]
     problems = [
-        f"{place}: row {at}: {name} is {shown(named_rows[at - 1].get(name))}: "
+        f"{place}: row {at}: {name} is {shown(rows[at - 1].get(name))}: "
         "a positive number is accepted"
         for at, row in enumerate(numbers, 1)
         for name, value in zip(names, row, strict=True)
         if not 0 < value < math.inf
     ]
-    if problems:
-        raise InputError(problems[:_MOST_PROBLEMS])
-    table = np.array(numbers, dtype=np.float64)
-    problems = [
-        f"{place}: {name} is {table[0, at]:g} in every row: its part of the law has no fit"
-        for at, name in enumerate(names)
-        if np.ptp(table[:, at]) == 0
-    ]
-    refuse(problems)
-    groups = tuple(str(row[GROUP]) for row in named_rows) if GROUP in present else ()
-    return Runs({name: table[:, at] for at, name in enumerate(wanted)}, table[:, -1], groups)
+    refuse(problems[:_MOST_PROBLEMS])
+    return numbers
 
 
 def read_runs(path: str, law: Law) -> Runs:

@@ -145,7 +145,6 @@ _READINGS = {one.value: one for one in Reading}
 
 
 def _chunks(chunk: int | str) -> Sequence[int | None]:
-    """Return the chunks that are looked at."""
     if chunk == "best":
         return CHUNKS
     if chunk == "none":

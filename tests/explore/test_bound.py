@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolic_cost.explore.bound import Axis, Piece, Wish, minimum
+from symbolic_cost.explore.bound import minimum
+from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.program.arrays import evaluated
 from tests.program.recipes import SYMBOLS, graphs
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from sympy import Add, Expr, preorder_traversal
+from sympy import Add, Expr
 
-from symbolic_cost.analysis.forms import expanded, factored
+from symbolic_cost.analysis.forms import expanded, factored, leaves
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.charts import Bars, Curve, Curves
 from symbolic_cost.emit.naming import text_of
@@ -113,7 +113,7 @@ _LONG = 40
 def _written(term: Expr, variable: Expr, power: Expr | None, x: float, y: float) -> Expr | str:
     """Return what a legend calls terms of one power: a formula, or 3.21e+07 l^2 for a long one."""
     formula = factored(term)
-    if sum(1 for node in preorder_traversal(formula) if not node.args) <= _LONG:
+    if leaves(formula) <= _LONG:
         return formula
     name = text_of(variable.name)
     if power is None:

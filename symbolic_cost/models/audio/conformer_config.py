@@ -50,9 +50,6 @@ def conformer(fields: Fields, shape: Shape) -> Model:
     """Declare a Conformer of samples, as wav2vec 2.0 has its own.
 
     Its convolution of positions is stored and not used.
-
-    Raises:
-        InputError: every problem of the fields.
     """
     waves, numbers = extractor(fields), sizes_of(fields)
     _, sizes = placed(fields, numbers["e"])
@@ -66,11 +63,7 @@ def conformer(fields: Fields, shape: Shape) -> Model:
 
 
 def spectral(fields: Fields, shape: Shape) -> Model:
-    """Declare a Conformer of frames of a spectrogram, as W2v-BERT 2.0 of Transformers.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Conformer of frames of a spectrogram, as W2v-BERT 2.0 of Transformers."""
     numbers = sizes_of(fields)
     features = fields.size("feature_projection_input_dim", 160)
     family = replace(CONFORMER, words=Sound((), Step.PROJECT), last=None)
@@ -81,17 +74,10 @@ def spectral(fields: Fields, shape: Shape) -> Model:
 
 
 def parakeet(fields: Fields, shape: Shape) -> Model:
-    """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out."""
     biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
-    fields.require(
-        holds=fields.size("num_key_value_heads", heads) == heads,
-        problem=f"only the {heads} of num_attention_heads is declared",
-        name="num_key_value_heads",
-    )
+    if fields.size("num_key_value_heads", heads) != heads:
+        fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
     family = replace(PARAKEET, heads={CTC: Predicted(output=Output.BIAS)})
     family = replace(_convolved(fields, family, "b s_rel"), branch=Branch())
     if not biased:
@@ -156,18 +142,14 @@ def _thinned(fields: Fields, length: Expr) -> tuple[Thinned, Source]:
         for name, usual in (("subsampling_factor", 8), ("subsampling_conv_stride", 2))
     )
     layers, kernel = factor.bit_length() - 1, fields.size("subsampling_conv_kernel_size", 3)
-    fields.require(
-        holds=layers > 0, problem="a factor of two or more is accepted", name="subsampling_factor"
-    )
+    if layers <= 0:
+        fields.note("subsampling_factor", "a factor of two or more is accepted")
     steps = ["scale"] if fields.flag("scale_input", default=True) else []
     steps += ["dropout"] if fields.drops("dropout", default=True) else []
     front = Thinned(max(layers, 1), tuple(steps))
     mels = fields.size("num_mel_bins", 80)
     channels = fields.size("subsampling_conv_channels", 256)
     sizes, known, frames = front.sizes(kernel, stride, channels, mels, length)
-    fields.require(
-        holds=sizes[f"x{front.layers}"] == mels // stride**front.layers,
-        problem=f"{mels} features are not thinned evenly",
-        name="num_mel_bins",
-    )
+    if sizes[f"x{front.layers}"] != mels // stride**front.layers:
+        fields.note("num_mel_bins", f"{mels} features are not thinned evenly")
     return front, Source(frames, sizes, known)

@@ -77,11 +77,7 @@ class Adapted(Encoder):
 
 
 def wav2vec(fields: Fields, shape: Shape) -> Model:
-    """Declare an encoder of samples, as wav2vec 2.0.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare an encoder of samples, as wav2vec 2.0."""
     opened = fields.family == "wavlm"
     family = running(fields, WAVLM if opened else WAV2VEC)
     if opened:
@@ -153,9 +149,8 @@ def recorded(
 def _codes(fields: Fields, numbers: Numbers) -> Tables:
     """Read the codes of features, and how wide what is compared is."""
     groups, wide = fields.size("num_codevector_groups", 2), fields.size("codevector_dim", 256)
-    fields.require(
-        holds=wide % groups == 0, problem=f"{groups} groups do not divide it", name="codevector_dim"
-    )
+    if wide % groups != 0:
+        fields.note("codevector_dim", f"{groups} groups do not divide it")
     numbers["e_p"] = fields.size("proj_codevector_dim", 256)
     codes = fields.size("num_codevectors_per_group", 320)
     features = fields.items("conv_dim")[-1:]
@@ -185,9 +180,8 @@ def _voices(fields: Fields, frames: Expr) -> tuple[Voices, Tables]:
         for i, (channels, kernel, apart) in enumerate(zip(*lists, strict=True), 1):
             frames -= apart * (kernel - 1)
             sizes |= {f"v_{i}": channels, f"k_{i}": kernel, f"p_{i}": frames}
-    fields.require(
-        holds=not frames.is_Integer or frames > 0, problem="no frame is left", name="tdnn_kernel"
-    )
+    if frames.is_Integer and frames <= 0:
+        fields.note("tdnn_kernel", "no frame is left")
     return Voices(len(lists[0])), sizes
 
 
@@ -228,11 +222,8 @@ def placed(fields: Fields, e: int) -> tuple[Placed, Tables]:
     name = "num_conv_pos_embeddings"
     kernel = fields.size("conv_pos_kernel_size", 19) if own else fields.size(name, 128)
     groups = fields.size("num_conv_pos_embedding_groups", 16)
-    fields.require(
-        holds=e % groups == 0,
-        problem=f"{groups} groups do not divide the width {e}",
-        name="num_conv_pos_embedding_groups",
-    )
+    if e % groups != 0:
+        fields.note("num_conv_pos_embedding_groups", f"{groups} groups do not divide the width {e}")
     width = max(e // groups, 1)
     sizes: Tables = {"g_c": groups, "i_c": width, "o_c": width, "s_p": kernel}
     return Placed(fields.size(name, 5) if own else 1, weighted=not own), sizes
@@ -257,11 +248,10 @@ def extractor(fields: Fields) -> tuple[Wave, ...]:
     for name, items in zip(names, lists, strict=True):
         fine = len(items) == len(lists[0]) > 0 and all(map(is_size, items))
         fields.require(holds=fine, problem="as many sizes as conv_dim has are accepted", name=name)
-    fields.require(
-        holds=number == len(lists[0]),
-        problem=f"{number} contradicts the {len(lists[0])} of conv_dim",
-        name="num_feat_extract_layers",
-    )
+    if number != len(lists[0]):
+        fields.note(
+            "num_feat_extract_layers", f"{number} contradicts the {len(lists[0])} of conv_dim"
+        )
     biased = fields.flag("conv_bias", default=False)
     whole = fields.text("feat_extract_norm", "group", ("group", "layer")) == "layer"
     whole = whole or fields.family == "data2vec-audio"

@@ -52,11 +52,7 @@ MOONSHINE = Seq2Seq(
 
 
 def whisper(fields: Fields, shape: Shape) -> Model:
-    """Declare a Whisper: frames of a fixed number, halved by the second of two convolutions.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Whisper: frames of a fixed number, halved by the second of two convolutions."""
     family = seq2seq_running(fields, WHISPER)
     family, numbers, own = bart_numbers(fields, family)
     e, frames = numbers["e"], fields.size("max_source_positions", 1500)
@@ -67,11 +63,10 @@ def whisper(fields: Fields, shape: Shape) -> Model:
     sizes, known, _ = wave_sizes(waves, mels, Integer(2 * frames))
     if fields.head.endswith(RECORDED):
         sizes["w_t"] = fields.size("classifier_proj_size", 256)
-        fields.require(
-            holds=not fields.flag("use_weighted_layer_sum", default=False),
-            problem="only false is declared: the last layer is judged",
-            name="use_weighted_layer_sum",
-        )
+        if fields.flag("use_weighted_layer_sum", default=False):
+            fields.note(
+                "use_weighted_layer_sum", "only false is declared: the last layer is judged"
+            )
     family = replace(family, entry=front, tables=("", "@token"))
     return declared(
         fields,
@@ -84,11 +79,7 @@ def whisper(fields: Fields, shape: Shape) -> Model:
 
 
 def speech_to_text(fields: Fields, shape: Shape) -> Model:
-    """Declare a Speech2Text: gated convolutions that halve the frames, positions computed.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Speech2Text: gated convolutions that halve the frames, positions computed."""
     family = seq2seq_running(fields, SPEECH_TO_TEXT)
     family, numbers, own = bart_numbers(fields, family)
     kernels = fields.items("conv_kernel_sizes", (5, 5))
@@ -112,11 +103,7 @@ def speech_to_text(fields: Fields, shape: Shape) -> Model:
 
 
 def moonshine(fields: Fields, shape: Shape) -> Model:
-    """Declare a Moonshine, which hears samples, and whose two sides differ in their perceptron.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Moonshine, which hears samples, and whose two sides differ in their perceptron."""
     acts = (fields.text(f"{side}_hidden_act", usual, tuple(FUNCTIONS)) for side, usual in _ACTS)
     first, second = (FUNCTIONS[name] for name in acts)
     core = seq2seq_running(fields, MOONSHINE).attention.core
@@ -136,9 +123,8 @@ def moonshine(fields: Fields, shape: Shape) -> Model:
     width = numbers["e"] // numbers["h"]
     multiple = fields.size("pad_head_dim_to_multiple_of", 1)
     turned = int(width * fields.share("partial_rotary_factor", 9 / 10)) // 2 * 2
-    fields.require(
-        holds=0 < turned < width, problem="a part of a head is rotated", name="rope_parameters"
-    )
+    if not (0 < turned < width):
+        fields.note("rope_parameters", "a part of a head is rotated")
     padded = -(-width // multiple) * multiple
     if padded != width:
         core = PaddedCore(**vars(core))
@@ -165,14 +151,10 @@ def _alike(fields: Fields) -> int:
     heads = fields.size("encoder_num_attention_heads", 8)
     for name in ("encoder_num_key_value", "decoder_num_attention", "decoder_num_key_value"):
         usual = heads if name != "decoder_num_attention" else 8
-        fields.require(
-            holds=fields.size(f"{name}_heads", usual) == heads,
-            problem=f"only the {heads} of encoder_num_attention_heads is declared",
-            name=f"{name}_heads",
-        )
-    fields.require(
-        holds=fields.size("hidden_size") % heads == 0,
-        problem=f"{heads} heads do not divide it",
-        name="hidden_size",
-    )
+        if fields.size(f"{name}_heads", usual) != heads:
+            fields.note(
+                f"{name}_heads", f"only the {heads} of encoder_num_attention_heads is declared"
+            )
+    if fields.size("hidden_size") % heads != 0:
+        fields.note("hidden_size", f"{heads} heads do not divide it")
     return heads

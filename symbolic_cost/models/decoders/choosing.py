@@ -29,11 +29,8 @@ def choosing(fields: Fields, layers: int) -> Layout:
     With a period of 4 and an offset of 3, layers 0, 1, 2, 6, 10 ... choose.
     """
     kinds = fields.items("layer_types", _ALIKE[:1] * layers)
-    fields.require(
-        holds=len(kinds) == layers and all(kind in _ALIKE for kind in kinds),
-        problem=f"{layers} of {' or '.join(_ALIKE)} are accepted",
-        name="layer_types",
-    )
+    if not (len(kinds) == layers and all(kind in _ALIKE for kind in kinds)):
+        fields.note("layer_types", f"{layers} of {' or '.join(_ALIKE)} are accepted")
     period = fields.size("index_topk_freq", 1)
     offset = fields.optional_size("index_skip_topk_offset", 2) or 0
     rule = tuple(_MODES[bool(max(n + 1 - offset, 0) % period)] for n in range(layers))
@@ -46,11 +43,10 @@ def choosing(fields: Fields, layers: int) -> Layout:
         name = "index_topk_pattern"
     else:
         modes = fields.items(name, fields.items("index_topk_pattern", rule))
-    fields.require(
-        holds=len(modes) == layers and modes[0] == "full" and all(one in _MODES for one in modes),
-        problem=f"{layers} of full (F) or shared (S) are accepted, of which the first is full",
-        name=name,
-    )
+    if not (len(modes) == layers and modes[0] == "full" and all(one in _MODES for one in modes)):
+        fields.note(
+            name, f"{layers} of full (F) or shared (S) are accepted, of which the first is full"
+        )
     return [TAKING if mode == "shared" else FULL for mode in modes], []
 
 

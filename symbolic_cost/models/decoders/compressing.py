@@ -180,9 +180,8 @@ def _rates(fields: Fields) -> Mapping[str, int]:
     for kind, key in ((SPARSE, "compress_rate_csa"), (HEAVY, "compress_rate_hca")):
         rates[kind] = fields.size(key, rates[kind])
     for kind, rate in rates.items():
-        fields.require(
-            holds=rate > 1, problem=f"{rate} of {kind} compress nothing", name="compress_rates"
-        )
+        if rate <= 1:
+            fields.note("compress_rates", f"{rate} of {kind} compress nothing")
     return rates
 
 
@@ -191,16 +190,10 @@ def _kinds(fields: Fields, layers: int) -> list[str]:
     ratios = {0: SLIDES, 4: SPARSE, 128: HEAVY}
     stated = fields.items("compress_ratios")
     listed = fields.items("layer_types")
-    fields.require(
-        holds=not stated or (len(stated) >= layers and all(one in ratios for one in stated)),
-        problem=f"{layers} of 0, 4 or 128 are accepted",
-        name="compress_ratios",
-    )
-    fields.require(
-        holds=not listed or (len(listed) == layers and all(one in _ENDS for one in listed)),
-        problem=f"{layers} of {', '.join(_ENDS)} are accepted",
-        name="layer_types",
-    )
+    if not (not stated or (len(stated) >= layers and all(one in ratios for one in stated))):
+        fields.note("compress_ratios", f"{layers} of 0, 4 or 128 are accepted")
+    if not (not listed or (len(listed) == layers and all(one in _ENDS for one in listed))):
+        fields.note("layer_types", f"{layers} of {', '.join(_ENDS)} are accepted")
     turns = [HEAVY if n < 2 or n % 2 == 0 else SPARSE for n in range(layers)]  # noqa: PLR2004
     by_rate = [ratios.get(one, HEAVY) for one in stated if is_size(one) or one == 0]
     kinds = [*listed] or by_rate[:layers] or turns
@@ -210,10 +203,8 @@ def _kinds(fields: Fields, layers: int) -> list[str]:
 def _experts(fields: Fields, layers: int) -> None:
     """Check that every layer has experts, which some choose by the token itself."""
     listed, hashed = fields.items("mlp_layer_types"), fields.optional_size("num_hash_layers", 3)
-    fields.require(
-        holds=not listed
-        or (len(listed) == layers and all(one in ("moe", "hash_moe") for one in listed)),
-        problem=f"{layers} of moe or hash_moe are accepted",
-        name="mlp_layer_types",
-    )
+    if not (
+        not listed or (len(listed) == layers and all(one in ("moe", "hash_moe") for one in listed))
+    ):
+        fields.note("mlp_layer_types", f"{layers} of moe or hash_moe are accepted")
     fields.derived("num_hash_layers", hashed)

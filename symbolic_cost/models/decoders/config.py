@@ -110,9 +110,8 @@ def cohere(fields: Fields, shape: Shape) -> Model:
 def deepseek(fields: Fields, shape: Shape) -> Model:
     """Declare a DeepSeek V2 or V3: latent attention, and experts after some dense layers."""
     every = fields.size("moe_layer_freq", 1)
-    fields.require(
-        holds=every == 1, problem="only 1 is declared: all later layers", name="moe_layer_freq"
-    )
+    if every != 1:
+        fields.note("moe_layer_freq", "only 1 is declared: all later layers")
     biased = fields.flag("attention_bias", default=False)
     fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
     fields.ignore("num_nextn_predict_layers", "head_dim", "qk_head_dim", "num_key_value_heads")
@@ -134,11 +133,8 @@ def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
     """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
     decoder = decoder_of(fields)
     widening = fields.size("intermediate_multiple_size", 4)
-    fields.require(
-        holds=not fields.given("intermediate_size"),
-        problem="intermediate_multiple_size says it",
-        name="n_inner",
-    )
+    if fields.given("intermediate_size"):
+        fields.note("n_inner", "intermediate_multiple_size says it")
     reads = replace(decoder.reads, widening=widening, kinds=_last_is_biased)
     return declared(fields, shape, replace(decoder, reads=reads))
 
@@ -223,9 +219,8 @@ def modernbert(fields: Fields, shape: Shape) -> Model:
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         rule = [SLIDES if layer % every else FULL for layer in range(layers)]
         mixers = listed_kinds(fields, decoder, layers) or rule
-        fields.require(
-            holds=mixers[0] == FULL, problem="a first layer in full is declared", name="layer_types"
-        )
+        if mixers[0] != FULL:
+            fields.note("layer_types", "a first layer in full is declared")
         return ["first", *mixers[1:]], [DENSE] * layers
 
     hidden = Hidden("gelu", fields.flag("classifier_bias", default=False), Norm.LAYER_SCALE)
@@ -242,11 +237,8 @@ def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
         name = f"linear_{part}"
         fields.require(holds=fields.given(name), problem="a size is needed", name=name)
     rope = fields.source.values.get("rope_parameters") or {}
-    fields.require(
-        holds=bool(rope.get("rope_theta") or fields.given("rope_theta")),
-        problem="layers without rotation are not declared",
-        name="rope_parameters",
-    )
+    if not rope.get("rope_theta") and not fields.given("rope_theta"):
+        fields.note("rope_parameters", "layers without rotation are not declared")
     return build(fields, shape)
 
 
@@ -307,9 +299,8 @@ def _latent(fields: Fields, decoder: Decoder) -> Decoder:
     if not decoder.reads.latent_width or fields.optional_size(decoder.reads.latent_width) is None:
         return decoder
     biased = fields.flag("mlp_bias", default=False)
-    fields.require(
-        holds=not biased, problem="only false is declared beside moe_latent_size", name="mlp_bias"
-    )
+    if biased:
+        fields.note("mlp_bias", "only false is declared beside moe_latent_size")
     return replace(decoder, experts=replace(decoder.experts, latent="r_m"))
 
 

@@ -71,11 +71,8 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
     width = fields.optional_size("head_dim", decoder.reads.head_width)
     if heads is None and decoder.sizes.k == decoder.sizes.h:  # classes that read neither key
         k = h
-        fields.require(
-            holds=width in (None, e // h),
-            problem=f"only {e // h} is declared: {fields.family} knows no other",
-            name="head_dim",
-        )
+        if width not in (None, e // h):
+            fields.note("head_dim", f"only {e // h} is declared: {fields.family} knows no other")
     if width is None:
         fields.require(
             holds=e % h == 0,
@@ -107,17 +104,13 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
         if fields.given("partial_rotary_factor") and not share.default:
             part = fields.share("partial_rotary_factor", 1)
             problem = f"{part} of a head's {width} is not the rotary_dim of {rotated}"
-            fields.require(
-                holds=int(width * part) == rotated, problem=problem, name="partial_rotary_factor"
-            )
+            if int(width * part) != rotated:
+                fields.note("partial_rotary_factor", problem)
     else:
         key = share.key if share.key != "rotary_dim" else "partial_rotary_factor"
         rotated = int(width * fields.share(key, float(share.default or 1)))
-    fields.require(
-        holds=0 < rotated <= width,
-        problem=f"{rotated} rotated elements are not some of a head's {width}",
-        name=share.key,
-    )
+    if not (0 < rotated <= width):
+        fields.note(share.key, f"{rotated} rotated elements are not some of a head's {width}")
     return {"d_r": fields.derived("rotary_dim", rotated)}
 
 

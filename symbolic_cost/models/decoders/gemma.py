@@ -58,12 +58,11 @@ def own_heads(fields: Fields) -> tuple[int, int]:
     known = {"head_dim", "num_key_value_heads"}
     fits = isinstance(layers, Mapping) and len(places) == len(own) and sorted(places) in ([], full)
     numbers = all(isinstance(size, int) and size > 0 for size in sizes.values())
-    fields.require(
-        holds=fits and numbers and sizes.keys() <= known and all(one == sizes for one in own),
-        problem="one head_dim and num_key_value_heads for all full layers, and no others, are "
-        "accepted",
-        name="per_layer_config",
-    )
+    if not (fits and numbers and sizes.keys() <= known and all(one == sizes for one in own)):
+        fields.note(
+            "per_layer_config",
+            "one head_dim and num_key_value_heads for all full layers, and no others, are accepted",
+        )
     return (
         int(sizes.get("num_key_value_heads", usual)) if numbers else usual,
         int(sizes.get("head_dim", fields.size("head_dim", 256))) if numbers else width,
@@ -74,11 +73,8 @@ def full_layers(fields: Fields, period: int = 6) -> list[str]:
     """Read which layers slide; the last of every so many is full unless they are listed."""
     layers = fields.size("num_hidden_layers", 30)
     entries = fields.items("layer_types")
-    fields.require(
-        holds=all(entry in TAKING for entry in entries) and len(entries) in (0, layers),
-        problem=f"{layers} of {' or '.join(TAKING)} are accepted",
-        name="layer_types",
-    )
+    if not (all(entry in TAKING for entry in entries) and len(entries) in (0, layers)):
+        fields.note("layer_types", f"{layers} of {' or '.join(TAKING)} are accepted")
     return list(entries) or [FULL if (n + 1) % period == 0 else SLIDES for n in range(layers)]
 
 

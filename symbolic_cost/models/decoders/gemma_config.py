@@ -27,11 +27,8 @@ def gemma4(fields: Fields, shape: Shape) -> Model:
     doubled = fields.flag("use_double_wide_mlp", default=False)
     single = fields.flag("attention_k_eq_v", default=False)
     taking = fields.optional_size("num_kv_shared_layers") or 0
-    fields.require(
-        holds=not (sparse and doubled and taking),
-        problem="only false is declared beside experts",
-        name="use_double_wide_mlp",
-    )
+    if sparse and doubled and taking:
+        fields.note("use_double_wide_mlp", "only false is declared beside experts")
     if not sparse:
         fields.ignore(*_EXPERT_KEYS)
     full: Attention = replace(own, sources=Sources.ONE) if single else own  # type: ignore[arg-type,assignment]
@@ -69,11 +66,8 @@ def gemma3n(fields: Fields, shape: Shape) -> Model:
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         first = 10 if layers > 10 else 0  # noqa: PLR2004 - as the class has it
         thin = list(sparse) or [1] * first + [0] * (layers - first)  # whatever share it is
-        fields.require(
-            holds=len(thin) == layers and all(isinstance(one, int | float) for one in thin),
-            problem=f"{layers} shares are accepted",
-            name="activation_sparsity_pattern",
-        )
+        if not (len(thin) == layers and all(isinstance(one, int | float) for one in thin)):
+            fields.note("activation_sparsity_pattern", f"{layers} shares are accepted")
         followers = [THINNED if isinstance(one, int | float) and one > 0 else DENSE for one in thin]
         return _taking(fields, full_layers(fields, 5), taking), followers
 
@@ -108,11 +102,8 @@ def _features(fields: Fields) -> Mapping[str, Expr]:
 def _taking(fields: Fields, plain: list[str], taking: int) -> list[str]:
     """Return the kinds of layers, the last of which take keys of others."""
     first = len(plain) - taking
-    fields.require(
-        holds=not taking or (first > 0 and set(plain[:first]) == set(plain)),
-        problem="layers that others take keys from are missing",
-        name="num_kv_shared_layers",
-    )
+    if not (not taking or (first > 0 and set(plain[:first]) == set(plain))):
+        fields.note("num_kv_shared_layers", "layers that others take keys from are missing")
     if SLIDES not in plain:
         fields.ignore("sliding_window")
     return [*plain[: max(first, 0)], *(TAKING[kind] for kind in plain[max(first, 0) :])]

@@ -52,11 +52,8 @@ def periodic(fields: Fields, layers: int) -> Layout:
 def _period(fields: Fields, name: str, default: tuple[int, int]) -> Callable[[int], bool]:
     period = fields.size(f"{name}_period", default[0])
     offset = fields.optional_size(f"{name}_offset", default[1]) or 0
-    fields.require(
-        holds=offset < period,
-        problem=f"an offset of {offset} is beyond the period of {period}",
-        name=f"{name}_offset",
-    )
+    if offset >= period:
+        fields.note(f"{name}_offset", f"an offset of {offset} is beyond the period of {period}")
     return lambda layer: layer % period == offset
 
 
@@ -71,11 +68,8 @@ def indexed(key: str, other: str = LINEAR, usual: str = "") -> Callable[[Fields,
 
     def kinds(fields: Fields, layers: int) -> Layout:
         places = fields.items(key)
-        fields.require(
-            holds=all(place == 0 or (is_size(place) and place < layers) for place in places),
-            problem=f"numbers of layers, from 0 to {layers - 1}, are accepted",
-            name=key,
-        )
+        if not all(place == 0 or (is_size(place) and place < layers) for place in places):
+            fields.note(key, f"numbers of layers, from 0 to {layers - 1}, are accepted")
         entries = fields.items("layer_types") if other != LINEAR or not places else ()
         if entries:
             return listed(fields, layers), []
@@ -148,11 +142,8 @@ def chunked(fields: Fields, layers: int) -> Layout:
     entries = fields.items("layer_types")
     if entries:
         accepted = {CHUNKED: CHUNKED, FULL: UNTURNED}
-        fields.require(
-            holds=len(entries) == layers and all(kind in accepted for kind in entries),
-            problem=f"{layers} of {' or '.join(accepted)} are accepted",
-            name="layer_types",
-        )
+        if not (len(entries) == layers and all(kind in accepted for kind in entries)):
+            fields.note("layer_types", f"{layers} of {' or '.join(accepted)} are accepted")
         mixers = [accepted.get(kind, CHUNKED) for kind in entries]
     step = fields.size("interleave_moe_layer_step", 1)
     every = [n for n in range(layers) if (n + 1) % step == 0]
@@ -166,11 +157,8 @@ def between(fields: Fields, layers: int) -> Layout:
     first = fields.optional_size("moe_layer_start_index", 1) or 0
     last = fields.source.values.get("moe_layer_end_index")
     fields.ignore("moe_layer_end_index")
-    fields.require(
-        holds=last in (None, -1) or is_size(last),
-        problem="the number of a layer, or -1 for the last, is accepted",
-        name="moe_layer_end_index",
-    )
+    if last not in (None, -1) and not is_size(last):
+        fields.note("moe_layer_end_index", "the number of a layer, or -1 for the last, is accepted")
     end = last if isinstance(last, int) and last > 0 else layers - 1
     return [FULL] * layers, [
         EXPERTS if (n + 1) % step == 0 and first <= n <= end else DENSE for n in range(layers)
@@ -187,11 +175,8 @@ def alternating(fields: Fields, layers: int) -> Layout:
 def switched(fields: Fields, layers: int) -> Layout:
     """Read layers that a list of ones and zeros makes full or linear attention."""
     entries = fields.items("attn_type_list")
-    fields.require(
-        holds=len(entries) == layers and all(entry in (0, 1) for entry in entries),
-        problem=f"{layers} of 0, linear, or 1, full, are accepted",
-        name="attn_type_list",
-    )
+    if not (len(entries) == layers and all(entry in (0, 1) for entry in entries)):
+        fields.note("attn_type_list", f"{layers} of 0, linear, or 1, full, are accepted")
     return [FULL if entry == 1 else LINEAR for entry in entries], []
 
 
@@ -220,11 +205,8 @@ def griffin(fields: Fields, layers: int) -> Layout:
     """Read Griffin's layers: a list that comes back over the depth."""
     kinds = {"recurrent": LINEAR, "attention": SLIDES}
     entries = fields.items("block_types", ("recurrent", "recurrent", "attention"))
-    fields.require(
-        holds=bool(entries) and all(kind in kinds for kind in entries),
-        problem=f"{' or '.join(kinds)} is accepted",
-        name="block_types",
-    )
+    if not (entries and all(kind in kinds for kind in entries)):
+        fields.note("block_types", f"{' or '.join(kinds)} is accepted")
     pattern = [kinds.get(kind, SLIDES) for kind in entries] or [SLIDES]
     return [pattern[n % len(pattern)] for n in range(layers)], []
 
@@ -233,11 +215,8 @@ def listed(fields: Fields, layers: int) -> list[str]:
     """Read the mixers of all layers from a list, which must be there."""
     entries, name = fields.items("layer_types"), "layer_types"
     strange = [kind for kind in entries if not isinstance(kind, str) or kind not in _USUAL]
-    fields.require(
-        holds=not strange,
-        problem=f"{strange[:1]} is no kind of layer: {' or '.join(_USUAL)} is accepted",
-        name=name,
-    )
+    if strange:
+        fields.note(name, f"{strange[:1]} is no kind of layer: {' or '.join(_USUAL)} is accepted")
     fields.require(
         holds=len(entries) == layers,
         problem=f"{len(entries)} entries contradict num_hidden_layers = {layers}",
@@ -268,11 +247,8 @@ def one_each(fields: Fields, layers: int) -> Layout:
     kinds = [_SIGNS.get(kind, kind) if isinstance(kind, str) else "" for kind in entries]
     accepted = {LINEAR: NONE, FULL: NONE, "mlp": DENSE, "moe": EXPERTS}
     name = "hybrid_override_pattern" if pattern else "layers_block_type"
-    fields.require(
-        holds=bool(kinds) and all(kind in accepted for kind in kinds) and len(kinds) == layers,
-        problem=f"{layers} of {', '.join(accepted)} are accepted",
-        name=name,
-    )
+    if not (kinds and all(kind in accepted for kind in kinds) and len(kinds) == layers):
+        fields.note(name, f"{layers} of {', '.join(accepted)} are accepted")
     alone = [
         (kind, NONE) if accepted.get(kind, DENSE) == NONE else (NONE, accepted.get(kind, DENSE))
         for kind in kinds

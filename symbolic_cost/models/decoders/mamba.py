@@ -51,35 +51,23 @@ def declared(mixer: StateSpace | Dual, shape: Shape, *, tied: bool) -> Model:
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model."""
     mixer, numbers = StateSpace(inner="intermediate_size").read(fields)
     fields.ignore("fused_add_norm", "pad_vocab_size_multiple")
     return _built(fields, shape, mixer, numbers, tied=True)
 
 
 def build_2(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a Mamba-2 and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a Mamba-2 and declare the model."""
     width, heads = fields.size("hidden_size"), fields.size("num_heads", 128)
     head_width, groups = fields.size("head_dim", 64), fields.size("n_groups", 8)
     inner = fields.size("intermediate_size", width * fields.size("expand", 2))
-    fields.require(
-        holds=heads * head_width == inner,
-        problem=f"{heads} heads of width {head_width} do not make the inner width {inner}",
-        name="num_heads",
-    )
-    fields.require(
-        holds=heads % groups == 0,
-        problem=f"{groups} groups do not divide {heads} heads",
-        name="n_groups",
-    )
+    if heads * head_width != inner:
+        fields.note(
+            "num_heads", f"{heads} heads of width {head_width} do not make the inner width {inner}"
+        )
+    if heads % groups != 0:
+        fields.note("n_groups", f"{groups} groups do not divide {heads} heads")
     numbers = {
         "h": heads,
         "q": head_width,
@@ -99,10 +87,7 @@ def _built(
     sizes = {"e": "hidden_size", "V": "vocab_size", "n_layers": "num_hidden_layers"}
     numbers |= {symbol: fields.size(key) for symbol, key in sizes.items()}
     tied = fields.flag("tie_word_embeddings", default=tied)
-    fields.require(
-        holds=fields.flag("rms_norm", default=True),
-        problem="only root-mean-square norms are declared",
-        name="rms_norm",
-    )
+    if not fields.flag("rms_norm", default=True):
+        fields.note("rms_norm", "only root-mean-square norms are declared")
     fields.refuse()
     return replace(declared(mixer, shape, tied=tied), bindings=numbers)

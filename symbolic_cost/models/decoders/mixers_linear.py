@@ -175,11 +175,8 @@ class Griffin(Lettered):
         """Return the layer and its sizes by symbol."""
         width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
         inner = fields.size("lru_width", width)
-        fields.require(
-            holds=inner % heads == 0,
-            problem=f"{heads} heads do not divide a width of {inner}",
-            name="lru_width",
-        )
+        if inner % heads != 0:
+            fields.note("lru_width", f"{heads} heads do not divide a width of {inner}")
         numbers = {"h_s": heads, "q_s": max(inner // heads, 1), "K": fields.size("conv1d_width", 4)}
         return self, numbers
 

@@ -98,11 +98,8 @@ class Dual(Chunked):
         """Return the layer as a configuration has it, and its sizes by symbol."""
         heads, groups = fields.size("mamba_num_heads", 128), fields.size("n_groups", 1)
         width = self._width(fields, heads)
-        fields.require(
-            holds=heads % groups == 0,
-            problem=f"{groups} groups do not divide {heads} heads",
-            name="n_groups",
-        )
+        if heads % groups != 0:
+            fields.note("n_groups", f"{groups} groups do not divide {heads} heads")
         numbers = {
             "h_s": heads,
             "q_s": width,
@@ -111,9 +108,8 @@ class Dual(Chunked):
             "K": fields.size("conv_kernel", 4),
             "C": fields.size("chunk_size", 256),
         }
-        fields.require(
-            holds=numbers["N"] > 1, problem="1 is no product of states", name="state_size"
-        )
+        if numbers["N"] <= 1:
+            fields.note("state_size", "1 is no product of states")
         fields.require(holds=numbers["C"] > 1, problem="1 is no chunk", name="chunk_size")
         normed = fields.flag("mamba_rms_norm", default=self.layer.normed)
         return replace(self, layer=replace(self.layer, bias=biases(fields), normed=normed)), numbers

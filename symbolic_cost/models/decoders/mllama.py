@@ -67,9 +67,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     if seeing is None or text is None:
         raise InputError("mllama: an object vision_config and an object text_config are accepted")
     tied = [part.flag("tie_word_embeddings", default=False) for part in (fields, text)]
-    fields.require(
-        holds=not any(tied), problem="only false is declared", name="tie_word_embeddings"
-    )
+    if any(tied):
+        fields.note("tie_word_embeddings", "only false is declared")
     model, crossed = _text(text, shape)
     vision, width = _tower(seeing, shape)
     fields.problems += seeing.not_understood().values()
@@ -117,9 +116,8 @@ def _tower(fields: Fields, shape: Shape) -> tuple[Model, int]:
     side = fields.size("image_size", 448) // fields.size("patch_size", 14)
     layers, late = fields.size("num_hidden_layers", 32), fields.size("num_global_layers", 8)
     width, heads = fields.size("hidden_size", 1280), fields.size("attention_heads", 16)
-    fields.require(
-        holds=width % heads == 0, problem=f"they do not divide {width}", name="attention_heads"
-    )
+    if width % heads != 0:
+        fields.note("attention_heads", f"they do not divide {width}")
     sizes = {
         "b": shape.b,
         "e": Integer(width),

@@ -46,9 +46,8 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
         followers = (followers + [DENSE] * layers)[:layers]
         kinds, numbers = numbered_kinds(decoder.windows, mixers, followers)
         chunk = {"W": fields.size("attention_chunk_size", 8192)} if CHUNKED in mixers else {}
-        fields.require(
-            holds=chunk != {"W": 1}, problem="1 is no chunk", name="attention_chunk_size"
-        )
+        if chunk == {"W": 1}:
+            fields.note("attention_chunk_size", "1 is no chunk")
         if SLIDES in mixers:
             _window(fields, None)
             chunk["W"] = fields.size("sliding_window", *filter(None, (decoder.windows.width,)))
@@ -96,11 +95,8 @@ def _mixers(fields: Fields, decoder: Decoder, layers: int, window: int | None) -
         windows = replace(windows, period=0)
     listed = listed_kinds(fields, decoder, layers)
     if listed:
-        fields.require(
-            holds=window is not None or SLIDES not in listed,
-            problem="sliding layers need a sliding_window",
-            name="layer_types",
-        )
+        if window is None and SLIDES in listed:
+            fields.note("layer_types", "sliding layers need a sliding_window")
         return listed
     slides = (window is not None and n >= first and windows.slides(n) for n in range(layers))
     return [SLIDES if slid else FULL for slid in slides]
@@ -115,11 +111,10 @@ def listed_kinds(fields: Fields, decoder: Decoder, layers: int) -> list[str]:
     accepted = {**usual, **{name: name for name in (*decoder.mixers, *decoder.variants)}}
     accepted |= {name: name for name in decoder.renamed}
     strange = [kind for kind in entries if not isinstance(kind, str) or kind not in accepted]
-    fields.require(
-        holds=not strange,
-        problem=f"{strange[:1]} is no kind of layer: {' or '.join(accepted)} is accepted",
-        name="layer_types",
-    )
+    if strange:
+        fields.note(
+            "layer_types", f"{strange[:1]} is no kind of layer: {' or '.join(accepted)} is accepted"
+        )
     fields.require(
         holds=len(entries) == layers,
         problem=f"{len(entries)} entries contradict num_hidden_layers = {layers}",
@@ -153,11 +148,8 @@ def perceptrons(fields: Fields, decoder: Decoder, layers: int) -> list[str]:
     listed = fields.items("mlp_layer_types") if rule is not Sparse.NEVER else ()
     if listed:
         strange = [kind for kind in listed if kind not in (DENSE, EXPERTS)]
-        fields.require(
-            holds=not strange and len(listed) == layers,
-            problem=f"{layers} times dense or sparse is accepted",
-            name="mlp_layer_types",
-        )
+        if not (not strange and len(listed) == layers):
+            fields.note("mlp_layer_types", f"{layers} times dense or sparse is accepted")
         fields.ignore("first_k_dense_replace")
         known = [EXPERTS if kind == EXPERTS else DENSE for kind in listed]
         return (known + [DENSE] * layers)[:layers]

@@ -121,11 +121,8 @@ def _listed(fields: Fields, name: str, layers: int) -> tuple[int, ...]:
         InputError: of another number, or no sizes.
     """
     listed = fields.items(name)
-    fields.require(
-        holds=len(listed) == layers and all(map(is_size, listed)),
-        problem=f"{layers} positive integers are accepted, one for every layer",
-        name=name,
-    )
+    if not (len(listed) == layers and all(map(is_size, listed))):
+        fields.note(name, f"{layers} positive integers are accepted, one for every layer")
     return (tuple(one if is_size(one) else 1 for one in listed) + (1,) * layers)[:layers]
 
 
@@ -137,15 +134,13 @@ def openelm(fields: Fields, shape: Shape) -> Model:
     layers, e = fields.size("num_hidden_layers"), fields.size("hidden_size")
     heads, groups = (_listed(fields, f"num_{one}_heads", layers) for one in ("query", "kv"))
     for h, k in zip(heads, groups, strict=True):
-        fields.require(
-            holds=h % k == 0, problem=f"{k} do not divide {h} heads", name="num_kv_heads"
-        )
+        if h % k != 0:
+            fields.note("num_kv_heads", f"{k} do not divide {h} heads")
     step = fields.size("ffn_dim_divisor", 256)
     factors = fields.items("ffn_multipliers")
     fine = len(factors) == layers and all(map(_is_factor, factors))
-    fields.require(
-        holds=fine, problem=f"{layers} positive numbers are accepted", name="ffn_multipliers"
-    )
+    if not fine:
+        fields.note("ffn_multipliers", f"{layers} positive numbers are accepted")
     widths = [_rounded(x * e, step) for x in factors] if fine else [1] * layers
     return _declared(fields, shape, [Layers(*x) for x in zip(heads, groups, widths, strict=True)])
 
@@ -181,9 +176,8 @@ def nas(fields: Fields, shape: Shape) -> Model:
     blocks, h = fields.items("block_configs"), fields.size("num_attention_heads")
     e = fields.size("hidden_size")
     count = fields.size("num_hidden_layers", max(len(blocks), 1))
-    fields.require(
-        holds=len(blocks) == count, problem=f"{count} objects are accepted", name="block_configs"
-    )
+    if len(blocks) != count:
+        fields.note("block_configs", f"{count} objects are accepted")
     rows = [_block(fields, block, h, e) for block in blocks]
     fields.ignore("num_key_value_heads", "intermediate_size")
     return _declared(fields, shape, rows or [Layers(h, 1, 1)])

@@ -16,11 +16,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a Zamba 2.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Zamba 2."""
     e, h = fields.size("hidden_size"), fields.size("num_attention_heads", 32)
     problem = f"{h} heads do not divide the {2 * e} features of stream and embeddings"
     fields.require(holds=2 * e % h == 0, problem=problem, name="num_attention_heads")

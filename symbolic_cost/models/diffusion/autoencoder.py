@@ -14,11 +14,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def autoencoder(fields: Fields, shape: Shape) -> Model:
-    """Declare the autoencoder of latents: an image is encoded, its means are decoded.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare the autoencoder of latents: an image is encoded, its means are decoded."""
     channels, latent = fields.size("in_channels", 3), fields.size("latent_channels", 4)
     image = sample(fields, shape, 32, 1, channels)
     widths, stages = widths_of(fields, (64,))

@@ -42,11 +42,7 @@ _MULTIPLE, _CONDITION, _HIDDEN = 32, 256, 1024
 
 
 def z_image(fields: Fields, shape: Shape) -> Model:
-    """Declare a Z-Image: image and prompt are refined apart, then as one.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Z-Image: image and prompt are refined apart, then as one."""
     sizes = fields.items("all_patch_size", (2,))
     fine = len(sizes) == 1 and is_size(sizes[0])
     fields.require(holds=fine, problem="a list of one size is accepted", name="all_patch_size")
@@ -78,11 +74,7 @@ def z_image(fields: Fields, shape: Shape) -> Model:
 
 
 def lumina(fields: Fields, shape: Shape) -> Model:
-    """Declare a Lumina 2, whose heads share keys and values.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Lumina 2, whose heads share keys and values."""
     channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
     whole_patches(fields, image)

@@ -46,11 +46,7 @@ from symbolic_cost.ops.view import view
 
 
 def pixart(fields: Fields, shape: Shape) -> Model:
-    """Declare a PixArt: one modulation for all blocks, plus a table in each, and the prompt beside.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a PixArt: one modulation of all blocks, plus a table in each, the prompt beside."""
     channels, patch = fields.size("in_channels", 4), fields.size("patch_size", 2)
     image = sample(fields, shape, 128, patch, channels)
     numbers = heads_of(fields, 16, 72) | {"n_layers": fields.size("num_layers", 28)}
@@ -123,16 +119,11 @@ _ACROSS = "rms_norm_across_heads"
 
 
 def wan(fields: Fields, shape: Shape) -> Model:
-    """Declare a Wan, of videos.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Wan, of videos."""
     patch = fields.items("patch_size", (1, 2, 2))
     fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
-    fields.require(
-        holds=fine, problem="frames, and the same side twice, are accepted", name="patch_size"
-    )
+    if not fine:
+        fields.note("patch_size", "frames, and the same side twice, are accepted")
     depth, side = (patch[0], patch[1]) if fine else (1, 2)
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
     image = video(fields, shape, usual)
@@ -192,11 +183,7 @@ _PROMPT, _SEEN = 512, 257
 
 
 def ltx(fields: Fields, shape: Shape) -> Model:
-    """Declare an LTX-Video: every element of the latents is a token.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare an LTX-Video: every element of the latents is a token."""
     usual = Sample((16, 22), 1, fields.size("in_channels", 128), symbols.l, (21, 1))
     image = video(fields, shape, usual)
     numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}

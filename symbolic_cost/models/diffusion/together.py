@@ -57,11 +57,7 @@ from symbolic_cost.ops.view import view
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
-    """Declare a CogVideoX: prompt and video share all weights but are modulated apart.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a CogVideoX: prompt and video share all weights but are modulated apart."""
     image, deep = _video(fields, shape)
     depth, patch, channels = image.frames[1], image.patch, image.channels
     numbers = heads_of(fields, 30, 64) | {"n_layers": fields.size("num_layers", 30)}

@@ -136,11 +136,7 @@ class Read:
 
 
 def unet(fields: Fields, shape: Shape) -> Model:
-    """Declare the UNet of Stable Diffusion: blocks, transformers that see the prompt, a time step.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare the UNet of Stable Diffusion: transformers see the prompt, blocks the time step."""
     read = conditional(fields, shape)
     out = fields.size("out_channels", 4)
     guided = fields.optional_size("time_cond_proj_dim") or 0
@@ -160,11 +156,8 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     heads = _each(fields, "attention_head_dim", 8, stages)
     layers = _each(fields, "transformer_layers_per_block", 1, stages)
     prompt = _each(fields, "cross_attention_dim", 1280, stages)
-    fields.require(
-        holds=len(set(prompt)) == 1,
-        problem="one width of the prompt is declared",
-        name="cross_attention_dim",
-    )
+    if len(set(prompt)) != 1:
+        fields.note("cross_attention_dim", "one width of the prompt is declared")
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
     up = kinds_of(fields, "up_block_types", stages, _UP)
     odd = [f"{w} by {n}" for w, n in zip(widths, heads, strict=True) if w % n]

@@ -33,11 +33,7 @@ from symbolic_cost.records import dataclass
 
 
 def plain(fields: Fields, shape: Shape) -> Model:
-    """Declare a UNet without a prompt, whose stages may attend to themselves.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a UNet without a prompt, whose stages may attend to themselves."""
     if not fields.given("sample_size"):
         fields.assume("sample_size", "32, an image of so many pixels a side")
     channels = fields.size("in_channels", 3)
@@ -71,11 +67,8 @@ def _attending(fields: Fields, widths: tuple[int, ...]) -> Beside:
     width = None if wide is None else fields.size("attention_head_dim", 8)
     fields.ignore("attention_head_dim")
     problem = f"{width} channels of a head do not divide those of every stage"
-    fields.require(
-        holds=width is None or not any(one % width for one in widths),
-        problem=problem,
-        name="attention_head_dim",
-    )
+    if width is not None and any(one % width for one in widths):
+        fields.note("attention_head_dim", problem)
     return lambda channels: attention(max(channels // (width or channels), 1))
 
 
@@ -127,21 +120,14 @@ class Shown:
 
 
 def controlnet(fields: Fields, shape: Shape) -> Model:
-    """Declare a ControlNet: the way down of a UNet, which hands on every map that it would keep.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a ControlNet: the way down of a UNet, which hands on every map that it would keep."""
     down = fields.items("down_block_types", ("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",))
     values = {**fields.source.values, "up_block_types": ["UpBlock2D"] * len(down)}
     fields.source = replace(fields.source, values=values)
     read = conditional(fields, shape)
     widths = fields.items("conditioning_embedding_out_channels", (16, 32, 96, 256))
-    fields.require(
-        holds=bool(widths) and all(map(is_size, widths)),
-        problem="a list of sizes is accepted",
-        name="conditioning_embedding_out_channels",
-    )
+    if not (widths and all(map(is_size, widths))):
+        fields.note("conditioning_embedding_out_channels", "a list of sizes is accepted")
     shown = Shown(fields.size("conditioning_channels", 3), widths)
     fields.refuse()
     trail = read.trail(shape)

@@ -36,11 +36,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration as BART's and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration as BART's and declare the model."""
     family = running(fields, SEQ2SEQ[fields.family])
     family, numbers, own = bart_numbers(fields, family)
     if "p" in family.words.tables.values() and fields.family != "led":
@@ -60,9 +56,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         return _chunked(fields, shape, family, numbers, own)
     if family.experts is None:
         return declared(fields, shape, family, numbers, own)
-    fields.require(
-        holds="f" not in own, problem="the encoder's is declared", name="decoder_ffn_dim"
-    )
+    if "f" in own:
+        fields.note("decoder_ffn_dim", "the encoder's is declared")
     fields.ignore("expert_capacity")
     sparse = _sparse(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
     return declared(fields, shape, family, numbers | _routed(fields, 2), own, sparse=sparse)
@@ -107,11 +102,7 @@ def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Num
 
 
 def t5(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration as T5's and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration as T5's and declare the model."""
     family = running(fields, SEQ2SEQ[fields.family])
     projection = fields.text(
         "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")
@@ -154,16 +145,10 @@ def _blocked(
     summed = fields.text("encoder_attention_type", kinds[0], kinds) == kinds[1]
     block, width = fields.size("local_radius", 127) + 1, fields.size("global_block_size", 16)
     tokens = shape.c if shape.c != 0 else shape.l
-    fields.require(
-        holds=numbers["q"] > 1,
-        problem="blocks of heads of one feature are multiplied by no product",
-        name="d_kv",
-    )
-    fields.require(
-        holds=not (summed and tokens.is_Integer and tokens < width),
-        problem=f"sequences of {width} tokens or more are accepted",
-        name="global_block_size",
-    )
+    if numbers["q"] <= 1:
+        fields.note("d_kv", "blocks of heads of one feature are multiplied by no product")
+    if summed and tokens.is_Integer and tokens < width:
+        fields.note("global_block_size", f"sequences of {width} tokens or more are accepted")
     sums = floor(tokens / width) if summed else Integer(0)
     sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
     sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
@@ -293,21 +278,19 @@ def running(fields: Fields, family: Seq2Seq) -> Seq2Seq:
 
 def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
     tied = fields.flag("tie_word_embeddings", default=True)
-    fields.require(
-        holds=tied or family.reads.untied,
-        problem="only true is declared: source, target and head share a table",
-        name="tie_word_embeddings",
-    )
+    if not tied and not family.reads.untied:
+        fields.note(
+            "tie_word_embeddings", "only true is declared: source, target and head share a table"
+        )
     return family.tied(tied=tied) if head == GENERATED else family
 
 
 def _divides(fields: Fields, width: int, heads: list[int]) -> None:
     for side, number in zip(("encoder", "decoder"), heads, strict=True):
-        fields.require(
-            holds=width % number == 0,
-            problem=f"{number} heads do not divide the width {width}",
-            name=f"{side}_attention_heads",
-        )
+        if width % number != 0:
+            fields.note(
+                f"{side}_attention_heads", f"{number} heads do not divide the width {width}"
+            )
 
 
 def _check_function(fields: Fields, projection: str) -> None:
@@ -320,8 +303,5 @@ def _check_function(fields: Fields, projection: str) -> None:
     for key, accepted in answers.items():
         value = fields.source.values.get(key)
         fields.ignore(key)
-        fields.require(
-            holds=value is None or value in accepted,
-            problem=f"{shortened(value)} contradicts feed_forward_proj = {projection!r}",
-            name=key,
-        )
+        if value is not None and value not in accepted:
+            fields.note(key, f"{shortened(value)} contradicts feed_forward_proj = {projection!r}")

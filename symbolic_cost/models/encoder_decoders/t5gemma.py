@@ -18,18 +18,13 @@ _LAYERS = ("sliding_attention", "full_attention")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read both sections and declare the model.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Read both sections and declare the model."""
     source, target = (_section(fields, name) for name in ("encoder", "decoder"))
     words = [side.size("vocab_size") for side in (source, target)]
-    fields.require(
-        holds=words[0] == words[1] == fields.size("vocab_size", words[0]),
-        problem=f"vocabularies of {words[0]} and {words[1]} contradict each other",
-        name="vocab_size",
-    )
+    if not (words[0] == words[1] == fields.size("vocab_size", words[0])):
+        fields.note(
+            "vocab_size", f"vocabularies of {words[0]} and {words[1]} contradict each other"
+        )
     left, right = _sizes(source), _sizes(target)
     axes = {"e": "e", "f": "f", "h": "h", "k": "k", "q": "d"}
     own = {axis: right[name] for name, axis in axes.items() if left[name] != right[name]}
@@ -43,11 +38,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     names = [
         side.text("hidden_act", "gelu_pytorch_tanh", tuple(FUNCTIONS)) for side in (source, target)
     ]
-    fields.require(
-        holds=names[0] == names[1],
-        problem="encoder and decoder differ in hidden_activation",
-        name="decoder",
-    )
+    if names[0] != names[1]:
+        fields.note("decoder", "encoder and decoder differ in hidden_activation")
     mlp = replace(T5GEMMA.perceptron, function=FUNCTIONS[names[0]])
     for side in (source, target):
         side.ignore("tie_word_embeddings", "attn_logit_softcapping", "final_logit_softcapping")
@@ -71,11 +63,8 @@ def _sizes(side: Fields) -> Numbers:
     read = head_sizes(side, e, grouped=True)
     biased = side.flag("attention_bias", default=False)
     side.require(holds=not biased, problem="only false is declared", name="attention_bias")
-    side.require(
-        holds="q" in read and read["q"] % 2 == 0,
-        problem="a width that is rotated in pairs is accepted",
-        name="head_dim",
-    )
+    if not ("q" in read and read["q"] % 2 == 0):
+        side.note("head_dim", "a width that is rotated in pairs is accepted")
     f = side.size("intermediate_size")
     return {"e": e, "f": f, "h": read["h"], "k": read["k"], "q": read.get("q", e // read["h"])}
 

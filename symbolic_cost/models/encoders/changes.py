@@ -40,11 +40,8 @@ def or_none(fields: Fields, name: str) -> int | None:
 def as_wide(fields: Fields, name: str) -> None:
     """Note a width that is another than that of the model."""
     width = fields.size("hidden_size")
-    fields.require(
-        holds=fields.size(name, width) == width,
-        problem=f"only the {width} of hidden_size is declared",
-        name=name,
-    )
+    if fields.size(name, width) != width:
+        fields.note(name, f"only the {width} of hidden_size is declared")
 
 
 def _deberta(fields: Fields, family: Encoder) -> Encoder:
@@ -59,12 +56,8 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
     fields.text("pooler_hidden_act", "gelu", tuple(FUNCTIONS))
     norm = fields.text("norm_rel_ebd", "none", ("none", "layer_norm"))
     if not fields.flag("relative_attention", default=False):
-        fields.require(
-            holds=norm == "none",
-            problem="norms distances that are not there",
-            name="norm_rel_ebd",
-            other="relative_attention",
-        )
+        if norm != "none":
+            fields.note("norm_rel_ebd", "norms distances that are not there", "relative_attention")
         own = replace(ATTENTION, core=family.attention.core, bias=family.attention.bias)
         return replace(family, attention=own)
     kinds = fields.source.values.get("pos_att_type") or ()
@@ -155,11 +148,8 @@ def _kinds(fields: Fields, _: Shape) -> Tables:
 def _squeezed(fields: Fields, _: Shape) -> Tables:
     """Return the groups of SqueezeBERT's products, and the features of one."""
     e, f = fields.size("hidden_size"), fields.size("intermediate_size")
-    fields.require(
-        holds=fields.size("embedding_size", 768) == e,
-        problem=f"only the {e} of hidden_size is declared",
-        name="embedding_size",
-    )
+    if fields.size("embedding_size", 768) != e:
+        fields.note("embedding_size", f"only the {e} of hidden_size is declared")
     sizes: Tables = {"one": 1}
     for name, (key, wide, narrow) in {
         "q": ("q_groups", e, e),
@@ -171,9 +161,8 @@ def _squeezed(fields: Fields, _: Shape) -> Tables:
     }.items():
         groups = fields.size(key)
         fine = wide % groups == 0 and narrow % groups == 0
-        fields.require(
-            holds=fine, problem=f"{groups} groups do not divide {wide} and {narrow}", name=key
-        )
+        if not fine:
+            fields.note(key, f"{groups} groups do not divide {wide} and {narrow}")
         sizes |= {f"g_{name}": groups, f"i_{name}": wide // groups, f"o_{name}": narrow // groups}
     return {axis: max(size, 1) for axis, size in sizes.items()}
 
@@ -185,14 +174,10 @@ def _beside(fields: Fields, _: Shape) -> Tables:
         fields.size("num_attention_heads"),
         fields.size("channel_shrink_ratio", 4),
     )
-    fields.require(
-        holds=e % 6 == 0, problem="six tables side by side are as wide", name="hidden_size"
-    )
-    fields.require(
-        holds=e // h % share == 0,
-        problem=f"it does not divide heads of {e // h} features",
-        name="channel_shrink_ratio",
-    )
+    if e % 6 != 0:
+        fields.note("hidden_size", "six tables side by side are as wide")
+    if e // h % share != 0:
+        fields.note("channel_shrink_ratio", f"it does not divide heads of {e // h} features")
     f, width = fields.size("intermediate_size"), max(e // 6, 1)
     fields.require(holds=f >= share, problem=f"no feature is left of {f}", name="intermediate_size")
     return {
@@ -234,11 +219,8 @@ def _landmarks(fields: Fields, shape: Shape) -> Tables:
     """Return Nyströmformer's landmarks and kernel; a sequence is as long as its segments say."""
     marks, length = fields.size("num_landmarks", 64), fields.size("segment_means_seq_len", 64)
     kernel = fields.optional_size("conv_kernel_size", 65)
-    fields.require(
-        holds=kernel is None or kernel % 2 == 1,
-        problem="an odd kernel is accepted",
-        name="conv_kernel_size",
-    )
+    if kernel is not None and kernel % 2 != 1:
+        fields.note("conv_kernel_size", "an odd kernel is accepted")
     fields.require(
         holds=marks == length or (shape.l == length and length % marks == 0),
         problem=f"sequences of {length} tokens, which {marks} landmarks divide, are accepted",

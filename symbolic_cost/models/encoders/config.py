@@ -45,11 +45,7 @@ Numbers = dict[str, int]
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model."""
     family = running(fields, ENCODERS[fields.family])
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)
@@ -161,11 +157,8 @@ def _sized(
     }
     if "e_b" in traits.tables:
         numbers["q"] = fields.size("intra_bottleneck_size", 128) // numbers["h"]
-        fields.require(
-            holds=fields.size("intra_bottleneck_size") % numbers["h"] == 0,
-            problem=f"{numbers['h']} heads do not divide it",
-            name="intra_bottleneck_size",
-        )
+        if fields.size("intra_bottleneck_size") % numbers["h"] != 0:
+            fields.note("intra_bottleneck_size", f"{numbers['h']} heads do not divide it")
     width = numbers.get("q", e // numbers["h"])
     fields.require(
         holds=width % 2 == 0 or family.attention.rotated is Rotated.NOTHING,
@@ -229,11 +222,10 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     """Return the family with the head as the configuration has it."""
     untied = Assumed.OWN_HEAD in family.traits.assumed
     tied = fields.flag("tie_word_embeddings", default=not untied)
-    fields.require(
-        holds=tied or untied or head not in (MASKED, PAIRED),
-        problem="only true is declared: an untied head has a second bias",
-        name="tie_word_embeddings",
-    )
+    if not tied and not untied and head in (MASKED, PAIRED):
+        fields.note(
+            "tie_word_embeddings", "only true is declared: an untied head has a second bias"
+        )
     output = family.heads.get(head)
     if isinstance(output, Predicted):
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)

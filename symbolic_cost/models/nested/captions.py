@@ -7,7 +7,7 @@ it is projected; the others as in an encoder-decoder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -101,44 +101,14 @@ _ALONE = ("is_decoder", "is_encoder_decoder")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare the tower and the decoder.
-
-    Raises:
-        InputError: every problem of a section.
-    """
-    names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
-    inner = section(fields, names[0], "blip_vision_model")
-    words = section(fields, names[1], "blip_text_model")
-    known = inner.family in _MAPS or inner.record.builder == "vision.config:build"
-    if words.family not in CAPTIONS or not known:
-        accepted = (
-            f"decoders {', '.join(CAPTIONS)} behind a vision transformer or one of "
-            f"{', '.join(_MAPS)} are declared"
-        )
-        raise InputError(f"{fields.source.where(names[1])}: {accepted}")
-    # A decoder, whatever the family says of models that stand alone.
-    fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
-    words.record = replace(words.record, fixed=fixed)
-    inner.head = inner.record.heads[-1]
-    inner.ignore("tie_word_embeddings")  # it has no words
+    """Declare the tower and the decoder."""
+    inner, words = _sections(fields)
     own_model = _maps if inner.family in _MAPS else vision_config.build
     seen, last = _unpooled(bound(own_model(inner, shape)))
     at = next(one for one in seen.parts if one.path == last).results[0].axes
     wide, own, positions = int(seen.sizes[at[-1]]), words.size("hidden_size"), seen.sizes[at[1]]
-    projected = wide != own and fields.family != "blip"
-    stated = words.optional_size("cross_attention_hidden_size")
-    words.require(
-        holds=stated in (None, wide),
-        problem=f"{stated} is not the {wide} features of the encoder",
-        name="cross_attention_hidden_size",
-    )
-    projected = projected and stated is None
-    if words.family == "mbart":  # of what stands alone, an encoder as well
-        sides = ("layers", "attention_heads", "ffn_dim", "layerdrop")
-        words.ignore("num_hidden_layers", "num_attention_heads")
-        words.ignore("scale_embedding", "decoder_layerdrop")
-        words.ignore("is_encoder_decoder", *(f"encoder_{side}" for side in sides))
-    words.ignore("is_decoder", "add_cross_attention", "encoder_hidden_size")
+    projected = _is_projected(fields, words, wide, own)
+    _ignore_alone(words)
     tied = fields.flag("tie_word_embeddings", default=fields.family == "blip")
     family, numbers = _family(words, CAPTIONS[words.family], tied=tied)
     words.refuse()
@@ -154,30 +124,69 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
     text = family.declare(fields.family, sizes)
     parts = [part for part in text.parts if not part.path.startswith("encoder.")]
+    lengths = {**text.sizes, "e_v": Integer(wide)}
     if decodes:
         # What the image is projected to is not cached: every step makes it anew.
         again = (Part("image", _joined("!seen[b r e_v]")),) if projected else ()
-        return replace(
-            text,
-            parts=(*again, *parts),
-            sizes={**text.sizes, "e_v": Integer(wide)},
-            axes={**text.axes, **AXES},
-        )
+        return replace(text, parts=(*again, *parts), sizes=lengths, axes={**text.axes, **AXES})
     images = tower(seen, "vision")
     result = "handed[b r e_v]" if projected else "y[b r e]"
     hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
     ops = (*hand, *_joined(result)) if projected else hand
     joining = Part("image", ops, takes={"x": f"vision.{last}"})
-    parts = [
-        replace(p, takes={**p.takes, **({"memory": "image"} if "memory" in p.inputs else {})})
-        for p in parts
-    ]
     return replace(
         text,
-        parts=(*images.parts, joining, *parts),
-        sizes={**images.sizes, **text.sizes, "e_v": Integer(wide)},
+        parts=(*images.parts, joining, *_remembering(parts)),
+        sizes={**images.sizes, **lengths},
         axes={**text.axes, **images.axes, **AXES},
     )
+
+
+def _sections(fields: Fields) -> tuple[Fields, Fields]:
+    """Return the fields of the tower and of the decoder, or refuse what is neither."""
+    names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
+    inner = section(fields, names[0], "blip_vision_model")
+    words = section(fields, names[1], "blip_text_model")
+    known = inner.family in _MAPS or inner.record.builder == "vision.config:build"
+    if words.family not in CAPTIONS or not known:
+        accepted = (
+            f"decoders {', '.join(CAPTIONS)} behind a vision transformer or one of "
+            f"{', '.join(_MAPS)} are declared"
+        )
+        raise InputError(f"{fields.source.where(names[1])}: {accepted}")
+    # A decoder, whatever the family says of models that stand alone.
+    fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
+    words.record = replace(words.record, fixed=fixed)
+    inner.head = inner.record.heads[-1]
+    inner.ignore("tie_word_embeddings")  # it has no words
+    return inner, words
+
+
+def _is_projected(fields: Fields, words: Fields, wide: int, own: int) -> bool:
+    """Tell whether features of the tower are projected to the width of the decoder."""
+    stated = words.optional_size("cross_attention_hidden_size")
+    if stated not in (None, wide):
+        words.note(
+            "cross_attention_hidden_size", f"{stated} is not the {wide} features of the encoder"
+        )
+    return wide != own and fields.family != "blip" and stated is None
+
+
+def _ignore_alone(words: Fields) -> None:
+    """Ignore what tells how the decoder is run alone, or beside an encoder of its own."""
+    if words.family == "mbart":
+        sides = ("layers", "attention_heads", "ffn_dim", "layerdrop")
+        words.ignore("num_hidden_layers", "num_attention_heads")
+        words.ignore("scale_embedding", "decoder_layerdrop")
+        words.ignore("is_encoder_decoder", *(f"encoder_{side}" for side in sides))
+    words.ignore("is_decoder", "add_cross_attention", "encoder_hidden_size")
+
+
+def _remembering(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of the decoder, whose memory is the image."""
+    for part in parts:
+        memory = {"memory": "image"} if "memory" in part.inputs else {}
+        yield replace(part, takes={**part.takes, **memory})
 
 
 def part(fields: Fields, shape: Shape) -> Model:  # noqa: ARG001 - as every builder
@@ -254,11 +263,8 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
     )
     tied = words.flag("tie_word_embeddings", default=True) or tied
     head = own.heads[GENERATED]
-    words.require(
-        holds=tied or not isinstance(head, Predicted) or Output.BIAS not in head.output,
-        problem="only true is declared: an untied head has a second bias",
-        name="tie_word_embeddings",
-    )
+    if not tied and isinstance(head, Predicted) and Output.BIAS in head.output:
+        words.note("tie_word_embeddings", "only true is declared: an untied head has a second bias")
     return family.tied(tied=tied), numbers
 
 

@@ -49,11 +49,7 @@ _TEXT_ALONE = "ForCausalLM"
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a language model that sees images.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Declare a language model that sees images."""
     family = NESTED[fields.family]
     text = text_of(fields, family, shape)
     if fields.head.endswith(_TEXT_ALONE) and fields.head not in fields.record.headed:
@@ -132,11 +128,8 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
     head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
     tied = _tied(fields, family, values)
     width = values.get("head_dim")
-    fields.require(
-        holds=width is None or (isinstance(width, int) and width > 0 and width % 2 == 0),
-        problem="a head_dim that is rotated in pairs is accepted",
-        name="head_dim",
-    )
+    if not (width is None or (isinstance(width, int) and width > 0 and width % 2 == 0)):
+        fields.note("head_dim", "a head_dim that is rotated in pairs is accepted")
     own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
     own |= {"model_type": name, "architectures": [head]}
     for name in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
@@ -171,11 +164,10 @@ def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str
     # The language models of these are tied by their own section.
     rules = whole is not None and fields.family not in {"llava", "llama4"}
     own = False if own is None and fields.family == "llama4" else own
-    fields.require(
-        holds=rules or own is None or own == tied,
-        problem=f"{own} in the section, {tied} for the whole: give both alike",
-        name="tie_word_embeddings",
-    )
+    if not rules and own is not None and own != tied:
+        fields.note(
+            "tie_word_embeddings", f"{own} in the section, {tied} for the whole: give both alike"
+        )
     return {"tie_word_embeddings": tied}
 
 
@@ -188,11 +180,10 @@ def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
     for key, value in widths.items():
         if value is None or (key == "projection_dim" and assumed is None):
             continue
-        fields.require(
-            holds=value == width,
-            problem=f"{value} features meet a language model of {width}",
-            name=key.removesuffix(_LATER),
-        )
+        if value != width:
+            fields.note(
+                key.removesuffix(_LATER), f"{value} features meet a language model of {width}"
+            )
 
 
 _LATER = " of the language model"
@@ -238,17 +229,7 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         extra = 1
     stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
     _check_widths(fields, inner, text)
-    widths = _adapter(inner, family, numbers["e"] * merge)
-    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
-    if family.resampled:
-        widths = int(text.sizes["f"]), numbers["e"]
-        further = resampler(fields, family.resampled)
-    if Trait.DEEP in family.connector.traits:
-        widths = inner.size(MERGER), int(text.sizes["e"])
-    if family.inner:
-        halved = fields.size(family.inner, int(text.sizes["e"]))
-        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
-        widths = halved // 2, numbers["e"]
+    widths, further = _widths(fields, inner, text, numbers["e"], family=family, merge=merge)
     if (family.kept or family.resampled) and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "
@@ -292,6 +273,24 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     )
 
 
+def _widths(
+    fields: Fields, inner: Fields, text: Model, e: int, *, family: Nested, merge: int
+) -> tuple[tuple[int, ...], tuple[tuple[Op, ...], Mapping[str, Expr]]]:
+    """Read what a connector is wide, and what a resampler declares beside it."""
+    widths = _adapter(inner, family, e * merge)
+    further: tuple[tuple[Op, ...], Mapping[str, Expr]] = ((), {})
+    if family.resampled:
+        widths = int(text.sizes["f"]), e
+        further = resampler(fields, family.resampled)
+    if Trait.DEEP in family.connector.traits:
+        widths = inner.size(MERGER), int(text.sizes["e"])
+    if family.inner:
+        halved = fields.size(family.inner, int(text.sizes["e"]))
+        fields.require(holds=halved % 2 == 0, problem="an even width is halved", name=family.inner)
+        widths = halved // 2, e
+    return widths, further
+
+
 def _adapter(inner: Fields, family: Nested, joined: int) -> tuple[int, ...]:
     """Read the widths of an adapter, which takes what is as wide as the tower's perceptron."""
     if not family.adapter:
@@ -323,11 +322,8 @@ def _unread(fields: Fields) -> int:
     layer = fields.source.values["vision_feature_layer"]
     fields.ignore("vision_feature_layer")
     fine = isinstance(layer, int) and not isinstance(layer, bool) and layer < 0
-    fields.require(
-        holds=fine,
-        problem="a layer counted from the last, as -2, is accepted",
-        name="vision_feature_layer",
-    )
+    if not fine:
+        fields.note("vision_feature_layer", "a layer counted from the last, as -2, is accepted")
     return -layer - 1 if fine else 0
 
 

@@ -36,11 +36,7 @@ _VISION = "vision"
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read both towers and declare them with what compares them; or the classes of an image.
-
-    Raises:
-        InputError: every problem of a section.
-    """
+    """Read both towers and declare them with what compares them; or the classes of an image."""
     family = CONTRASTIVE[fields.family]
     inner = section(fields, "vision_config", family.vision)
     if fields.head.endswith(CLASSES):
@@ -52,11 +48,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     wide = _width(words, family, text)
     projected = family.meeting is not Meeting.HEADED
     common = fields.size("projection_dim", 512) if projected else int(seen.sizes["e"])
-    fields.require(
-        holds=projected or words.size("projection_size", int(text.sizes["e"])) == common,
-        problem=f"texts and images of {common} features are compared",
-        name="text_config",
-    )
+    if not projected and words.size("projection_size", int(text.sizes["e"])) != common:
+        fields.note("text_config", f"texts and images of {common} features are compared")
     words.refuse()
     fields.refuse()
     return _compared(fields.family, family, text, seen, {"w_p": common, "w_t": wide})

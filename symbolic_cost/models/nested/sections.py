@@ -30,12 +30,11 @@ def glm(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def large(fields: Fields, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the tower that a Phi-3 names: the large CLIP."""
-    fields.require(
-        holds=str(values.get("model_name", _LARGE)).endswith(_LARGE)
-        and values.get("name") == "clip_vision_model",
-        problem=f"only {_LARGE} is declared",
-        name="img_processor",
-    )
+    if not (
+        str(values.get("model_name", _LARGE)).endswith(_LARGE)
+        and values.get("name") == "clip_vision_model"
+    ):
+        fields.note("img_processor", f"only {_LARGE} is declared")
     sizes = {"hidden_size": 1024, "intermediate_size": 4096, "image_size": 336, "patch_size": 14}
     return sizes | {"num_hidden_layers": 24, "num_attention_heads": 16, "hidden_act": "quick_gelu"}
 

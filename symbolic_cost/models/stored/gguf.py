@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, refuse, shown
 from symbolic_cost.models.stored.header import Header, Tensor
 from symbolic_cost.reading import mapped, package_data
 
@@ -171,6 +171,5 @@ def _translated(own: Mapping[str, Any], family: Mapping[str, Any], place: str) -
             problems.append(f"{place}: key {shown(key)} = {shown(value)}: one whole number is read")
         elif one or not key.startswith("expert"):
             config[renamed.get(keys[key], keys[key])] = one
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return config

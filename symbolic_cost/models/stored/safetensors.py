@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, refuse, shown
 from symbolic_cost.models.stored.header import Header, Tensor
 from symbolic_cost.reading import json_value, mapped, read_text
 
@@ -114,8 +114,7 @@ def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ..
     ends.sort()
     if any(one[1] > other[0] for one, other in pairwise(ends)):
         problems.append(f"{place}: tensors overlap")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(tensors)
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from sympy import Add, Expr, Mul, Symbol
 
 from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.token_flop.terms import Term, TokenTerms, taken
 from symbolic_cost.ops.graph import Model
@@ -108,8 +108,7 @@ def flops_per_token(
         for name, number in stated.items()
         if not _is_count(number)
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     known = {**own.bindings, **stated}
     bound = {symbols[name]: exact(number) for name, number in known.items() if name in symbols}
     answers = rules.of_family(own.family)

@@ -77,7 +77,6 @@ def taken(model: Model, answers: TokenConventions) -> Model:
 
 
 def _products(model: Model) -> Iterator[tuple[Part, Einsum]]:
-    """Yield the products of positions with positions."""
     for part in model.parts:
         for op in (stage for whole in part.ops for stage in whole.stages):
             if isinstance(op, Einsum) and op.pairs:

@@ -13,10 +13,10 @@ from functools import cached_property
 
 from sympy import Integer
 
+from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.build import op
 from symbolic_cost.models.traced.held import Held
 from symbolic_cost.models.traced.placing import Draft, block_of
-from symbolic_cost.models.traced.trace import Tensor
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
@@ -136,7 +136,6 @@ class _Namer:
         )
 
     def _path(self, full: str) -> str:
-        """Return a path that no other op of the segment has."""
         path = full.removeprefix(self._segment.prefix)
         for leaf in (".linear", ".embedding", ".layer_norm"):
             path = path.removesuffix(leaf) or path

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symbolic_cost.axes import Role
+from symbolic_cost.models.traced.acts import Act, Nature, Tensor, Use, put
 from symbolic_cost.models.traced.forest import Apart, Dim, Dims
 from symbolic_cost.models.traced.placing import Draft, Operand, Placing, block_of
-from symbolic_cost.models.traced.trace import Act, Nature, Tensor, Use
 
 _BESIDE = frozenset({Role.BATCH, Role.TOKEN, Role.KEY_TOKEN})
 
@@ -44,59 +44,44 @@ class Emitter(Placing):
 
     def _einsum(self, act: Act) -> None:
         """Write a product; an axis that is summed and made gets another name as the result's."""
-        inside = self._inside(act)
-        bias = act.options["bias"]
-        products = act.uses[:-1] if bias else act.uses
-        letters = act.options["letters"]
-        summed = [
-            axis
-            for use, names in zip(products, letters, strict=True)
-            for letter, dim in zip(names, use.want, strict=True)
-            if letter not in act.options["result"]
-            for axis in self._flat(dim)
-        ]
-        clash = {
-            letter: dim
-            for letter, dim in zip(act.options["result"], act.outs[0].dims, strict=True)
-            if set(self._flat(dim)) & set(summed)
-        }
-        other = {
-            letter: tuple(self._another(axis) for axis in self._flat(dim))
-            for letter, dim in clash.items()
-        }
+        inside, bias, (out,) = self._inside(act), act.options["bias"], act.outs
+        other = self._twice(act)
         operands = [
             self._operand(Use(use.ref, _replaced(use.want, names, other)), act, inside=inside)
-            for use, names in zip(products, letters, strict=True)
+            for use, names in zip(act.uses, act.options["letters"], strict=False)
         ]
-        dims = _replaced(act.outs[0].dims, act.options["result"], other)
+        dims = _replaced(out.dims, act.options["result"], other)
         if bias:
             operands.append((act.uses[-1].ref.tensor, self.written((dims[-1],), inside=inside)))
-        units = tuple(self.name(a, inside=inside) for a in act.outs[0].units)
-        result = (*self.written(dims, inside=inside), *units)
-        product = (
-            act.outs[0]
-            if not other
-            else Tensor(dims, nature=act.outs[0].nature, units=act.outs[0].units)
-        )
+        product = Tensor(dims, nature=out.nature, units=out.units) if other else out
+        made = (product, self._out(product, inside=inside))
         both = [self.written((dim,), inside=inside) for dim in act.pairs or ()]
         pairs = tuple(one[0] for one in both) if all(len(one) == 1 for one in both) else ()
+        taken = [axis for use in act.uses for axis in use.ref.tensor.units]
         self._add(
-            "einsum",
-            act.path,
-            operands,
-            [(product, result)],
-            act.core,
-            bias=bias,
-            pairs=pairs,
-            masked=act.options["masked"],
-            units=tuple(
-                self.name(a, inside=inside) for use in act.uses for a in use.ref.tensor.units
-            ),
-        )
+            "einsum", act.path, operands, [made], act.core, bias=bias, pairs=pairs,
+            masked=act.options["masked"], units=[self.name(a, inside=inside) for a in taken],
+        )  # fmt: skip
         if other:
-            official = self._out(act.outs[0], inside=inside)
-            self._add("view", f"{act.path}.renamed", [(product, result)], [(act.outs[0], official)])
-            self._scattered(act.outs[0], official, act.path)
+            official = self._out(out, inside=inside)
+            self._add("view", f"{act.path}.renamed", [made], [(out, official)])
+            self._scattered(out, official, act.path)
+
+    def _twice(self, act: Act) -> dict[str, Dim]:
+        """Return second axes, by letter, for what a product has in its result and sums as well."""
+        made = act.options["result"]
+        summed = {
+            axis
+            for use, names in zip(act.uses, act.options["letters"], strict=False)
+            for letter, dim in zip(names, use.want, strict=True)
+            if letter not in made
+            for axis in self._flat(dim)
+        }
+        return {
+            letter: tuple(map(self._another, self._flat(dim)))
+            for letter, dim in zip(made, act.outs[0].dims, strict=True)
+            if not summed.isdisjoint(self._flat(dim))
+        }
 
     def _pointwise(self, act: Act) -> None:
         inside = self._inside(act)
@@ -108,16 +93,8 @@ class Emitter(Placing):
         taken = dict.fromkeys(axis for _, axes in operands for axis in axes)
         gone = tuple(axis for axis in taken if axis not in result and axis not in row)
         role = {"sums": gone} if act.function == "sum" else {"laid": gone}
-        self._add(
-            "pointwise",
-            act.path,
-            operands,
-            [(act.outs[0], result)],
-            act.core,
-            function=act.function,
-            row=row,
-            **role,
-        )
+        made, about = (act.outs[0], result), {"function": act.function, "row": row, **role}
+        self._add("pointwise", act.path, operands, [made], act.core, **about)
 
     def _angles(self, tables: Sequence[Operand]) -> None:
         """Write the op that makes the tables of a rotation, which all layers share."""
@@ -150,13 +127,9 @@ class Emitter(Placing):
 
     def _lookup(self, act: Act) -> None:
         inside = self._inside(act)
-        ids, table = act.uses
-        operands = [(ids.ref.tensor, self.written(ids.want, inside=inside))]
-        rows = self.written(table.want, inside=inside)
-        operands.append((table.ref.tensor, rows))
-        self._add(
-            "lookup", act.path, operands, [(act.outs[0], self._out(act.outs[0], inside=inside))]
-        )
+        operands = [(use.ref.tensor, self.written(use.want, inside=inside)) for use in act.uses]
+        made = (act.outs[0], self._out(act.outs[0], inside=inside))
+        self._add("lookup", act.path, operands, [made])
 
     def _view(self, act: Act) -> None:
         inside = self._inside(act)
@@ -166,18 +139,10 @@ class Emitter(Placing):
         before, after = (self.name(self._flat((axis,))[0], inside=inside) for axis in (old, new))
         after_axes = tuple(after if axis == before else axis for axis in axes)
         if len(self._flat((old,))) > 1 or before not in axes or len(self._flat((new,))) > 1:
-            result = self._out(act.outs[0], inside=inside)
-            laid = tuple(axis for axis in axes if axis not in result)
-            self._add(
-                "pointwise",
-                act.path,
-                [(tensor, axes)],
-                [(act.outs[0], result)],
-                function="copy",
-                laid=laid,
-            )
-            return
-        self._add("view", act.path, [(tensor, axes)], [(act.outs[0], after_axes)])
+            made = (act.outs[0], self._out(act.outs[0], inside=inside))
+            self._copy(act.path, (tensor, axes), made)
+        else:
+            self._add("view", act.path, [(tensor, axes)], [(act.outs[0], after_axes)])
 
     def _split(self, act: Act) -> None:
         inside = self._inside(act)
@@ -187,18 +152,9 @@ class Emitter(Placing):
         rest = tuple(axis for axis in axes if axis not in lost)
         if len(lost) != 1 or lost[0] not in axes:
             for out in act.outs:
-                result = self._out(out, inside=inside)
-                laid = tuple(axis for axis in axes if axis not in result)
-                self._add(
-                    "pointwise",
-                    act.path,
-                    [(tensor, axes)],
-                    [(out, result)],
-                    function="copy",
-                    laid=laid,
-                )
-            return
-        self._add("split", act.path, [(tensor, axes)], [(out, rest) for out in act.outs])
+                self._copy(act.path, (tensor, axes), (out, self._out(out, inside=inside)))
+        else:
+            self._add("split", act.path, [(tensor, axes)], [(out, rest) for out in act.outs])
 
     def _conv(self, act: Act) -> None:
         """Write a convolution: batch first, as the op tells its axes apart by their places."""
@@ -217,38 +173,20 @@ class Emitter(Placing):
             operands.append((act.uses[2].ref.tensor, self.written((other,), inside=False)))
         out = act.outs[0]
         maker = "transposed_conv" if act.options["turned"] else "conv"
-        if other == outer:
-            self._add(
-                maker,
-                act.path,
-                operands,
-                [(out, self._out(out, inside=False))],
-                bias=act.options["bias"],
-            )
-            return
-        dims = (*out.dims[:place], other, *out.dims[place + 1 :])
-        result = self.written(dims, inside=False)
-        between = Tensor(dims, nature=out.nature)
-        self._add(maker, act.path, operands, [(between, result)], bias=act.options["bias"])
-        self._add(
-            "view",
-            f"{act.path}.renamed",
-            [(between, result)],
-            [(out, self._out(out, inside=False))],
-        )
+        again = other != outer
+        product = Tensor(put(out.dims, place, other), nature=out.nature) if again else out
+        made = (product, self._out(product, inside=False))
+        self._add(maker, act.path, operands, [made], bias=act.options["bias"])
+        if again:
+            official = self._out(out, inside=False)
+            self._add("view", f"{act.path}.renamed", [made], [(out, official)])
 
     def _pool(self, act: Act) -> None:
         tensor, axes = self._operand(act.uses[0], act, inside=False)
         window = self.written((act.options["window"],), inside=False)
         result = self._out(act.outs[0], inside=False)
-        self._add(
-            "pool",
-            act.path,
-            [(tensor, axes)],
-            [(act.outs[0], result)],
-            function=act.function,
-            window=window,
-        )
+        taken, made = (tensor, axes), (act.outs[0], result)
+        self._add("pool", act.path, [taken], [made], function=act.function, window=window)
 
 
 def _replaced(dims: Dims, letters: str, other: dict[str, Dim]) -> Dims:

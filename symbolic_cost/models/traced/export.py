@@ -42,10 +42,7 @@ def trace(
     named = dict(kwargs or {})
     shapes = dynamic_shapes
     if shapes is None:
-        auto = torch.export.Dim.AUTO
-        shapes = _dynamic(tuple(example_inputs), auto)
-        if named:
-            shapes = [*shapes, *_dynamic(tuple(named.values()), auto)]
+        shapes = _dynamic((*example_inputs, *named.values()), torch.export.Dim.AUTO)
     buffer = BytesIO()
     try:
         program = torch.export.export(

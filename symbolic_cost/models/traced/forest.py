@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from math import prod
 
 from sympy import Expr, Integer, nextprime
 
@@ -72,9 +73,13 @@ class Forest:
         """Return a new axis."""
         return Axis(number(size), self.count(size))
 
+    def dim(self, size: Size) -> Dim:
+        """Return a new dimension."""
+        return () if size == 1 else (self.new(size),)
+
     def dims(self, sizes: Iterable[Size]) -> Dims:
         """Return new dimensions of these sizes."""
-        return tuple(() if size == 1 else (self.new(size),) for size in sizes)
+        return tuple(map(self.dim, sizes))
 
     def flat(self, dim: Iterable[Axis]) -> Dim:
         """Return the axes of a dimension as they are now."""
@@ -89,12 +94,17 @@ class Forest:
                 leaves += self.flat(axis.parts)
         return tuple(leaves)
 
+    def axes(self, dims: Iterable[Dim]) -> Dim:
+        """Return the axes of dimensions as they are now, one dimension after the other."""
+        return self.flat(axis for dim in dims for axis in dim)
+
     def length(self, dim: Iterable[Axis]) -> int:
-        """Return the size of a dimension at the primes."""
-        total = 1
-        for axis in dim:
-            total *= axis.count
-        return total
+        """Return the size of a dimension at the primes, however it is split by now."""
+        return prod(axis.count for axis in dim)
+
+    def fits(self, dim: Iterable[Axis], size: Size) -> bool:
+        """Tell whether a dimension is of a size."""
+        return self.length(dim) == self.count(size)
 
     def copy(self, axis: Axis, what: str = "key") -> Axis:
         """Return a second axis over the same positions, one for every purpose."""

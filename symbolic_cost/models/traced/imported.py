@@ -12,6 +12,7 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary, Role
 from symbolic_cost.errors import InputError, PatternError
+from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.archive import read_archive
 from symbolic_cost.models.traced.blocks import parts
 from symbolic_cost.models.traced.emit import Emitter
@@ -23,7 +24,7 @@ from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.rules import moved, products  # noqa: F401 - they register rules
 from symbolic_cost.models.traced.splits import PART, split_products
-from symbolic_cost.models.traced.trace import Tensor, Trace
+from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.records import dataclass
 
@@ -114,17 +115,8 @@ def following(
     Raises:
         PatternError: axes contradict each other.
     """
-    try:
-        known = patterns(read)
-    except (IndexError, TypeError, KeyError, AttributeError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise InputError(
-            f"{read.place}: nodes are not as their operators take them ({said})"
-        ) from None
     axes = Forest() if forest is None else forest
-    trace = Trace(read, axes, known.replaced, known.cores, known.masked)
-    trace.run()
-    split_products(trace)
+    trace = _walked(read, axes)
     roles = Roles(trace)
     emitter = Emitter(trace, roles)
     drafts = emitter.run()
@@ -138,21 +130,28 @@ def following(
     glossary: Glossary = {n: named for n, (named, _) in emitter.axes.items()}
     means = tuple(n for n, (_, axis) in emitter.axes.items() if axis in axes.means)
     padded = tuple(n for n, named in glossary.items() if named.role is Role.VOCABULARY)
-    model = Model(
-        name,
-        tuple(listed),
-        sizes,
-        padded,
-        means,
-        numbers | layers,
-        source=source,
-        axes=glossary,
-    )
+    numbers |= layers
+    model = Model(name, tuple(listed), sizes, padded, means, numbers, source=source, axes=glossary)
     told = tuple(
         AxisFound(n, named.role, sizes[n], roles.of(axis).reason)
         for n, (named, axis) in emitter.axes.items()
     )
     return Traced(model, told, read.dims, trace.notes)
+
+
+def _walked(read: Graph, axes: Forest) -> Trace:
+    """Return the acts of a graph; of a product that is used in parts alone, those of the parts."""
+    try:
+        known = patterns(read)
+    except (LookupError, TypeError, AttributeError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"{read.place}: nodes are not as their operators take them ({said})"
+        ) from None
+    trace = Trace(read, axes, known.replaced, known.cores, known.masked)
+    trace.run()
+    split_products(trace)
+    return trace
 
 
 def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
@@ -181,18 +180,9 @@ def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft
             continue
         dims = trace.forest.dims(trace.graph.values[value].sizes)
         axes = emitter.apart(dims)
-        tensor = Tensor(dims, weight=weight)
-        result = Tensor(dims)
-        operands.append(
-            Draft(
-                "pointwise",
-                f"{weight}.held",
-                ((tensor, axes),),
-                (),
-                ((result, axes),),
-                {"function": "copy"},
-            )
-        )
+        kept, copy = (Tensor(dims, weight=weight), axes), (Tensor(dims), axes)
+        about = {"function": "copy"}
+        operands.append(Draft("pointwise", f"{weight}.held", (kept,), (), (copy,), about))
         trace.notes["weights that no op uses: kept, not computed with"] += 1
     return operands
 

@@ -16,7 +16,7 @@ from typing import Any
 from sympy import Expr, Rational, expand
 
 from symbolic_cost.conventions.presets import preset
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, refuse, shown
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.configfile import LARGEST_FILE
@@ -136,8 +136,7 @@ def _explained(fitter: Fitter, fitted: Sequence[Traced]) -> Lifted:
             problems.append(f"part {part.path} runs {seen} times: not affine in the fields")
         else:
             repeats[part.path] = times
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Lifted(first, sizes, repeats, "")
 
 
@@ -196,5 +195,4 @@ def _check(family: Lifted, held: Traced) -> None:
             problems.append(
                 f"{held.place}, held out: {name} = {shown(str(true))}, predicted {shown(str(said))}"
             )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from symbolic_cost.axes import Axis as Named
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import PatternError
+from symbolic_cost.models.traced.acts import Act
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.trace import Act, Trace
+from symbolic_cost.models.traced.trace import Trace
 
 INSIDE = frozenset(
     {Role.HEAD, Role.GROUP, Role.WIDTH, Role.INNER, Role.VOCABULARY, Role.LATENT, Role.KEY_TOKEN}
@@ -35,7 +36,7 @@ class Naming:
     def __init__(self, trace: Trace, roles: Roles) -> None:
         self.trace, self.roles = trace, roles
         self.axes: dict[str, tuple[Named, Axis]] = {}
-        self._flat = trace.forest.flat
+        self._flat, self._axes = trace.forest.flat, trace.forest.axes
         self._names: dict[Axis, str] = {}
         self._taken: dict[tuple[str, int], list[Axis]] = {}
         self._positions: dict[Axis, str] = {}
@@ -48,9 +49,9 @@ class Naming:
             dims = [d for use in act.uses for d in (*use.want, use.ref.tensor.units)]
             dims += [d for tensor in act.outs for d in (*tensor.dims, tensor.units)]
             dims += [act.options.get("window", ()), *(act.pairs or ())]
-            together = set(self._flat([axis for dim in dims for axis in dim]))
+            together = set(self._axes(dims))
             for use in act.uses:
-                together |= set(self._flat([axis for dim in use.ref.tensor.dims for axis in dim]))
+                together |= set(self._axes(use.ref.tensor.dims))
             for axis in together:
                 self._beside.setdefault(axis, set()).update(together)
 
@@ -113,7 +114,7 @@ class Naming:
     def _inside(self, act: Act) -> bool:
         """Tell whether an act runs inside a layer."""
         dims = [d for use in act.uses for d in use.want] + [d for t in act.outs for d in t.dims]
-        axes = self._flat([axis for dim in dims for axis in dim])
+        axes = self._axes(dims)
         roles = {self.roles.role(axis) for axis in axes}
         return bool(roles & INSIDE) or roles >= {Role.SLOT, Role.HIDDEN}
 
@@ -123,7 +124,7 @@ class Naming:
         Raises:
             PatternError: one stands twice.
         """
-        flat = self._flat([axis for dim in dims for axis in dim])
+        flat = self._axes(dims)
         names = tuple(self.name(axis, inside=inside) for axis in flat)
         if len(set(names)) < len(names):
             raise PatternError(f"a tensor has the axes [{' '.join(names)}], one of them twice")
@@ -131,7 +132,7 @@ class Naming:
 
     def apart(self, dims: Dims) -> tuple[str, ...]:
         """Return the names of the dimensions of a weight that no op takes."""
-        flat = self._flat([axis for dim in dims for axis in dim])
+        flat = self._axes(dims)
         for axis in flat:
             self._beside.setdefault(axis, set()).update(flat)
         return self.written(dims, inside=False)

@@ -6,12 +6,13 @@ a node in the middle that something else uses as well is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
+from symbolic_cost.models.traced.acts import names_in
 from symbolic_cost.models.traced.graph import Graph, Name, Node
 from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
-from symbolic_cost.models.traced.trace import Rule, names_in
+from symbolic_cost.models.traced.trace import Rule
 from symbolic_cost.records import dataclass
 
 
@@ -141,11 +142,8 @@ class _Finder:
         x = self._base(self._taken(power)[0])
         factors = [self._base(name) for name in self._taken(product)]
         dims = mean.args.get("dim") or mean.args.get("1")
-        if (
-            x not in factors
-            or dims not in ([-1], -1)
-            or len(set(map(self._base, self._taken(power)))) > 1
-        ):
+        one = len(set(map(self._base, self._taken(power)))) == 1
+        if x not in factors or dims not in ([-1], -1) or not one:
             return
         inner: tuple[Node, ...] = (power, mean, added, rsqrt)
         if any(self._only_user(node.outputs[0]) is None for node in (power, mean, added)):
@@ -164,8 +162,12 @@ class _Finder:
                     "rms_norm_shifted" if shifted else "rms_norm" if cast else "rms_norm_wide"
                 )
                 inner, last = (*inner, product), scaled
+        self._replace(inner, last, rms_norm(function, x, weight))
+
+    def _replace(self, inner: Iterable[Node], last: Node, rule: Rule) -> None:
+        """Let the last of some nodes stand for all of them."""
         self.patterns.replaced |= dict.fromkeys((node.index for node in inner), None)
-        self.patterns.replaced[last.index] = rms_norm(function, x, weight)
+        self.patterns.replaced[last.index] = rule
 
     def _scale(self, name: str) -> tuple[str, bool] | None:
         """Return the weight that a scale is, and whether one is added to it."""
@@ -197,8 +199,7 @@ class _Finder:
                 continue
             nodes = (*inner, plain, turned)
             if all(self._only_user(node.outputs[0]) is not None for node in nodes):
-                self.patterns.replaced |= dict.fromkeys((node.index for node in nodes), None)
-                self.patterns.replaced[total.index] = rotation(x, cos[0], sin)
+                self._replace(nodes, total, rotation(x, cos[0], sin))
             return
 
     def _turned(self, product: Node) -> tuple[str, str, tuple[Node, ...]] | None:
@@ -211,9 +212,8 @@ class _Finder:
             if cat is None or negative is None:
                 continue
             ends = (self._taken(negative)[0], parts[1])
-            halves = [
-                self._made_by(name, "aten.slice", "aten.split", "aten.chunk") for name in ends
-            ]
+            parted = ("aten.slice", "aten.split", "aten.chunk")
+            halves = [self._made_by(name, *parted) for name in ends]
             sources = {self._base(self._taken(half)[0]) for half in halves if half is not None}
             if len(sources) == 1 and None not in halves:
                 return sources.pop(), table, (cat, negative, *(half for half in halves if half))
@@ -230,9 +230,8 @@ class _Finder:
             if view is None or not self._is_constant(table):
                 continue
             if all(self._only_user(node.outputs[0]) is not None for node in (view, product)):
-                self.patterns.replaced |= {view.index: None, product.index: None}
-                x = self._taken(view)[0]
-                self.patterns.replaced[result.index] = rotation(x, table, of_pairs=True)
+                rule = rotation(self._taken(view)[0], table, of_pairs=True)
+                self._replace((view, product), result, rule)
             return
 
     # Attention op by op.
@@ -246,11 +245,8 @@ class _Finder:
         if scores is None or attend is None or row not in (-1, rank - 1):
             return
         first, between = scores
-        self.patterns.cores |= {
-            first.index: "scores",
-            softmax.index: "softmax",
-            attend.index: "attend",
-        }
+        roles = {first.index: "scores", softmax.index: "softmax", attend.index: "attend"}
+        self.patterns.cores |= roles
         for node in between:
             moving = self._moving(node)
             others = [name for name in self._taken(node) if name != moving]
@@ -297,16 +293,11 @@ class _Finder:
     def _down(self, name: str) -> Node | None:
         """Return the product that takes probabilities as its first operand."""
         for _ in range(_LONGEST):
-            users = [
-                user
-                for user in self._users.get(name, ())
-                if not user.target.startswith("aten._assert")
-            ]
-            products = [
-                user for user in users if user.target in _PRODUCTS and self._taken(user)[0] == name
-            ]
-            if products:
-                return products[0]
+            every = self._users.get(name, ())
+            users = [user for user in every if not user.target.startswith("aten._assert")]
+            for user in users:
+                if user.target in _PRODUCTS and self._taken(user)[0] == name:
+                    return user
             if len(users) != 1 or users[0].target not in _BETWEEN:
                 return None
             name = users[0].outputs[0]

@@ -7,14 +7,14 @@ under other axes than its own; what is laid out anew is copied.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.axes import Role
+from symbolic_cost.models.traced.acts import Act, Tensor, Use
 from symbolic_cost.models.traced.forest import Axis, Dim
 from symbolic_cost.models.traced.names import INSIDE, Naming
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.trace import Act, Tensor, Trace, Use
+from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.records import dataclass
 
 Operand = tuple[Tensor, tuple[str, ...]]
@@ -66,7 +66,7 @@ class Placing(Naming):
         self._own: dict[Tensor, tuple[str, ...]] = {}
         self._stands: dict[Tensor, Tensor] = {}
 
-    def _operand(self, use: Use, act: Act, *, inside: bool) -> tuple[Tensor, tuple[str, ...]]:
+    def _operand(self, use: Use, act: Act, *, inside: bool) -> Operand:
         """Return a tensor and its axes as an op takes it, after the views that this needs."""
         tensor = use.ref.tensor
         units = tuple(self.name(axis, inside=inside) for axis in tensor.units)
@@ -95,7 +95,7 @@ class Placing(Naming):
         Those of a weight stand in the weight's own order, so that all of its uses agree.
         """
         tensor = use.ref.tensor
-        owned = self._flat([axis for dim in tensor.dims for axis in dim])
+        owned = self._axes(tensor.dims)
         pairs = [
             pair
             for have, want in zip(use.ref.dims, use.want, strict=True)
@@ -108,7 +108,7 @@ class Placing(Naming):
 
     def _lacked(self, use: Use) -> Dim:
         """Return the axes along which an op takes a tensor repeatedly: a probe over samples."""
-        owned = self._flat([axis for dim in use.ref.tensor.dims for axis in dim])
+        owned = self._axes(use.ref.tensor.dims)
         pairs = zip(use.ref.dims, use.want, strict=True)
         both = [pair for have, want in pairs for pair in self._pairs(have, want)]
         return tuple(want for want, have in both if have is not None and have not in owned)
@@ -127,7 +127,7 @@ class Placing(Naming):
         """
         asked: dict[Axis, Axis] = {}
         extra: list[Axis] = []
-        owned = self._flat([axis for dim in use.ref.tensor.dims for axis in dim])
+        owned = self._axes(use.ref.tensor.dims)
         for have, want in zip(use.ref.dims, use.want, strict=True):
             left, right = self._flat(have), self._flat(want)
             if len(left) != len(right):
@@ -150,54 +150,39 @@ class Placing(Naming):
         if key not in self._views:
             viewed = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
             self._views[key] = viewed
-            self._own[viewed] = target
-            self._add(
-                "view", f"{act.path}.placed", [(tensor, self._own[tensor])], [(viewed, target)]
-            )
+            taken = (tensor, self._own[tensor])
+            self._add("view", f"{act.path}.placed", [taken], [(viewed, target)])
         return self._views[key]
 
     def _copied(
         self, tensor: Tensor, have: tuple[str, ...], target: tuple[str, ...], act: Act
-    ) -> tuple[Tensor, tuple[str, ...]]:
+    ) -> Operand:
         """Return a tensor repeated along axes that it lacks."""
         key = (tensor, target, f"copy {self._segment}")
         if key not in self._views:
-            copy = Tensor(tensor.dims, nature=tensor.nature)
-            self._views[key] = copy
-            self._own[copy] = target
-            self._add(
-                "pointwise",
-                f"{act.path}.repeat",
-                [(tensor, have)],
-                [(copy, target)],
-                function="copy",
-            )
+            self._views[key] = Tensor(tensor.dims, nature=tensor.nature)
+            self._copy(f"{act.path}.repeat", (tensor, have), (self._views[key], target))
         return self._views[key], target
 
-    def _relaid(self, use: Use, act: Act, *, inside: bool) -> tuple[Tensor, tuple[str, ...]]:
+    def _relaid(self, use: Use, act: Act, *, inside: bool) -> Operand:
         """Return a copy under axes that are laid out anew."""
         tensor = self._stands.get(use.ref.tensor, use.ref.tensor)
         target = self.written(use.want, inside=inside)
         relaid = Tensor(use.want, nature=tensor.nature)
-        own = self._own[tensor]
-        self._own[relaid] = target
-        laid = tuple(axis for axis in own if axis not in target)
-        self._add(
-            "pointwise",
-            f"{act.path}.relaid",
-            [(tensor, own)],
-            [(relaid, target)],
-            function="copy",
-            laid=laid,
-        )
+        self._copy(f"{act.path}.relaid", (tensor, self._own[tensor]), (relaid, target))
         return relaid, target
+
+    def _copy(self, path: str, taken: Operand, made: Operand) -> None:
+        """Write a copy; axes that it has no more are laid out within others."""
+        laid = tuple(axis for axis in taken[1] if axis not in made[1])
+        self._add("pointwise", path, [taken], [made], function="copy", laid=laid)
 
     def _add(
         self,
         maker: str,
         path: str,
-        inputs: Sequence[tuple[Tensor, tuple[str, ...]]],
-        outputs: Sequence[tuple[Tensor, tuple[str, ...]]],
+        inputs: Sequence[Operand],
+        outputs: Sequence[Operand],
         core: str = "",
         **options: object,
     ) -> None:
@@ -217,11 +202,9 @@ class Placing(Naming):
             return
         target = tuple(self._residual(name) for name in axes)
         if target != axes:
-            self.drafts.append(Draft("view", f"{path}.scatter", ((tensor, axes),), (), (), {}))
             scattered = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
-            self.drafts[-1] = replace(self.drafts[-1], outputs=((scattered, target),))
+            self._add("view", f"{path}.scatter", [(tensor, axes)], [(scattered, target)])
             self._stands[tensor] = scattered
-            self._own[scattered] = target
 
     def _residual(self, name: str) -> str:
         """Return the name of an axis on the residual stream."""

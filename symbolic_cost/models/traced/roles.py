@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from symbolic_cost.axes import Role
-from symbolic_cost.models.traced.forest import Axis, Dim
-from symbolic_cost.models.traced.trace import Act, Ref, Trace
+from symbolic_cost.models.traced.acts import Act, Ref
+from symbolic_cost.models.traced.forest import Axis, Dim, Dims
+from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.records import dataclass
 
 
@@ -36,7 +37,8 @@ class Roles:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._trace, self._flat = trace, trace.forest.flat
+        self._trace = trace
+        self._flat, self._axes = trace.forest.flat, trace.forest.axes
         self.known: dict[Axis, Known] = {}
         self._columns: dict[Axis, Act] = {}
         self._summed: dict[Axis, Act] = {}
@@ -72,22 +74,14 @@ class Roles:
             if act.kind == "einsum":
                 letters = act.options["letters"]
                 operands = [
-                    (
-                        use.ref,
-                        {
-                            n: self._flat(d)
-                            for n, d in zip(names, use.want, strict=True)
-                            if n != "1"
-                        },
-                    )
+                    (use.ref, self._lettered(names, use.want))
                     for use, names in zip(act.uses, letters, strict=False)
                 ]
-                result = {
-                    n: self._flat(d)
-                    for n, d in zip(act.options["result"], act.outs[0].dims, strict=True)
-                    if n != "1"
-                }
-                yield act, operands, result
+                yield act, operands, self._lettered(act.options["result"], act.outs[0].dims)
+
+    def _lettered(self, letters: str, dims: Dims) -> dict[str, Dim]:
+        pairs = zip(letters, dims, strict=True)
+        return {letter: self._flat(dim) for letter, dim in pairs if letter != "1"}
 
     def _collect(self) -> None:
         """Note which axes a product with a weight makes, and over which it sums."""
@@ -129,7 +123,7 @@ class Roles:
             if name not in result:
                 wide = (axis for axis in dim if self.role(axis) is Role.WHOLE)
                 self._set(wide, Role.WIDTH, f"summed {where}")
-        owned = {axis for dim in key.tensor.dims for axis in self._flat(dim)}
+        owned = set(self._axes(key.tensor.dims))
         for name in (n for n in left if n in result and n not in {"m", "d"}):
             dim = left[name]
             for axis in dim:
@@ -152,35 +146,27 @@ class Roles:
         for act in self._trace.acts:
             if act.kind == "lookup" and act.uses[0].ref.tensor.given:
                 table = act.uses[1]
-                self._set(
-                    table.want[0],
-                    Role.VOCABULARY,
-                    f"rows of {table.ref.tensor.weight} by given ids",
-                )
-                self._set(table.want[1], Role.HIDDEN, f"columns of {table.ref.tensor.weight}")
+                name = table.ref.tensor.weight
+                self._set(table.want[0], Role.VOCABULARY, f"rows of {name} by given ids")
+                self._set(table.want[1], Role.HIDDEN, f"columns of {name}")
+        made = self._columns.keys() - self._summed.keys()
         entries = [axis for axis, known in self.known.items() if known.role is Role.VOCABULARY]
         for act, _, result in self._products():
             last = self._flat(act.outs[0].dims[-1]) if act.outs[0].dims else ()
-            if (
-                len(last) != 1
-                or last[0] not in self._columns
-                or last[0] in self._summed
-                or not result
-            ):
+            if len(last) != 1 or not result or last[0] not in made:
                 continue
             same = [axis for axis in entries if axis.count == last[0].count]
             if same and last[0] not in entries:
-                self.known[last[0]] = Known(
-                    Role.VOCABULARY, "", f"made by {act.path}, as long as the vocabulary"
-                )
+                reason = f"made by {act.path}, as long as the vocabulary"
+                self.known[last[0]] = Known(Role.VOCABULARY, "", reason)
 
     def _experts(self) -> None:
         for act in self._trace.acts:
             if act.kind == "pointwise" and act.function == "choice":
                 self._set(act.row, Role.EXPERT, f"the best are chosen in {act.path}", "scored")
-                rest = [a for d in act.outs[0].dims for a in self._flat(d)]
-                old = {a for use in act.uses for d in use.want for a in self._flat(d)}
-                self._set((a for a in rest if a not in old), Role.SLOT, f"chosen in {act.path}")
+                old = {axis for use in act.uses for axis in self._axes(use.want)}
+                new = (axis for axis in self._axes(act.outs[0].dims) if axis not in old)
+                self._set(new, Role.SLOT, f"chosen in {act.path}")
         for act, _, result in self._products():
             means = [
                 axis for dim in result.values() for axis in dim if axis in self._trace.forest.means
@@ -204,12 +190,11 @@ class Roles:
                 use for use in act.uses if not use.ref.tensor.constant and not use.ref.tensor.weight
             ]
             if act.function == "add" and len(moving) > 1:
-                added.update(axis for dim in act.outs[0].dims for axis in self._flat(dim))
+                added.update(self._axes(act.outs[0].dims))
         for axis in rows:
             if axis in added and axis not in self.known:
-                self.known[axis] = Known(
-                    Role.HIDDEN, "", "normalised, and added to the residual stream"
-                )
+                reason = "normalised, and added to the residual stream"
+                self.known[axis] = Known(Role.HIDDEN, "", reason)
 
     def _positions(self) -> None:
         """Beside features of the residual stream stand samples and positions.
@@ -219,22 +204,15 @@ class Roles:
         attends = any(act.pairs is not None for act in self._trace.acts)
         for act in self._trace.acts:
             if act.kind == "conv" and attends:
-                later = act.outs[0].dims[act.options["made"] + 1 :]
-                self._set(
-                    (a for dim in later for a in dim),
-                    Role.TOKEN,
-                    f"positions made by {act.path}",
-                    "patch",
-                )
+                later = self._axes(act.outs[0].dims[act.options["made"] + 1 :])
+                self._set(later, Role.TOKEN, f"positions made by {act.path}", "patch")
+        made = {*self._columns, *self._summed}
         for act in self._trace.acts:
             for tensor in act.outs:
-                axes = [axis for dim in tensor.dims for axis in self._flat(dim)]
+                axes = self._axes(tensor.dims)
                 if any(self.role(axis) is Role.HIDDEN for axis in axes):
-                    for axis in axes:
-                        if axis not in self._columns and axis not in self._summed:
-                            self._set(
-                                (axis,), Role.TOKEN, f"beside the residual features in {act.path}"
-                            )
+                    where = f"beside the residual features in {act.path}"
+                    self._set((axis for axis in axes if axis not in made), Role.TOKEN, where)
 
     def _inside(self) -> None:
         """Features that one product makes and another sums; normed in between they are latents.

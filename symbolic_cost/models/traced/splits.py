@@ -9,8 +9,9 @@ heads than keys. The parts together are the product: FLOP, parameters and traffi
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from symbolic_cost.models.traced.acts import Act, Ref, Tensor
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
-from symbolic_cost.models.traced.trace import Act, Ref, Tensor, Trace
+from symbolic_cost.models.traced.trace import Trace
 
 PART = "#"
 """Between the name of a weight and the number of a part of it."""
@@ -47,21 +48,15 @@ def _cut(trace: Trace, act: Act, views: Sequence[Act]) -> Dim | None:
     cuts = {flat((view.options["from"],)) for view in views}
     cut = next(iter(cuts))
     parts = sum(view.options["to"].count for view in views)
-    owned = {
-        axis
-        for use in act.uses
-        if not use.ref.tensor.weight
-        for d in use.ref.dims
-        for axis in flat(d)
-    }
-    result_axes = {axis for dim in act.outs[0].dims for axis in flat(dim)}
+    axes, data = trace.forest.axes, (use.ref for use in act.uses if not use.ref.tensor.weight)
+    owned = {axis for ref in data for axis in axes(ref.dims)}
+    result_axes = set(axes(act.outs[0].dims))
     whole = trace.forest.length(cut)
     fits = len(cuts) == 1 and parts == whole and set(cut) <= result_axes and not set(cut) & owned
     return cut if fits else None
 
 
 def _part(trace: Trace, act: Act, view: Act, cut: Dim, place: int) -> Act:
-    """Return the product of one part."""
     new = view.options["to"]
 
     def dims(old: Dims) -> Dims:

@@ -1,115 +1,22 @@
-"""What a graph does, in acts: products, functions, lookups, copies over tensors with axes.
-
-A reference is a tensor as a node sees it: transposing or reshaping makes another reference to the
-same tensor. An act says under which dimensions it wants each tensor; where these are not its own,
-a view stands between, once names are known.
-"""
+"""What a graph does, in acts: products, functions, lookups, copies over tensors with axes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
-from enum import Flag, auto
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.traced.forest import Axis, Dim, Dims, Forest
+from symbolic_cost.models.traced.acts import CHOSEN, Act, Nature, Ref, Tensor, Use, names_in, put
+from symbolic_cost.models.traced.forest import Axis, Dims, Forest
 from symbolic_cost.models.traced.graph import Graph, Name, Node, Size
-from symbolic_cost.records import dataclass
 
 _MISREAD = (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError)
 """What arguments raise that are not what an operator takes."""
 
-
-class Nature(Flag):
-    """What a tensor is besides numbers with a gradient."""
-
-    PLAIN = 0
-    CONSTANT = auto()
-    """No gradient flows into it."""
-    GIVEN = auto()
-    """The user gives it."""
-    INDICES = auto()
-    """It holds indices or truth values."""
-
-
-@dataclass(eq=False, slots=True)
-class Tensor:
-    """What an act makes, or a weight, an input or a constant.
-
-    Args:
-        dims: its dimensions where it is made.
-        weight: its name in the state dict, if it is one.
-        units: axes of size 1 that it has besides: one position taken of many.
-        shared: its name, if all layers share it.
-    """
-
-    dims: Dims
-    weight: str = ""
-    nature: Nature = Nature.PLAIN
-    units: Dim = ()
-    shared: str = ""
-
-    @property
-    def constant(self) -> bool:
-        """Whether no gradient flows into it."""
-        return Nature.CONSTANT in self.nature
-
-    @property
-    def given(self) -> bool:
-        """Whether the user gives it."""
-        return Nature.GIVEN in self.nature
-
-    @property
-    def floating(self) -> bool:
-        """Whether it holds numbers."""
-        return Nature.INDICES not in self.nature
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A tensor under other dimensions; axes that it lacks are those it is repeated along."""
-
-    tensor: Tensor
-    dims: Dims
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A reference and the dimensions under which an act takes it."""
-
-    ref: Ref
-    want: Dims
-
-
-@dataclass(eq=False, slots=True)
-class Act:
-    """One op to be.
-
-    Args:
-        kind: "einsum", "pointwise", "lookup", "conv", "view", "split" or "pool".
-        path: module and name of the op.
-        function: elementwise kind, or what the kind needs to know.
-        row: dimensions of rows.
-        pairs: query and key dimensions of a product of attention.
-        core: path of the attention core that it belongs to.
-    """
-
-    kind: str
-    path: str
-    uses: tuple[Use, ...]
-    outs: tuple[Tensor, ...]
-    function: str = ""
-    row: Dim = ()
-    pairs: tuple[Dim, Dim] | None = None
-    core: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-Rule = Callable[["Trace", Node], None]
+Rule = Callable[["Trace"], None]
 RULES: dict[str, Rule] = {}
-"""What a node means, by the name of its operator."""
+"""What the node at hand means, by the name of its operator."""
 
 
 def rule(*targets: str) -> Callable[[Rule], Rule]:
@@ -177,10 +84,10 @@ class Trace:
                 continue
             if meaning is None:
                 strange[self._shown(node)] += 1
-                self.opaque(node)
+                self.opaque()
                 continue
             try:
-                meaning(self, node)
+                meaning(self)
             except _MISREAD as error:
                 raise InputError(self._misread(node, error)) from None
             self._check(node)
@@ -237,9 +144,9 @@ class Trace:
 
     # References.
 
-    def constant(self, value: str, nature: Nature = Nature.PLAIN) -> Ref:
-        """Return a reference to a value without a gradient."""
-        entry = self.graph.values[value]
+    def constant(self, value: str = "", nature: Nature = Nature.PLAIN) -> Ref:
+        """Return a reference to a value without a gradient; unless named, the node's result."""
+        entry = self.graph.values[value or self.node.outputs[0]]
         dims = self.forest.dims(entry.sizes)
         holds = Nature.PLAIN if entry.floating else Nature.INDICES
         return Ref(Tensor(dims, nature=Nature.CONSTANT | nature | holds), dims)
@@ -301,9 +208,9 @@ class Trace:
 
     def stand_in(self, tensor: Tensor, copy: Ref) -> None:
         """Let what was made stand for a tensor wherever all of it is meant."""
-        lengths = [self.forest.length(self.forest.flat(dim)) for dim in tensor.dims]
+        lengths = [self.forest.length(dim) for dim in tensor.dims]
         for name, ref in self._refs.items():
-            own_lengths = [self.forest.length(self.forest.flat(dim)) for dim in ref.dims]
+            own_lengths = [self.forest.length(dim) for dim in ref.dims]
             if ref.tensor is tensor and own_lengths == lengths:
                 self._refs[name] = copy
 
@@ -314,34 +221,43 @@ class Trace:
         own = suffix or self.node.target.partition(".")[2].strip("_").lower()
         return ".".join(filter(None, (self.node.path, own)))
 
-    def act(self, kind: str, uses: Sequence[Use], dims: Dims, suffix: str = "", **more: Any) -> Ref:  # noqa: ANN401
-        """Write an act with one result, and return the result."""
+    def act(self, kind: str, taken: Iterable[Ref | Use], dims: Dims, suffix: str = "",
+            **more: Any) -> Ref:  # fmt: skip  # noqa: ANN401 - fields of an act
+        """Write an act with one result, and return the result; references are used as they are."""
+        uses = tuple(one if isinstance(one, Use) else Use(one, one.dims) for one in taken)
         constant = all(use.ref.tensor.constant for use in uses)
-        nature = Nature.CONSTANT if constant else Nature.PLAIN
-        tensor = Tensor(dims, nature=nature)
-        self.write(Act(kind, self.name(suffix), tuple(uses), (tensor,), **more))
+        tensor = Tensor(dims, nature=Nature.CONSTANT if constant else Nature.PLAIN)
+        self.write(Act(kind, self.name(suffix), uses, (tensor,), **more))
         return Ref(tensor, dims)
+
+    def pointwise(self, function: str, taken: Iterable[Ref | Use], dims: Dims, suffix: str = "",
+                  **more: Any) -> Ref:  # fmt: skip  # noqa: ANN401 - fields of an act
+        """Write a function of elements."""
+        return self.act("pointwise", taken, dims, suffix, function=function, **more)
+
+    def lookup(self, table: Ref, rows: Dims, dims: Dims, nature: Nature = CHOSEN) -> Ref:
+        """Write rows of a weight, by indices."""
+        return self.act("lookup", [Ref(Tensor(rows, nature=nature), rows), table], dims)
 
     def write(self, act: Act) -> None:
         """Write an act."""
         self.acts.append(act)
         self.used |= {use.ref.tensor.weight for use in act.uses} - {""}
 
-    def opaque(self, node: Node) -> None:
+    def opaque(self) -> None:
         """Copy what goes in to a result of which nothing is known but its shape.
 
         Dimensions of the same size at the same place are the same; others are new.
         """
         sources = [ref for ref in self.tensors() if not ref.tensor.constant]
-        for place, name in enumerate(node.outputs):
+        for place, name in enumerate(self.node.outputs):
             if not name or name not in self.graph.values:
                 continue
-            entry = self.graph.values[name]
-            if not entry.floating or not sources:
+            if not self.floating(place) or not sources:
                 self.bind(self.constant(name), place)
                 continue
-            dims = self.aligned(sources[0], entry.sizes)
-            self.bind(self.act("pointwise", own(sources), dims, function="copy"), place)
+            dims = self.aligned(sources[0], self.sizes(place))
+            self.bind(self.pointwise("copy", sources, dims), place)
 
     def unify(self, one: Ref, place: int, other: Ref, at: int) -> bool:
         """Make dimensions of two tensors the same, unless one of them had an axis twice then."""
@@ -352,8 +268,7 @@ class Trace:
 
     def _others(self, ref: Ref, place: int) -> set[Axis]:
         """Return the axes of a tensor's other dimensions."""
-        place %= len(ref.dims)
-        return {a for i, dim in enumerate(ref.dims) if i != place for a in self.forest.flat(dim)}
+        return set(self.forest.axes(put(ref.dims, place % len(ref.dims))))
 
     def aligned(self, ref: Ref, sizes: tuple[Size, ...]) -> Dims:
         """Return dimensions of these sizes, those of a reference where it has them in place."""
@@ -361,23 +276,6 @@ class Trace:
         if len(ref.dims) != len(sizes):
             return forest.dims(sizes)
         return tuple(
-            dim if forest.length(forest.flat(dim)) == forest.count(size) else new
+            dim if forest.fits(dim, size) else new
             for dim, size, new in zip(ref.dims, sizes, forest.dims(sizes), strict=True)
         )
-
-
-def own(refs: Iterable[Ref]) -> list[Use]:
-    """Return uses of references as they are."""
-    return [Use(ref, ref.dims) for ref in refs]
-
-
-def names_in(arg: object) -> list[Name]:
-    """Return the names of tensors in an argument."""
-    if isinstance(arg, Name):
-        return [arg]
-    return [item for item in arg if isinstance(item, Name)] if isinstance(arg, list) else []
-
-
-def under(ref: Ref, dims: Dims) -> Ref:
-    """Return the same tensor under other dimensions."""
-    return replace(ref, dims=dims)

@@ -28,16 +28,14 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
     inner = fields.source.values.get("backbone_config")
     fields.ignore("backbone", "backbone_config", "use_pretrained_backbone")
     values = inner if isinstance(inner, Mapping) else {}
-    fields.require(
-        holds=inner is None or bool(values), problem="an object is accepted", name="backbone_config"
-    )
+    if inner is not None and not values:
+        fields.note("backbone_config", "an object is accepted")
     timm = fields.flag("use_timm_backbone", default=True)
     own = values.get("model_type") != "timm_backbone" if values else not timm
     several = fields.family == "deformable_detr"
     _checked_arguments(fields, several=several)
-    fields.require(
-        holds=not (own and several), problem="one of timm is accepted", name="backbone_config"
-    )
+    if own and several:
+        fields.note("backbone_config", "one of timm is accepted")
     stated = values
     if not own:
         values = _of_timm(fields, values)
@@ -64,11 +62,8 @@ def _of_timm(fields: Fields, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a network of timm, by its name."""
     name = (values or fields.source.values).get("backbone") or "resnet50"
     spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
-    fields.require(
-        holds=spelled is not None,
-        problem=f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted",
-        name="backbone",
-    )
+    if spelled is None:
+        fields.note("backbone", f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted")
     known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
     strange = [key for key in values if key not in (*known, "use_pretrained_backbone")]
     problem = f"{', '.join(strange)} not understood"

@@ -40,16 +40,10 @@ def read(
     widths = fields.items("hidden_sizes", (256, 512, 1024, 2048))
     kind = fields.text("layer_type", "bottleneck", tuple(_BRANCHES))
     for name, items in (("depths", blocks), ("hidden_sizes", widths)):
-        fields.require(
-            holds=bool(items) and all(map(is_size, items)),
-            problem=f"{list(items)} is not accepted: positive integers are",
-            name=name,
-        )
-    fields.require(
-        holds=len(blocks) == len(widths),
-        problem=f"{len(blocks)} depths do not go with {len(widths)} hidden_sizes",
-        name="depths",
-    )
+        if not (items and all(map(is_size, items))):
+            fields.note(name, f"{list(items)} is not accepted: positive integers are")
+    if len(blocks) != len(widths):
+        fields.note("depths", f"{len(blocks)} depths do not go with {len(widths)} hidden_sizes")
     for name in ("downsample_in_first_stage", "downsample_in_bottleneck"):
         value = fields.flag(name, default=False)
         fields.require(holds=not value, problem="only false is declared", name=name)

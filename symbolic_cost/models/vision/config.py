@@ -33,11 +33,7 @@ Numbers = dict[str, int]
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration and declare the model; its sequence is the image.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields of a configuration and declare the model; its sequence is the image."""
     family, sizes, numbers, head = read(fields, shape)
     fields.refuse()
     return replace(family.declare(fields.family, shape, sizes, head), bindings=numbers)
@@ -104,11 +100,8 @@ def _image(fields: Fields, words: Patches, numbers: Numbers) -> Sizes:
         step = patch
     sides = zip(image, patch, step, strict=True)
     grid = [(side - part) // stride + 1 for side, part, stride in sides]
-    fields.require(
-        holds=min(grid) > 0,
-        problem=f"patches of {list(patch)} do not fit an image of {list(image)}",
-        name="patch_size",
-    )
+    if min(grid) <= 0:
+        fields.note("patch_size", f"patches of {list(patch)} do not fit an image of {list(image)}")
     further = _further(fields) if Piece.FURTHER in words.pieces else 0
     classed = int(Piece.CLASS in words.pieces)
     count = grid[0] * grid[1] * (grid[2] if len(grid) > 2 else 1)  # noqa: PLR2004
@@ -196,11 +189,8 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     sides = side_lengths(fields, "image_size", 512)
     # The table of positions between blocks has a row for every patch's worth of pixels.
     whole = sides[0] * sides[1] // side**2 == (sides[0] // side) * (sides[1] // side)
-    fields.require(
-        holds=whole or not placed,
-        problem=f"patches of {side} do not divide an image of {list(sides)}",
-        name="patch_size",
-    )
+    if not whole and placed:
+        fields.note("patch_size", f"patches of {side} do not divide an image of {list(sides)}")
     return replace(family, kept={"mid": "n_mid r e"} if placed else {})
 
 
@@ -281,11 +271,8 @@ def _beit(fields: Fields, family: Encoder) -> Encoder:
     ).words
     shared = fields.flag("use_shared_relative_position_bias", default=False)
     each = fields.flag("use_relative_position_bias", default=False)
-    fields.require(
-        holds=not (shared and each),
-        problem="one table for all blocks or one for each",
-        name="use_relative_position_bias",
-    )
+    if shared and each:
+        fields.note("use_relative_position_bias", "one table for all blocks or one for each")
     table = Distances.ONCE if shared else Distances.EACH if each else Distances.NONE
     family = replace(
         family,

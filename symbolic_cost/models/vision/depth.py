@@ -20,11 +20,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def glpn(fields: Fields, shape: Shape) -> Model:
-    """Declare a GLPN: the maps of a Mix Transformer, fused from the last to the first.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a GLPN: the maps of a Mix Transformer, fused from the last to the first."""
     stages = mix_transformer(fields)
     widths, wide = fields.items("hidden_sizes"), fields.size("decoder_hidden_size", 64)
     ends = {f"stage{i}.last": f"map{i}" for i in range(len(widths))}
@@ -60,11 +56,7 @@ def _fused(wide: int) -> Chain:
 
 
 def dpt(fields: Fields, shape: Shape) -> Model:
-    """Declare a DPT or a Depth Anything.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a DPT or a Depth Anything."""
     own = fields.family == "dpt"
     taken = taken_of(fields)
     widths, factors = fields.items("neck_hidden_sizes", (96, 192, 384, 768)), _factors(fields)

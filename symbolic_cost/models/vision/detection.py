@@ -28,11 +28,7 @@ SIDES = (800, 1066)
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the detector.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the detector."""
     backbone, fixed = residual(fields)
     layers = _NETWORKS[fields.family](fields)
     sides = sides_of(fields, SIDES, said=False)
@@ -79,9 +75,8 @@ def ends(fields: Fields, queries: int, wide: int) -> Ends:
     """Read the sizes of the encoder and the decoder."""
     width, both = fields.size("d_model", 256), ("encoder", "decoder")
     kind = fields.text("position_embedding_type", "sine", ("sine", "learned"))
-    fields.require(
-        holds=kind == "sine", problem="only sine is declared", name="position_embedding_type"
-    )
+    if kind != "sine":
+        fields.note("position_embedding_type", "only sine is declared")
     e, d = (divided(fields, f"{part}_attention_heads", 8, width) for part in both)
     f, g = (fields.size(f"{part}_ffn_dim", wide) for part in both)
     n, m = (fields.size(f"{part}_layers", 6) for part in both)

@@ -28,11 +28,7 @@ _OWN = axes("pixels whole")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the encoder, and the decoder if the head has it.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the encoder, and the decoder if the head has it."""
     family, sizes, numbers, _ = read(fields, shape)
     share = fields.share("mask_ratio", 3 / 4)
     whole = numbers["N_p"] ** 2 if "N_p" in numbers else int(sizes.patches)

@@ -12,11 +12,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the network; images have 224 pixels a side unless they say.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the network; images have 224 pixels a side unless they say."""
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
     layers = {**NETWORKS, **MORE, **MOBILE}[fields.family](fields)
     classes = classes_of(fields)

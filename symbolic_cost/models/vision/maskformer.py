@@ -20,11 +20,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a MaskFormer: maps fused from the last to the first, queries that see the last.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a MaskFormer: maps fused from the last to the first, queries that see the last."""
     backbone, widths = hierarchy(fields)
     decoder = part_of(fields, "decoder_config")
     decoder.text("model_type", "detr", ("detr",))
@@ -89,11 +85,7 @@ _LEVELS, _POINTS = 3, 4
 
 
 def second(fields: Fields, shape: Shape) -> Model:
-    """Declare a Mask2Former: sampled maps, and queries that see one of them in every layer.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Mask2Former: sampled maps, and queries that see one of them in every layer."""
     backbone, widths = hierarchy(fields)
     fits = len(widths) == _LEVELS + 1
     fields.require(holds=fits, problem="4 stages are accepted", name="backbone_config")

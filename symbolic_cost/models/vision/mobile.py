@@ -125,9 +125,8 @@ _GLOBAL = Normed("group_norm", "both")
 def _common(fields: Fields) -> tuple[str, int, int]:
     """Read activation function, kernel and patch, and check what has one value."""
     function, kernel = function_of(fields, "silu"), fields.size("conv_kernel_size", 3)
-    fields.require(
-        holds=kernel % 2 == 1, problem="an odd kernel keeps maps", name="conv_kernel_size"
-    )
+    if kernel % 2 != 1:
+        fields.note("conv_kernel_size", "an odd kernel keeps maps")
     stride = fields.size("output_stride", 32)
     fields.require(holds=stride not in (8, 16), problem="only 32 is declared", name="output_stride")
     return function, kernel, fields.size("patch_size", 2)

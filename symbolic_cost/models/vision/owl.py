@@ -17,11 +17,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare a detector on images with one text each, of as many tokens as a sequence has.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a detector on images with one text each, of as many tokens as a sequence has."""
     newer = fields.family == "owlv2"
     vision, text = (part_of(fields, name) for name in ("vision_config", "text_config"))
     for part, kind in ((vision, "vision"), (text, "text")):

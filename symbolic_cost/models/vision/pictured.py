@@ -50,9 +50,6 @@ def pictured(
         source: publication.
         channels: of the image.
         fixed: beginnings of the names of weights that are not trained.
-
-    Raises:
-        InputError: every problem of the fields.
     """
     fields.refuse()
     lengths = dict(zip(("y0", "x0"), map(Integer, sides), strict=True))

@@ -48,11 +48,10 @@ def pvt(fields: Fields) -> dict[str, Layer]:
     staged(fields, "num_encoder_blocks", len(stages[0]))
     divided(fields, "num_attention_heads", stages[1], stages[2])
     _fits(fields, stages[3], stages[4])
-    fields.require(
-        holds=stages[5][-1] == 1,
-        problem="the last stage, which has a class token, is not reduced",
-        name="sequence_reduction_ratios",
-    )
+    if stages[5][-1] != 1:
+        fields.note(
+            "sequence_reduction_ratios", "the last stage, which has a class token, is not reduced"
+        )
     layers: dict[str, Layer] = {}
     last = len(stages[0]) - 1
     for stage, (depth, width, heads, step, kernel, ratio, times) in enumerate(
@@ -74,11 +73,10 @@ def _fits(fields: Fields, steps: tuple[int, ...], kernels: tuple[int, ...]) -> N
     for stage, (step, kernel) in enumerate(zip(steps, kernels, strict=True)):
         table = (image if stage == 0 else image >> (stage + 1)) // step
         side = (side - kernel) // step + 1
-        fields.require(
-            holds=side == table,
-            problem=f"maps of {side} a side have positions of {table} in stage {stage}",
-            name="patch_sizes",
-        )
+        if side != table:
+            fields.note(
+                "patch_sizes", f"maps of {side} a side have positions of {table} in stage {stage}"
+            )
 
 
 def focalnet(fields: Fields) -> dict[str, Layer]:
@@ -121,11 +119,8 @@ def regnet(fields: Fields) -> dict[str, Layer]:
     layers: dict[str, Layer] = {"stem": convolved(Conv(inner, 3, 2, 1, bias=False), function)}
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
         groups = max(1, width // each)
-        fields.require(
-            holds=width % groups == 0,
-            problem=f"{groups} groups do not divide {width} channels",
-            name="groups_width",
-        )
+        if width % groups != 0:
+            fields.note("groups_width", f"{groups} groups do not divide {width} channels")
         for i in range(depth):
             stride = 2 if i == 0 and (stage or halves) else 1
             middle = (
@@ -161,9 +156,8 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
     fields.text("pooling_type", "mean", ("mean",))
     whole = fields.items("depthwise_padding")
     fields.ignore("num_hidden_layers", "batch_norm_momentum")
-    fields.require(
-        holds=set(stages[3]) <= {1, 2}, problem="strides of 1 and 2 are accepted", name="strides"
-    )
+    if set(stages[3]) > {1, 2}:
+        fields.note("strides", "strides of 1 and 2 are accepted")
 
     def rounded(channels: int) -> int:
         many = channels * wide
@@ -176,11 +170,10 @@ def efficientnet(fields: Fields) -> dict[str, Layer]:
     fields.require(holds=stated == top, problem=problem, name="hidden_dim")
     layers: dict[str, Layer] = {"stem": convolved(Conv(inner, 3, 2, (0, 1), bias=False), function)}
     for stage, (old, new, kernel, step, repeats, times) in enumerate(zip(*stages, strict=True)):
-        fields.require(
-            holds=rounded(old) == inner,
-            problem=f"stage {stage} takes {rounded(old)} channels and gets {inner}",
-            name="in_channels",
-        )
+        if rounded(old) != inner:
+            fields.note(
+                "in_channels", f"stage {stage} takes {rounded(old)} channels and gets {inner}"
+            )
         for i in range(ceil(deeper * repeats)):
             half, stride = kernel // 2, 1 if i else step
             padding: Padding = Pad.SAME if stride == 1 else (half - (count not in whole), half)
@@ -216,11 +209,10 @@ def levit(fields: Fields) -> dict[str, Layer]:
         conv = Conv(max(first >> (3 - i), 1), kernel, stride, padding, bias=False)
         layers[f"patch{i}"] = convolved(conv, "silu") if i < 3 else chain(conv, BatchNorm())  # noqa: PLR2004
         side = (side + 2 * padding - kernel) // stride + 1
-    fields.require(
-        holds=side == places,
-        problem=f"convolutions leave {side} positions a side and patches {places}",
-        name="patch_size",
-    )
+    if side != places:
+        fields.note(
+            "patch_size", f"convolutions leave {side} positions a side and patches {places}"
+        )
     width = stages[3][0]
     for stage, (depth, channels, heads, each, ratio, times) in enumerate(zip(*stages, strict=True)):
         if stage:

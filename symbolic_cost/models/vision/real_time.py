@@ -29,11 +29,7 @@ _MAPS, _STEP = 3, 32
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields and declare the detector.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Read the fields and declare the detector."""
     backbone = _backbone(fields)
     layers = {**_encoder(fields), **_decoder(fields)}
     sides = sides_of(fields, (640, 640), said=False)
@@ -128,9 +124,8 @@ def _encoder(fields: Fields) -> Named:
     )
     attended = fields.items("encode_proj_layers")
     fine = all(isinstance(i, int) and 0 <= i < _MAPS for i in attended)
-    fields.require(
-        holds=fine, problem="numbers from 0 to 2 are accepted", name="encode_proj_layers"
-    )
+    if not fine:
+        fields.note("encode_proj_layers", "numbers from 0 to 2 are accepted")
     number = len(fields.items("encoder_in_channels"))
     fields.require(holds=number == _MAPS, problem="3 are accepted", name="encoder_in_channels")
     layer = block(
@@ -179,9 +174,8 @@ def _decoder(fields: Fields) -> Named:
     function = FUNCTIONS[fields.text("decoder_activation_function", "relu", tuple(FUNCTIONS))]
     entered, other = fields.items("decoder_in_channels"), fields.size("encoder_hidden_dim", 256)
     fine = list(entered) == [other] * _MAPS
-    fields.require(
-        holds=fine, problem=f"{_MAPS} times {other} is accepted", name="decoder_in_channels"
-    )
+    if not fine:
+        fields.note("decoder_in_channels", f"{_MAPS} times {other} is accepted")
     several = levels in (_MAPS, _MAPS + 1)
     fields.require(holds=several, problem="3 or 4 are accepted", name="num_feature_levels")
     noisy = fields.optional_size("num_denoising", 100)

@@ -140,9 +140,8 @@ def _read(fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: 
     biased = fields.flag("qkv_bias", default=True)
     sides, step = sides_of(fields, (side, side)), side_lengths(fields, "patch_size", patch)
     fits = step[0] == step[1] and min(sides) >= step[0]
-    fields.require(
-        holds=fits, problem="a square that fits the image is accepted", name="patch_size"
-    )
+    if not fits:
+        fields.note("patch_size", "a square that fits the image is accepted")
     grid = max(sides[0] // step[0], 1), max(sides[1] // step[0], 1)
     square = sides[0] == sides[1]
     fields.require(holds=square, problem="a square image is accepted", name="image_size")

@@ -17,11 +17,7 @@ from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Declare the network, its pyramid, and a second head of classes.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare the network, its pyramid, and a second head of classes."""
     backbone, widths = hierarchy(fields)
     wide, classes = fields.size("hidden_size", 512), classes_of(fields)
     scales = fields.items("pool_scales", (1, 2, 3, 6))

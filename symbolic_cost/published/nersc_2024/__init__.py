@@ -30,7 +30,7 @@ from symbolic_cost.symbols import exact
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("nersc_2024")["inputs"]
 """The configuration whose rows were printed: a GPT of 10**12 parameters on 2048 H200."""
 
-_TYPES = {CollectiveKind.SEND_RECEIVE: "p2p"}
+_NAMES = {CollectiveKind.SEND_RECEIVE: "p2p"}
 
 
 def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def evaluate(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """
     run = StepInputs.accepted(inputs)
     timed = Timed(run)
-    totals = {name: _number(value) for name, value in timed.totals().items()}
+    totals = {name: float(value) for name, value in timed.totals().items()}
     totals |= {
         "t_total": totals["t"],
         "memory": totals["mem"],
@@ -102,25 +102,25 @@ _ROUNDING = 1e-14
 
 
 def _record(layer: Layer, timed: Timed) -> dict[str, Any]:
-    weights = _number(layer.sum(Quantity.WEIGHT))
+    weights = float(layer.sum(Quantity.WEIGHT))
     record: dict[str, Any] = {
         "layer": layer.name,
         "block": layer.block,
         "weights_mem": weights,
         "weights_grad_mem": weights,
-        "activation_buffer": _number(layer.sum(Quantity.SAVED)),
+        "activation_buffer": float(layer.sum(Quantity.SAVED)),
     }
     for way, times in timed.times[layer.name].items():
         flop = exact(timed.system.flops_units) * layer.sum(Quantity.FLOP, way=way)
         record |= {
-            f"flops_{way}": _number(flop),
-            f"mem_{way}": _number(layer.sum(*TRAFFIC, way=way)),
+            f"flops_{way}": float(flop),
+            f"mem_{way}": float(layer.sum(*TRAFFIC, way=way)),
             **_moves(way, layer.moves(way), timed.run),
-            f"t_{way}": _number(times.total),
-            f"t_{way}_comm": _number(times.op.exposed),
-            f"t_{way}_comp": _number(times.compute),
-            f"t_{way}_mem": _number(times.exposed_memory),
-            f"intensity_{way}": _number(times.compute / times.op.memory),
+            f"t_{way}": float(times.total),
+            f"t_{way}_comm": float(times.op.exposed),
+            f"t_{way}_comp": float(times.compute),
+            f"t_{way}_mem": float(times.exposed_memory),
+            f"intensity_{way}": float(times.compute / times.op.memory),
         }
     return record | {"t": record["t_fwd"] + record["t_bwd"]}
 
@@ -129,8 +129,8 @@ def _moves(way: str, moves: list[Collective], run: StepInputs) -> dict[str, Any]
     """Return messages, kinds and ranks of a pass: one of each, or lists of several."""
     real = [(move, MESHES[move.group]) for move in moves if move.ranks > 1]
     columns: dict[str, list[Any]] = {
-        f"comm_{way}": [_number(move.calls * move.message) for move, _ in real],
-        f"comm_{way}_type": [_type(move.kind) for move, _ in real],
+        f"comm_{way}": [float(move.calls * move.message) for move, _ in real],
+        f"comm_{way}_type": [_NAMES.get(move.kind, move.kind.replace("-", "")) for move, _ in real],
         f"comm_{way}_size": [run.degrees[mesh] for _, mesh in real],
         f"comm_{way}_topology": [run.inside[mesh] for _, mesh in real],
     }
@@ -138,11 +138,3 @@ def _moves(way: str, moves: list[Collective], run: StepInputs) -> dict[str, Any]
         nothing = (0.0, "none", 0, "none")
         return dict(zip(columns, nothing, strict=True))
     return {key: cells[0] if len(cells) == 1 else cells for key, cells in columns.items()}
-
-
-def _type(kind: CollectiveKind) -> str:
-    return _TYPES.get(kind, kind.value.replace("-", ""))
-
-
-def _number(value: Expr) -> float:
-    return float(value)

@@ -84,7 +84,6 @@ def _compared(inputs: Mapping[str, Any]) -> list[Comparison]:
 
 
 def _step(run: Run, step: Step, moment: Moment) -> dict[str, Any]:
-    """Return what one step prints."""
     figures: dict[str, Any] = {}
     if step.name == "mlp":
         first = run.rank // run.TP * run.TP

@@ -13,76 +13,24 @@ from symbolic_cost.models.traced.onnx.reading import (
 )
 from symbolic_cost.models.traced.onnx.sizes import Sizes, broadcast
 
-_ALONE = {
-    name: name.lower()
-    for name in [
-        "Relu",
-        "Elu",
-        "Selu",
-        "Celu",
-        "Sigmoid",
-        "HardSigmoid",
-        "HardSwish",
-        "Mish",
-        "Softplus",
-        "Tanh",
-        "Erf",
-        "Exp",
-        "Log",
-        "Sqrt",
-        "Reciprocal",
-        "Neg",
-        "Abs",
-        "Sin",
-        "Cos",
-        "Tan",
-        "Asin",
-        "Acos",
-        "Atan",
-        "Sinh",
-        "Cosh",
-        "Gelu",
-        "Rsqrt",
-    ]
-} | {
-    **dict.fromkeys(("Floor", "Ceil", "Round", "Sign"), "abs"),
-    **dict.fromkeys(("Softsign", "ThresholdedRelu", "Shrink"), "threshold"),
-    **dict.fromkeys(("FastGelu", "QuickGelu"), "gelu"),
-    "LeakyRelu": "leaky_relu",
-    "Swish": "silu",
-    "Clip": "clamp",
-    "Asinh": "asin",
-    "Acosh": "acos",
-    "Atanh": "atan",
-}
+_ALIKE = (
+    "Relu Elu Selu Celu Sigmoid HardSigmoid HardSwish Mish Softplus Tanh Erf Exp Log Sqrt "
+    "Reciprocal Neg Abs Sin Cos Tan Asin Acos Atan Sinh Cosh Gelu Rsqrt"
+)
+_ALONE = {name: name.lower() for name in _ALIKE.split()}
+_ALONE |= dict.fromkeys(("Floor", "Ceil", "Round", "Sign"), "abs")
+_ALONE |= dict.fromkeys(("Softsign", "ThresholdedRelu", "Shrink"), "threshold")
+_ALONE |= dict.fromkeys(("FastGelu", "QuickGelu"), "gelu")
+_ALONE |= {"LeakyRelu": "leaky_relu", "Swish": "silu", "Clip": "clamp"}
+_ALONE |= {"Asinh": "asin", "Acosh": "acos", "Atanh": "atan"}
 """Functions of one tensor; numbers that bound or slope them have no cost."""
 
-_SEVERAL = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "Div": "div",
-    "Pow": "pow",
-    "Max": "maximum",
-    "Min": "minimum",
-    "Sum": "add",
-    "Mean": "add",
-    "Mod": "remainder",
-    "PRelu": "prelu",
-}
-_TRUTHS = {
-    "Equal": "eq",
-    "Greater": "gt",
-    "GreaterOrEqual": "ge",
-    "Less": "lt",
-    "LessOrEqual": "le",
-    "And": "logical_and",
-    "Or": "logical_or",
-    "Xor": "logical_xor",
-    "Not": "logical_not",
-    "IsNaN": "isnan",
-    "IsInf": "isinf",
-}
+_SEVERAL = dict.fromkeys(("Add", "Sum", "Mean"), "add")
+_SEVERAL |= {"Sub": "sub", "Mul": "mul", "Div": "div", "Pow": "pow", "Mod": "remainder"}
+_SEVERAL |= {"Max": "maximum", "Min": "minimum", "PRelu": "prelu"}
+_TRUTHS = {name: f"logical_{name.lower()}" for name in ("And", "Or", "Xor", "Not")}
+_TRUTHS |= {"Equal": "eq", "IsNaN": "isnan", "IsInf": "isinf"}
+_TRUTHS |= {"Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
 
 
 def _shapes(r: Reading, call: Call) -> Sizes:
@@ -91,8 +39,7 @@ def _shapes(r: Reading, call: Call) -> Sizes:
 
 def _alone(target: str) -> Meaning:
     def meaning(r: Reading, call: Call) -> None:
-        name = call.inputs[0]
-        r.emit(f"aten.{target}", {"self": Name(name)}, r.sizes(name), r.dtype(name))
+        r.moves(f"aten.{target}", r.sizes(call.inputs[0]))
 
     return meaning
 
@@ -104,8 +51,7 @@ def _several(target: str) -> Meaning:
             same(r, call)
             return
         if target == "pow" and isinstance(r.arg(call.inputs[1]), int | float):
-            r.emit("aten.pow", {"self": Name(name), "exponent": r.arg(call.inputs[1])},
-                   r.sizes(name), r.dtype(name))  # fmt: skip
+            r.moves("aten.pow", r.sizes(name), exponent=r.arg(call.inputs[1]))
             return
         taken, sizes = r.arg(name), r.sizes(name)
         for place, other in enumerate(call.inputs[1:], 1):
@@ -136,8 +82,7 @@ OPS |= {name: _truths(target) for name, target in _TRUTHS.items()}
 @op("Identity", "CastLike")
 def same(r: Reading, call: Call) -> None:
     """The same elements."""
-    name = call.inputs[0]
-    r.emit("aten.alias", {"self": Name(name)}, r.sizes(name), r.dtype(name))
+    r.moves("aten.alias", r.sizes(call.inputs[0]))
 
 
 @op("Cast")
@@ -232,9 +177,8 @@ def channel_norm(r: Reading, call: Call) -> None:
 @op("CumSum")
 def cumulated(r: Reading, call: Call) -> None:
     """Sums up to every position."""
-    name = call.inputs[0]
     (axis,) = r.given(call, 1) or (0,)
-    r.emit("aten.cumsum", {"self": Name(name), "dim": axis}, r.sizes(name), r.dtype(name))
+    r.moves("aten.cumsum", r.sizes(call.inputs[0]), dim=axis)
 
 
 @op("TopK")
@@ -253,9 +197,8 @@ def top(r: Reading, call: Call) -> None:
 @op("Trilu")
 def triangle(r: Reading, call: Call) -> None:
     """One half of a matrix."""
-    name = call.inputs[0]
-    target = "triu" if call.attributes.get("upper", 1) else "tril"
-    r.emit(f"aten.{target}", {"self": Name(name)}, r.sizes(name), r.dtype(name))
+    upper = call.attributes.get("upper", 1)
+    r.moves("aten.triu" if upper else "aten.tril", r.sizes(call.inputs[0]))
 
 
 @op("Constant")

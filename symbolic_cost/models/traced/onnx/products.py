@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from symbolic_cost.models.traced.graph import Name, Size, number
@@ -180,22 +181,17 @@ def conv(r: Reading, call: Call) -> None:
     rows = number(kernel[0] if turned else whole(number(kernel[1]) * groups))
     if rows != number(channels):
         raise ValueError(f"{channels} channels meet a kernel of {rows}")
-    if turned:
-        if call.attributes.get("output_shape"):
-            swept = list(call.attributes["output_shape"])[-spatial:]
-        else:
-            more = _numbers(call, "output_padding", spatial, 0)
-            swept = [
-                whole((number(p) - 1) * s + span + m - pad)
-                for p, s, span, m, pad in zip(positions, strides, wide, more, pads, strict=True)
-            ]
-        out = whole(number(kernel[1]) * groups)
+    out = whole(number(kernel[1]) * groups) if turned else kernel[0]
+    if not turned:
+        swept = list(map(windows, positions, wide, strides, pads))
+    elif call.attributes.get("output_shape"):
+        swept = list(call.attributes["output_shape"])[-spatial:]
     else:
+        more = _numbers(call, "output_padding", spatial, 0)
         swept = [
-            windows(p, k, s, pad, up=False)
-            for p, k, s, pad in zip(positions, wide, strides, pads, strict=True)
+            whole((number(p) - 1) * s + span + m - pad)
+            for p, s, span, m, pad in zip(positions, strides, wide, more, pads, strict=True)
         ]
-        out = kernel[0]
     args = {"input": Name(x), "weight": Name(w), "groups": groups, "transposed": turned}
     if len(call.inputs) > _MATRIX and call.inputs[2]:
         args["bias"] = Name(call.inputs[2])
@@ -212,10 +208,7 @@ def pool(r: Reading, call: Call) -> None:
     wide = [d * (k - 1) + 1 for d, k in zip(dilations, spans, strict=True)]
     pads = _pads(call, spatial, wide, strides, positions)
     up = bool(call.attributes.get("ceil_mode", 0))
-    swept = [
-        windows(p, k, s, pad, up=up)
-        for p, k, s, pad in zip(positions, wide, strides, pads, strict=True)
-    ]
+    swept = map(partial(windows, up=up), positions, wide, strides, pads)
     kind = "max_pool" if call.op == "MaxPool" else "avg_pool"
     sizes = (samples, channels, *swept)
     if len(call.outputs) > 1 and call.outputs[1]:

@@ -34,15 +34,7 @@ _DTYPES = {1: 7, 2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 9: 12, 10: 6, 11: 8, 14: 10, 15: 
 
 INTEGER, BOOLEAN, FLOAT = 5, 12, 7
 _ENDLESS = 10**30
-_MISREAD = (
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-)
+_MISREAD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def op(*names: str) -> Callable[[Meaning], Meaning]:
@@ -204,10 +196,13 @@ class Reading:
         """Write a node with one result, which is an output of the call at hand, or between."""
         name = self.call.outputs[output] if isinstance(output, int) else output
         self.make(name, sizes, dtype)
-        path, kind = self._path
-        index = len(self.nodes)
-        self.nodes.append(Node(index, target, "", dict(args), (name,), path, kind))
+        self.emits(target, args, [name])
         return name
+
+    def moves(self, target: str, sizes: Sequence[Size], **args: Any) -> str:  # noqa: ANN401
+        """Write a node that takes the first input of the call at hand, and makes its data type."""
+        name = self.call.inputs[0]
+        return self.emit(target, {"self": Name(name), **args}, sizes, self.dtype(name))
 
     def angles(self, name: str) -> str:
         """Return what a cosine or a sine is of; the value itself if it is none."""
@@ -221,9 +216,8 @@ class Reading:
 
     def emits(self, target: str, args: Mapping[str, Any], outputs: Sequence[str]) -> None:
         """Write a node with several results, which are noted already."""
-        path, kind = self._path
-        index = len(self.nodes)
-        self.nodes.append(Node(index, target, "", dict(args), tuple(outputs), path, kind))
+        made = (len(self.nodes), target, "", dict(args), tuple(outputs), *self._path)
+        self.nodes.append(Node(*made))
 
     # Dynamic dimensions.
 

@@ -112,7 +112,7 @@ def _bound(size: Size, place: Size) -> Size:
     return place
 
 
-def windows(size: Size, kernel: int, stride: int, padding: int, *, up: bool) -> Size:
+def windows(size: Size, kernel: int, stride: int, padding: int, *, up: bool = False) -> Size:
     """Return how many windows of a kernel a dimension has; up: rounded up at the end."""
     room = number(size) + padding - kernel
     return whole((ceiling if up else floor)(room / stride) + 1)

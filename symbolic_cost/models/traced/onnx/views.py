@@ -23,22 +23,20 @@ from symbolic_cost.models.traced.onnx.sizes import (
 @op("Reshape")
 def reshape(r: Reading, call: Call) -> None:
     """Dimensions split and joined."""
-    name = call.inputs[0]
-    zeros = bool(call.attributes.get("allowzero", 0))
-    result = reshaped(r.sizes(name), r.given(call, 1, "shape") or (), zeros=zeros)
-    if product(result) != product(r.sizes(name)):
-        raise ValueError(f"{r.sizes(name)} is not reshaped to {result}")
-    r.emit("aten.reshape", {"self": Name(name)}, result, r.dtype(name))
+    sizes, zeros = r.sizes(call.inputs[0]), bool(call.attributes.get("allowzero", 0))
+    result = reshaped(sizes, r.given(call, 1, "shape") or (), zeros=zeros)
+    if product(result) != product(sizes):
+        raise ValueError(f"{sizes} is not reshaped to {result}")
+    r.moves("aten.reshape", result)
 
 
 @op("Flatten")
 def flatten(r: Reading, call: Call) -> None:
     """A matrix of what is before an axis and after it."""
-    name, sizes = call.inputs[0], r.sizes(call.inputs[0])
+    sizes = r.sizes(call.inputs[0])
     axis = call.attributes.get("axis", 1)
     axis = axis + len(sizes) if axis < 0 else axis
-    result = (product(sizes[:axis]), product(sizes[axis:]))
-    r.emit("aten.reshape", {"self": Name(name)}, result, r.dtype(name))
+    r.moves("aten.reshape", (product(sizes[:axis]), product(sizes[axis:])))
 
 
 @op("Transpose")
@@ -48,50 +46,41 @@ def transpose(r: Reading, call: Call) -> None:
     order = call.attributes.get("perm") or list(reversed(range(len(sizes))))
     if sorted(order) != list(range(len(sizes))):
         raise ValueError(f"perm = {order} is no order of {len(sizes)} dimensions")
-    result = [sizes[place] for place in order]
-    r.emit("aten.permute", {"self": Name(name), "dims": order}, result, r.dtype(name))
-    known = r.numbers(name)
+    made, known = r.moves("aten.permute", [sizes[at] for at in order], dims=order), r.numbers(name)
     if known is not None and len(sizes) == 2 and order == [1, 0]:  # noqa: PLR2004 - pads in pairs
-        r.know(
-            call.outputs[0],
-            [one for i in range(int(sizes[1])) for one in known[i :: int(sizes[1])]],
-        )
+        columns = int(sizes[1])
+        r.know(made, [one for i in range(columns) for one in known[i::columns]])
 
 
 @op("Unsqueeze", "Squeeze")
 def squeeze(r: Reading, call: Call) -> None:
     """Dimensions of size 1 come and go."""
-    name, sizes = call.inputs[0], r.sizes(call.inputs[0])
-    axes = r.given(call, 1, "axes")
+    sizes, axes = r.sizes(call.inputs[0]), r.given(call, 1, "axes")
     if call.op == "Squeeze":
         places = range(len(sizes)) if axes is None else [int(a) % len(sizes) for a in axes]
         gone = {i for i in places if axes is not None or sizes[i] == 1}
         if any(sizes[i] != 1 for i in gone):
             raise ValueError(f"axes {axes}: only dimensions of size 1 go")
-        result = [size for i, size in enumerate(sizes) if i not in gone]
-        r.emit("aten.squeeze", {"self": Name(name)}, result, r.dtype(name))
+        r.moves("aten.squeeze", [size for i, size in enumerate(sizes) if i not in gone])
         return
     rank = len(sizes) + len(axes or ())
     new, old = {int(a) % rank for a in axes or ()}, iter(sizes)
-    result = [1 if i in new else next(old) for i in range(rank)]
-    r.emit("aten.unsqueeze", {"self": Name(name)}, result, r.dtype(name))
+    r.moves("aten.unsqueeze", [1 if i in new else next(old) for i in range(rank)])
 
 
 @op("Expand")
 def expand(r: Reading, call: Call) -> None:
     """Repetition along dimensions of size 1."""
-    name = call.inputs[0]
-    result = broadcast(r.sizes(name), tuple(r.given(call, 1, "shape") or ()))
-    r.emit("aten.expand", {"self": Name(name)}, result, r.dtype(name))
+    shape = tuple(r.given(call, 1, "shape") or ())
+    r.moves("aten.expand", broadcast(r.sizes(call.inputs[0]), shape))
 
 
 @op("Tile")
 def tile(r: Reading, call: Call) -> None:
     """Copies one after the other."""
-    name, sizes = call.inputs[0], r.sizes(call.inputs[0])
-    times = list(r.given(call, 1, "repeats") or ())
+    sizes, times = r.sizes(call.inputs[0]), list(r.given(call, 1, "repeats") or ())
     result = [whole(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
-    r.emit("aten.repeat", {"self": Name(name), "repeats": times}, result, r.dtype(name))
+    r.moves("aten.repeat", result, repeats=times)
 
 
 @op("Concat")
@@ -143,14 +132,10 @@ def cut(r: Reading, call: Call) -> None:
         args = {"self": Name(source), "dim": at, "dims": [at]}
         source = r.emit(target, args, sizes, r.dtype(name), output)
         if known is not None and at == 0 and len(starts) == 1 and isinstance(first, int):
-            _know_rows(
-                r,
-                source,
-                known,
-                slice(None, None, -1) if step == -1 else slice(first, last, int(step)),
-            )
+            taken = slice(None, None, -1) if step == -1 else slice(first, last, int(step))
+            _know_rows(r, source, known, taken)
     if not starts:
-        r.emit("aten.alias", {"self": Name(name)}, sizes, r.dtype(name))
+        r.moves("aten.alias", sizes)
 
 
 def _know_rows(r: Reading, name: str, known: Numbers, taken: slice) -> None:
@@ -172,21 +157,19 @@ def gather(r: Reading, call: Call) -> None:
         r.make(call.outputs[0], result, r.dtype(name))
         r.know(call.outputs[0], [known[int(i)] for i in chosen])
         return
-    args = {"self": Name(name), "dim": axis}
     if name in r.weights and axis == 0:
         args = {"weight": Name(name), "indices": Name(indices)}
         r.emit("aten.embedding", args, result, r.dtype(name))
     elif not rows:
-        r.emit("aten.select", args, result, r.dtype(name))
+        r.moves("aten.select", result, dim=axis)
     elif product(rows) == 1:
-        between = r.emit("aten.slice", args, (*sizes[:axis], 1, *sizes[axis + 1 :]),
-                         r.dtype(name), r.between())  # fmt: skip
+        args, one = {"self": Name(name), "dim": axis}, (*sizes[:axis], 1, *sizes[axis + 1 :])
+        between = r.emit("aten.slice", args, one, r.dtype(name), r.between())
         r.emit("aten.reshape", {"self": Name(between)}, result, r.dtype(name))
     elif len(rows) == 1:
-        r.emit("aten.index_select", {**args, "index": Name(indices)}, result, r.dtype(name))
+        r.moves("aten.index_select", result, dim=axis, index=Name(indices))
     else:
-        several = [None] * axis + [Name(indices)]
-        r.emit("aten.index", {"self": Name(name), "indices": several}, result, r.dtype(name))
+        r.moves("aten.index", result, indices=[None] * axis + [Name(indices)])
 
 
 @op("GatherElements")
@@ -194,16 +177,14 @@ def picked(r: Reading, call: Call) -> None:
     """Elements along a dimension, by indices of their own."""
     name, indices = call.inputs
     axis = call.attributes.get("axis", 0) % r.rank(name)
-    args = {"self": Name(name), "dim": axis, "index": Name(indices)}
-    r.emit("aten.gather", args, r.sizes(indices), r.dtype(name))
+    r.moves("aten.gather", r.sizes(indices), dim=axis, index=Name(indices))
 
 
 @op("ScatterElements", "ScatterND", "Scatter")
 def scattered(r: Reading, call: Call) -> None:
     """Elements written at places."""
     name, indices, values = call.inputs
-    args = {"self": Name(name), "index": Name(indices), "src": Name(values)}
-    r.emit("aten.scatter", args, r.sizes(name), r.dtype(name))
+    r.moves("aten.scatter", r.sizes(name), index=Name(indices), src=Name(values))
 
 
 @op("GatherND")
@@ -213,20 +194,20 @@ def chosen(r: Reading, call: Call) -> None:
     sizes, rows = r.sizes(name), r.sizes(indices)
     lead = call.attributes.get("batch_dims", 0)
     result = (*rows[:-1], *sizes[lead + int(rows[-1]) :])
-    args = {"self": Name(name), "dim": 0, "index": Name(indices)}
     if name in r.weights:
         if rows[-1] != 1 or lead:
             raise ValueError("rows of a parameter by several indices are not read")
         flat = r.emit("aten.reshape", {"self": Name(indices)}, rows[:-1], INTEGER, r.between())
         r.emit("aten.embedding", {"weight": Name(name), "indices": Name(flat)}, result)
         return
-    r.emit("aten.index_put" if lead else "aten.take_along_dim", args, result, r.dtype(name))
+    target = "aten.index_put" if lead else "aten.take_along_dim"
+    r.moves(target, result, dim=0, index=Name(indices))
 
 
 @op("Pad")
 def pad(r: Reading, call: Call) -> None:
     """Elements added at the ends."""
-    name, sizes = call.inputs[0], r.sizes(call.inputs[0])
+    sizes = r.sizes(call.inputs[0])
     pads = r.given(call, 1, "pads") or ()
     axes = [int(a) % len(sizes) for a in r.given(call, 3) or range(len(sizes))]
     added = dict.fromkeys(range(len(sizes)), (0, 0)) | {
@@ -235,8 +216,7 @@ def pad(r: Reading, call: Call) -> None:
     result = [
         whole(number(s) + number(added[i][0]) + number(added[i][1])) for i, s in enumerate(sizes)
     ]
-    flat = [end for i in reversed(range(len(sizes))) for end in added[i]]
-    r.emit("aten.pad", {"self": Name(name), "pad": flat}, result, r.dtype(name))
+    r.moves("aten.pad", result, pad=[end for i in reversed(range(len(sizes))) for end in added[i]])
 
 
 @op("Shape")
@@ -261,13 +241,9 @@ def steps(r: Reading, call: Call) -> None:
     start, end, step = (_one(r, name) for name in call.inputs)
     count = whole((number(end) - number(start)) / number(step))
     r.emit("aten.arange", {}, (count,), r.dtype(call.inputs[0]))
-    if (
-        isinstance(count, int)
-        and count <= MOST
-        and isinstance(start, int)
-        and isinstance(step, int)
-    ):
-        r.know(call.outputs[0], [start + i * step for i in range(count)])
+    whole_ones = all(isinstance(one, int) for one in (start, step, count))
+    if whole_ones and int(count) <= MOST:
+        r.know(call.outputs[0], [int(start) + i * int(step) for i in range(int(count))])
 
 
 def _one(r: Reading, name: str) -> Size:
@@ -294,8 +270,7 @@ def filled(r: Reading, call: Call) -> None:
 @op("EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli")
 def like(r: Reading, call: Call) -> None:
     """A tensor that takes of another its shape alone."""
-    name = call.inputs[0]
-    r.emit("aten.zeros_like", {"self": Name(name)}, r.sizes(name), r.dtype(name))
+    r.moves("aten.zeros_like", r.sizes(call.inputs[0]))
 
 
 @op("OneHot")
@@ -317,7 +292,7 @@ def resized(sizes: Sizes, wanted: Sequence[Size]) -> Sizes:
 @op("Resize", "Upsample")
 def resample(r: Reading, call: Call) -> None:
     """Maps between positions."""
-    name, sizes = call.inputs[0], r.sizes(call.inputs[0])
+    sizes = r.sizes(call.inputs[0])
     place = 3 if call.op == "Resize" else -1
     wanted = r.given(call, place) if 0 < place < len(call.inputs) else None
     if not wanted:
@@ -326,13 +301,13 @@ def resample(r: Reading, call: Call) -> None:
     axes = call.attributes.get("axes")
     if axes:
         wanted = tuple(wanted[axes.index(i)] if i in axes else s for i, s in enumerate(sizes))
-    r.emit("aten.upsample_nearest2d", {"self": Name(name)}, resized(sizes, wanted), r.dtype(name))
+    r.moves("aten.upsample_nearest2d", resized(sizes, wanted))
 
 
 @op("DepthToSpace", "SpaceToDepth")
 def shuffled(r: Reading, call: Call) -> None:
     """Channels to positions, and back."""
-    name, (samples, channels, *map_) = call.inputs[0], r.sizes(call.inputs[0])
+    samples, channels, *map_ = r.sizes(call.inputs[0])
     side = call.attributes["blocksize"]
     out = call.op == "DepthToSpace"
     result = (
@@ -340,5 +315,4 @@ def shuffled(r: Reading, call: Call) -> None:
         quotient(channels, side**2) if out else whole(number(channels) * side**2),
         *(whole(number(s) * side) if out else quotient(s, side) for s in map_),
     )
-    target = "pixel_shuffle" if out else "pixel_unshuffle"
-    r.emit(f"aten.{target}", {"self": Name(name)}, result, r.dtype(name))
+    r.moves("aten.pixel_shuffle" if out else "aten.pixel_unshuffle", result)

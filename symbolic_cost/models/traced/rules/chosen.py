@@ -1,26 +1,23 @@
 """Operators that choose rows: of tables, of tensors, in another order."""
 
-from symbolic_cost.models.traced.graph import Node, number
+from symbolic_cost.models.traced.acts import CHOSEN, Ref, Use, put
+from symbolic_cost.models.traced.graph import number
 from symbolic_cost.models.traced.rules.parts import part
-from symbolic_cost.models.traced.trace import Nature, Ref, Tensor, Trace, Use, own, rule
-
-_CHOSEN = Nature.CONSTANT | Nature.INDICES
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 def chosen_rows(t: Trace, ref: Ref, place: int) -> None:
     """Write rows of a weight that are looked up along a dimension."""
-    sizes = t.sizes()
-    chosen = Tensor(t.forest.dims((sizes[place],)), nature=_CHOSEN)
-    dims = (*ref.dims[:place], chosen.dims[0], *ref.dims[place + 1 :])
-    t.bind(t.act("lookup", [Use(Ref(chosen, chosen.dims), chosen.dims), Use(ref, ref.dims)], dims))
+    rows = t.forest.dim(t.sizes()[place])
+    t.bind(t.lookup(ref, (rows,), put(ref.dims, place, rows)))
 
 
 @rule("aten.index", "aten._unsafe_index")
-def index(t: Trace, node: Node) -> None:
+def index(t: Trace) -> None:
     """Positions chosen by indices: rows of a weight are looked up, others are copied."""
     ref, indices = t.arg("self", 0), t.arg("indices", 1)
     if ref.tensor.constant:
-        t.bind(t.constant(node.outputs[0]))
+        t.bind(t.constant())
         return
     chosen = [i for i, item in enumerate(indices) if isinstance(item, Ref)]
     sizes = t.sizes()
@@ -32,7 +29,7 @@ def index(t: Trace, node: Node) -> None:
     if chosen == [0, 1] and not ref.tensor.weight and _of_every(t, ref):
         # one position of every sample, such as that of the last token
         dims = (ref.dims[0], *ref.dims[2:])
-        t.bind(t.act("pointwise", own([ref]), dims, function="copy"))
+        t.bind(t.pointwise("copy", [ref], dims))
         return
     rest = [dim for i, dim in enumerate(ref.dims) if i not in chosen]
     lead = len(sizes) - len(rest)
@@ -47,11 +44,9 @@ def index(t: Trace, node: Node) -> None:
         t.bind(part(t, ref, dims, first))
         return
     if ref.tensor.weight:
-        ids = Tensor(rows, nature=_CHOSEN | source.tensor.nature)
-        uses = [Use(Ref(ids, rows), rows), Use(ref, ref.dims)]
-        t.bind(t.act("lookup", uses, dims))
+        t.bind(t.lookup(ref, rows, dims, CHOSEN | source.tensor.nature))
         return
-    t.bind(t.act("pointwise", own([ref]), dims, function="copy"))
+    t.bind(t.pointwise("copy", [ref], dims))
 
 
 def _of_every(t: Trace, ref: Ref) -> bool:
@@ -74,30 +69,26 @@ def _rows_again(t: Trace, ref: Ref) -> Ref | None:
     before = forest.unsorted(rows)
     wanted, length = forest.count(t.sizes()[0]), forest.length(before)
     if before != rows:
-        return t.act(
-            "pointwise",
-            [Use(ref, (before, *ref.dims[1:]))],
-            (before, *ref.dims[1:]),
-            function="copy",
-        )
+        sorted_no_more = (before, *ref.dims[1:])
+        return t.pointwise("copy", [Use(ref, sorted_no_more)], sorted_no_more)
     if not rows or wanted % length or rows[0] not in t.batch():
         return None
     if wanted == length:
-        return t.act("pointwise", own([ref]), ref.dims, function="copy")
+        return t.pointwise("copy", [ref], ref.dims)
     size = number(t.sizes()[0])
     for axis in rows:
         size /= axis.size
     slot = next((one for one in t.slots if one.count == wanted // length), None)
     dims = ((*rows, slot or forest.new(size)), *ref.dims[1:])
-    return t.act("pointwise", own([ref]), dims, function="copy")
+    return t.pointwise("copy", [ref], dims)
 
 
 @rule("aten.embedding", "aten.embedding_bag")
-def embedding(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def embedding(t: Trace) -> None:
     """Rows of a table."""
     table, ids = t.arg("weight", 0), t.arg("indices", 1)
     dims = (*ids.dims, *table.dims[1:])
     if not table.tensor.weight:
-        t.bind(t.act("pointwise", own([table]), dims, function="copy"))
+        t.bind(t.pointwise("copy", [table], dims))
         return
-    t.bind(t.act("lookup", [Use(ids, ids.dims), Use(table, table.dims)], dims))
+    t.bind(t.act("lookup", [ids, table], dims))

@@ -1,9 +1,9 @@
 """Operators whose elements change places: no mesh axis may split where they do."""
 
+from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim
-from symbolic_cost.models.traced.graph import Node
 from symbolic_cost.models.traced.rules.chosen import chosen_rows
-from symbolic_cost.models.traced.trace import Ref, Trace, Use, own, rule, under
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 @rule(
@@ -15,52 +15,49 @@ from symbolic_cost.models.traced.trace import Ref, Trace, Use, own, rule, under
     "aten.pixel_unshuffle", "aten.channel_shuffle", "aten.gather", "aten.take_along_dim",
     "aten.index_select", "aten.rot90",
 )  # fmt: skip
-def moved(t: Trace, node: Node) -> None:
+def moved(t: Trace) -> None:
     """Elements that change places: no mesh axis may split the dimensions along which they do."""
     refs = [ref for ref in t.tensors() if not ref.tensor.constant]
-    if refs and refs[0].tensor.weight and node.target in ("aten.index_select", "aten.gather"):
+    if refs and refs[0].tensor.weight and t.node.target in ("aten.index_select", "aten.gather"):
         chosen_rows(t, refs[0], (t.arg("dim", 1) or 0) % len(refs[0].dims))
         return
-    if node.target in ("aten.gather", "aten.index_select", "aten.take_along_dim") and refs:
+    if t.node.target in ("aten.gather", "aten.index_select", "aten.take_along_dim") and refs:
         _picked(t, refs[0])
         return
-    t.opaque(node)
-    for name in node.outputs:
+    t.opaque()
+    for name in t.node.outputs:
         source = t.known(name)
-        for axis in () if source is None or source.tensor.constant else _along(t, node, source):
-            t.forest.moved.add(axis)
+        if source is not None and not source.tensor.constant:
+            t.forest.moved.update(_along(t, source))
 
 
 def _picked(t: Trace, ref: Ref) -> None:
     """Write the choice of positions along a dimension: all of them are at hand, any are made."""
     place = (t.arg("dim", 1) or 0) % len(ref.dims)
     sizes = t.sizes()
-    for axis in t.forest.flat(ref.dims[place]):
-        t.forest.moved.add(axis)
+    t.forest.moved.update(t.forest.flat(ref.dims[place]))
     dims = tuple(
-        dim
-        if i != place and t.forest.length(t.forest.flat(dim)) == t.forest.count(size)
-        else t.forest.dims((size,))[0]
+        dim if i != place and t.forest.fits(dim, size) else t.forest.dim(size)
         for i, (dim, size) in enumerate(zip(ref.dims, sizes, strict=True))
     )
-    t.bind(t.act("pointwise", own([ref]), dims, function="copy"))
+    t.bind(t.pointwise("copy", [ref], dims))
 
 
-def _along(t: Trace, node: Node, ref: Ref) -> Dim:
+def _along(t: Trace, ref: Ref) -> Dim:
     """Return the axes along which elements move; all of them where it is not said."""
     named = (
         t.arg("dim", 1)
-        if node.target in ("aten.gather", "aten.index_select", "aten.sort")
+        if t.node.target in ("aten.gather", "aten.index_select", "aten.sort")
         else t.arg("dims", 2)
     )
     places = [named] if isinstance(named, int) else named
-    if node.target in ("aten.pad", "aten.constant_pad_nd"):
+    if t.node.target in ("aten.pad", "aten.constant_pad_nd"):
         changed = t.arg("pad", 1) or []
         places = [-1 - i // 2 for i, number in enumerate(changed) if number != 0]
         if not places:
             return ()
     dims = ref.dims if not places else tuple(ref.dims[place] for place in places)
-    return t.forest.flat(tuple(axis for dim in dims for axis in dim))
+    return t.forest.axes(dims)
 
 
 @rule(
@@ -70,25 +67,24 @@ def _along(t: Trace, node: Node, ref: Ref) -> Dim:
     "aten.gt", "aten.ge", "aten.logical_and", "aten.logical_or", "aten.logical_xor",
     "aten.logical_not", "aten.isnan", "aten.isinf", "aten.arange",
 )  # fmt: skip
-def created(t: Trace, node: Node) -> None:
+def created(t: Trace) -> None:
     """A tensor that takes of another its shape alone, or truth values: neither has a gradient."""
-    t.bind(t.constant(node.outputs[0]))
+    t.bind(t.constant())
 
 
 @rule("aten.copy_")
-def copied(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def copied(t: Trace) -> None:
     """Elements written into a tensor or a part of one: parts that are written are joined."""
     target, source = t.arg("self", 0), t.arg("src", 1)
     if source.tensor.constant:
         t.bind(target)
         return
     base = target.tensor
+    length = t.forest.length
     before = [] if base.constant else [Ref(base, base.dims)]
     lead = ((),) * (len(base.dims) - len(source.dims))
     dims = tuple(
-        mine
-        if mine and t.forest.length(t.forest.flat(mine)) == t.forest.length(t.forest.flat(whole))
-        else whole
+        mine if mine and length(mine) == length(whole) else whole
         for mine, whole in zip((*lead, *source.dims), base.dims, strict=True)
     )
     if not base.constant:
@@ -96,20 +92,16 @@ def copied(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
             if dim and t.unify(before[0], i, source, i - len(lead)):
                 dims = (*dims[:i], base.dims[i], *dims[i + 1 :])
     want = tuple(
-        d
-        if m
-        and m is not d
-        and t.forest.length(t.forest.flat(m)) == t.forest.length(t.forest.flat(d))
-        else m
+        d if m and length(m) == length(d) else m
         for m, d in zip(source.dims, dims[len(lead) :], strict=True)
     )
-    result = t.act("pointwise", [*own(before), Use(source, want)], dims, function="copy")
+    result = t.pointwise("copy", [*before, Use(source, want)], dims)
     t.stand_in(base, result)
     t.bind(source)
 
 
 @rule("aten._weight_norm", "aten._weight_norm_interface")
-def weight_norm(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def weight_norm(t: Trace) -> None:
     """A weight in the place of its direction and its lengths."""
     direction, lengths = t.arg("v", 0), t.arg("g", 1)
     t.notes["computed from weights alone, element by element: not costed"] += 1
@@ -121,15 +113,14 @@ def weight_norm(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
       "aten.upsample_bicubic2d", "aten.upsample_linear1d", "aten.upsample_trilinear3d",
       "aten.upsample_nearest3d", "aten.upsample_nearest_exact2d", "aten.grid_sampler",
       "aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa")  # fmt: skip
-def resampled(t: Trace, node: Node) -> None:
+def resampled(t: Trace) -> None:
     """Maps between positions."""
     ref = t.tensors()[0]
-    if ref.tensor.constant or ref.tensor.weight:
-        t.bind(
-            under(ref, t.aligned(ref, t.sizes()))
-            if ref.tensor.weight
-            else t.constant(node.outputs[0])
-        )
+    if ref.tensor.weight:
+        t.bind(under(ref, t.aligned(ref, t.sizes())))
+        return
+    if ref.tensor.constant:
+        t.bind(t.constant())
         return
     dims = (*ref.dims[:2], *t.forest.dims(t.sizes()[2:]))
-    t.bind(t.act("pointwise", own([ref]), dims, function="interpolate"))
+    t.bind(t.pointwise("interpolate", [ref], dims))

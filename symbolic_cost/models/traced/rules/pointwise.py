@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from symbolic_cost.models.traced.acts import Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
-from symbolic_cost.models.traced.graph import Node, Size
-from symbolic_cost.models.traced.trace import RULES, Ref, Rule, Trace, Use, own, rule, under
+from symbolic_cost.models.traced.graph import Size
+from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
 
 _KINDS: Mapping[str, str] = {
     "add": "add sub subtract rsub logaddexp",
@@ -28,10 +29,8 @@ _KINDS: Mapping[str, str] = {
 
 
 def _function(kind: str) -> Rule:
-    def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
-        refs = t.tensors()
-        result = combined(t, refs, kind)
-        t.bind(result)
+    def meaning(t: Trace) -> None:
+        t.bind(combined(t, t.tensors(), kind))
 
     return meaning
 
@@ -46,7 +45,7 @@ RULES |= {"_operator.iadd": _function("add"), "aten.__and__": _function("mul")}
 def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
     """Return a function of one tensor or several, broadcast against each other."""
     if not t.floating() or all(ref.tensor.constant for ref in refs):
-        return t.constant(t.node.outputs[0])
+        return t.constant()
     moving = [ref for ref in refs if not ref.tensor.constant]
     sizes = t.sizes()
     if len(moving) == 1 and kind in ("add", "mul", "scale"):
@@ -56,40 +55,33 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
     if all(ref.tensor.weight for ref in moving):
         return _of_weights(t, moving, sizes)
     dims = broadcast(t, moving, sizes)
-    uses = [Use(ref, _matched(ref.dims, dims)) for ref in moving]
+    uses = [Use(ref, matched(ref.dims, dims)) for ref in moving]
     constants = [ref for ref in refs if ref.tensor.constant and ref.tensor.floating and ref.dims]
     if kind == "mul":
-        uses += [Use(ref, _matched(ref.dims, dims)) for ref in constants]
-    return t.act("pointwise", uses, dims, function=kind)
+        uses += [Use(ref, matched(ref.dims, dims)) for ref in constants]
+    return t.pointwise(kind, uses, dims)
 
 
 def _alone(t: Trace, ref: Ref, refs: Sequence[Ref], kind: str) -> Ref | None:
     """Return what a tensor and numbers make: itself, or what scaled it."""
     if len(refs) > 1 and kind != "add":
         return None  # a tensor of factors, or a mask
-    if len(ref.dims) != len(t.sizes()) or any(
-        t.forest.length(t.forest.flat(dim)) != t.forest.count(size)
-        for dim, size in zip(ref.dims, t.sizes(), strict=True)
-    ):
+    if len(ref.dims) != len(t.sizes()) or not all(map(t.forest.fits, ref.dims, t.sizes())):
         return None
     if ref.tensor.weight or kind == "add":
         return ref
-    return t.act("pointwise", own([ref]), ref.dims, function="scale")
+    return t.pointwise("scale", [ref], ref.dims)
 
 
 def _of_weights(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Ref:
     """Return the largest of some weights for what is computed element by element of them alone."""
     t.notes["computed from weights alone, element by element: not costed"] += 1
-    lead = max(
-        refs, key=lambda ref: t.forest.length(t.forest.flat([a for dim in ref.dims for a in dim]))
-    )
+    lead = max(refs, key=lambda ref: t.forest.length(t.forest.axes(ref.dims)))
     t.used |= {ref.tensor.weight for ref in refs if ref is not lead} if len(refs) > 1 else set()
     t.folded |= {ref.tensor.weight for ref in refs if ref is not lead}
     dims = (((),) * (len(sizes) - len(lead.dims))) + lead.dims
     result = tuple(
-        t.forest.dims((size,))[0]
-        if t.forest.length(t.forest.flat(dim)) != t.forest.count(size)
-        else dim
+        dim if t.forest.fits(dim, size) else t.forest.dim(size)
         for dim, size in zip(dims, sizes, strict=True)
     )
     return under(lead, result)
@@ -111,13 +103,13 @@ def broadcast(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Dims:
             else:
                 t.unify(*first, ref, at)
         if not chosen and size != 1:
-            chosen = t.forest.dims((size,))[0]
-        taken = {axis for dim in result for axis in t.forest.flat(dim)}
+            chosen = t.forest.dim(size)
+        taken = set(t.forest.axes(result))
         result.append(t.forest.copies(chosen) if taken & set(t.forest.flat(chosen)) else chosen)
     return tuple(result)
 
 
-def _matched(dims: Dims, result: Dims) -> Dims:
+def matched(dims: Dims, result: Dims) -> Dims:
     """Return the dimensions of a result at the places where an operand has any."""
     lead = len(result) - len(dims)
     return tuple(result[lead + i] if dim else () for i, dim in enumerate(dims) if lead + i >= 0)
@@ -130,13 +122,12 @@ def _matched(dims: Dims, result: Dims) -> Dims:
     "aten.feature_dropout",
     "aten.alpha_dropout",
 )
-def dropout(t: Trace, node: Node) -> None:
+def dropout(t: Trace) -> None:
     """Dropout, where it is on."""
     ref = t.tensors()[0]
     if t.arg("train", 2) is True and not ref.tensor.constant and (t.arg("p", 1) or 0) > 0:
-        ref = t.act("pointwise", own([ref]), ref.dims, function="dropout")
+        ref = t.pointwise("dropout", [ref], ref.dims)
     t.bind(ref)
-    del node
 
 
 @rule(
@@ -148,42 +139,41 @@ def dropout(t: Trace, node: Node) -> None:
     "aten.special_softmax",
     "aten.special_log_softmax",
 )
-def softmax(t: Trace, node: Node) -> None:
+def softmax(t: Trace) -> None:
     """Softmax along a dimension."""
     ref = t.arg("self", 0)
     if ref.tensor.constant:
-        t.bind(t.constant(node.outputs[0]))
+        t.bind(t.constant())
         return
     row = ref.dims[t.arg("dim", 1)]
     function = "softmax" if t.arg("dtype", 2) is None else "softmax_single"
     core = t.node.path if t.node.index in t.cores else ""
-    t.bind(t.act("pointwise", own([ref]), ref.dims, function=function, row=row, core=core))
+    t.bind(t.pointwise(function, [ref], ref.dims, row=row, core=core))
 
 
 @rule("aten.mean", "aten.sum", "aten.amax", "aten.amin", "aten.max", "aten.min", "aten.var",
       "aten.std", "aten.prod", "aten.logsumexp", "aten.norm", "aten.linalg_vector_norm",
       "aten.argmax", "aten.argmin", "aten.any", "aten.all", "aten.var_mean", "aten.nansum",
       "aten.count_nonzero")  # fmt: skip
-def reduction(t: Trace, node: Node) -> None:
+def reduction(t: Trace) -> None:
     """Sums and the like over dimensions; the largest of two tensors."""
     refs = t.tensors()
     ref = refs[0]
     if len(refs) > 1:
         t.bind(combined(t, refs, "mul"))
         return
-    for place, name in enumerate(node.outputs):
+    for place, name in enumerate(t.node.outputs):
         if not name:
             continue
         if not t.floating(place) or ref.tensor.constant:
             t.bind(t.constant(name), place)
-            continue
-        dims = _left(t, ref, node)
-        t.bind(t.act("pointwise", own([ref]), dims, function="sum"), place)
+        else:
+            t.bind(t.pointwise("sum", [ref], _left(t, ref)), place)
 
 
-def _left(t: Trace, ref: Ref, node: Node) -> Dims:
+def _left(t: Trace, ref: Ref) -> Dims:
     """Return the dimensions that a reduction leaves."""
-    named = t.arg("dim", 2 if node.target in ("aten.norm", "aten.linalg_vector_norm") else 1)
+    named = t.arg("dim", 2 if t.node.target in ("aten.norm", "aten.linalg_vector_norm") else 1)
     rank = len(ref.dims)
     places = (
         range(rank)
@@ -202,48 +192,43 @@ def _left(t: Trace, ref: Ref, node: Node) -> Dims:
 
 
 @rule("aten.glu")
-def gated(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def gated(t: Trace) -> None:
     """Half of a dimension times the activated other half."""
     ref = t.arg("self", 0)
     place = -1 if t.arg("dim", 1) is None else t.arg("dim", 1)
     at = place % len(ref.dims)
     split = t.forest.taken(ref.dims[at], (2, t.sizes()[at]))
-    dims = (
-        *ref.dims[:at],
-        split[1] if split else t.forest.dims(t.sizes())[at],
-        *ref.dims[at + 1 :],
-    )
-    t.bind(t.act("pointwise", own([ref]), dims, function="mul"))
+    dims = put(ref.dims, at, split[1] if split else t.forest.dim(t.sizes()[at]))
+    t.bind(t.pointwise("mul", [ref], dims))
 
 
 @rule("aten.cumsum", "aten.cumprod", "aten.diff", "aten.logcumsumexp", "aten.cummax")
-def cumulated(t: Trace, node: Node) -> None:
+def cumulated(t: Trace) -> None:
     """Sums up to every position: no mesh axis may split the dimension."""
     ref = t.arg("self", 0)
     if ref.tensor.constant:
-        t.bind(t.constant(node.outputs[0]))
+        t.bind(t.constant())
         return
-    for axis in t.forest.flat(ref.dims[t.arg("dim", 1)]):
-        t.forest.moved.add(axis)
+    t.forest.moved.update(t.forest.flat(ref.dims[t.arg("dim", 1)]))
     dims = t.aligned(ref, t.sizes())
-    t.bind(t.act("pointwise", own([ref]), dims, function="scale"))
+    t.bind(t.pointwise("scale", [ref], dims))
 
 
 @rule("aten.topk", "aten.kthvalue", "aten.sort")
-def choice(t: Trace, node: Node) -> None:
+def choice(t: Trace) -> None:
     """The largest along a dimension, and where they are."""
     ref = t.arg("self", 0)
     if ref.tensor.constant:
-        for place, name in enumerate(node.outputs):
+        for place, name in enumerate(t.node.outputs):
             t.bind(t.constant(name), place)
         return
-    place = t.arg("dim", 2 if node.target == "aten.topk" else 1)
+    place = t.arg("dim", 2 if t.node.target == "aten.topk" else 1)
     at = (-1 if place is None else place) % len(ref.dims)
-    new = t.forest.dims((t.sizes()[at],))[0]
+    new = t.forest.dim(t.sizes()[at])
     t.slots += new
-    dims = (*ref.dims[:at], new, *ref.dims[at + 1 :])
-    t.bind(t.act("pointwise", own([ref]), dims, function="choice", row=ref.dims[at]))
-    t.bind(t.constant(node.outputs[1]), 1)
+    dims = put(ref.dims, at, new)
+    t.bind(t.pointwise("choice", [ref], dims, row=ref.dims[at]))
+    t.bind(t.constant(t.node.outputs[1]), 1)
 
 
 # Norms.
@@ -251,69 +236,65 @@ def choice(t: Trace, node: Node) -> None:
 
 def norm(t: Trace, ref: Ref, weights: Sequence[Ref | None], function: str, row: Dim) -> Ref:
     """Write a norm along rows, with its weights."""
-    uses = own([ref])
+    uses = [Use(ref, ref.dims)]
     for weight in weights:
         if not isinstance(weight, Ref) or weight.tensor.constant:
             continue
-        want = _matched(weight.dims, ref.dims)
+        want = matched(weight.dims, ref.dims)
         for mine, theirs in zip(weight.dims, want, strict=True):
             t.forest.unify(mine, theirs)
         uses.append(Use(weight, want))
     if len(uses) == 1 and function in ("layer_norm", "rms_norm"):
         function = "layer_norm_bare" if function == "layer_norm" else function
-    return t.act("pointwise", uses, ref.dims, function=function, row=row)
+    return t.pointwise(function, uses, ref.dims, row=row)
 
 
 @rule("aten.layer_norm", "aten.native_layer_norm", "aten.rms_norm", "aten._fused_rms_norm")
-def row_norm(t: Trace, node: Node) -> None:
+def row_norm(t: Trace) -> None:
     """A norm along the last dimensions."""
     ref = t.arg("input", 0)
     many = len(t.arg("normalized_shape", 1))
     row = tuple(axis for dim in ref.dims[-many:] for axis in dim)
-    function = "rms_norm" if "rms" in node.target else "layer_norm"
+    function = "rms_norm" if "rms" in t.node.target else "layer_norm"
     t.bind(norm(t, ref, (t.arg("weight", 2), t.arg("bias", 3)), function, row))
 
 
 @rule("aten.batch_norm", "aten._native_batch_norm_legit", "aten.native_batch_norm",
       "aten._native_batch_norm_legit_no_training", "aten.cudnn_batch_norm",
       "aten.instance_norm")  # fmt: skip
-def channel_norm(t: Trace, node: Node) -> None:
+def channel_norm(t: Trace) -> None:
     """A norm of every channel over samples and positions."""
     ref = t.arg("input", 0)
     weights = [t.arg("weight", 1), t.arg("bias", 2)]
-    instance = "instance" in node.target
-    row = tuple(
-        axis
-        for i, dim in enumerate(ref.dims)
-        if i != 1 and not (instance and i == 0)
-        for axis in dim
-    )
-    placed = [
-        under(w, (w.dims[0], *(((),) * (len(ref.dims) - 2)))) for w in weights if isinstance(w, Ref)
-    ]
-    t.bind(norm(t, ref, placed, "instance_norm" if instance else "batch_norm", row))
+    instance = "instance" in t.node.target
+    row = tuple(axis for dim in put(ref.dims, 1)[int(instance) :] for axis in dim)
+    function = "instance_norm" if instance else "batch_norm"
+    t.bind(norm(t, ref, _of_channels(ref, weights), function, row))
 
 
 @rule("aten.group_norm", "aten.native_group_norm")
-def group_norm(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def group_norm(t: Trace) -> None:
     """A norm over groups of channels and positions."""
     ref = t.arg("input", 0)
     groups = t.arg("num_groups", 1)
-    length = t.forest.length(t.forest.flat(ref.dims[1]))
+    length = t.forest.length(ref.dims[1])
     split = t.forest.taken(ref.dims[1], (groups, length // groups))
     inner = split[1] if split else ref.dims[1]
     row = (*inner, *(axis for dim in ref.dims[2:] for axis in dim))
     weights = (t.arg("weight", 2), t.arg("bias", 3))
-    placed = [
-        under(w, (w.dims[0], *(((),) * (len(ref.dims) - 2)))) for w in weights if isinstance(w, Ref)
-    ]
-    t.bind(norm(t, ref, placed, "group_norm", row))
+    t.bind(norm(t, ref, _of_channels(ref, weights), "group_norm", row))
+
+
+def _of_channels(ref: Ref, weights: Sequence[object]) -> list[Ref]:
+    """Return weights of channels, the second dimension of a tensor, in their place."""
+    beside = ((),) * (len(ref.dims) - 2)
+    return [under(w, (w.dims[0], *beside)) for w in weights if isinstance(w, Ref)]
 
 
 def rms_norm(function: str, tensor: str, weight: str | None) -> Rule:
     """Return the rule of a root-mean-square norm that is written out."""
 
-    def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+    def meaning(t: Trace) -> None:
         ref = t.known(tensor)
         scale = t.known(weight) if weight else None
         if ref is not None:
@@ -331,7 +312,7 @@ def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
         of_pairs: whether the last dimension of the tensor is the two parts of complex numbers.
     """
 
-    def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+    def meaning(t: Trace) -> None:
         ref = t.known(tensor)
         if ref is None:
             return
@@ -344,23 +325,20 @@ def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
 
 
 @rule("onnx.rotary")
-def rotated(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def rotated(t: Trace) -> None:
     """A rotation by tables."""
     _rotate(t, t.arg("input"), [t.arg("cos"), t.arg("sin")])
 
 
 def _rotate(t: Trace, ref: Ref, tables: Sequence[Ref | None]) -> None:
-    uses = [
-        *own([ref]),
-        *(Use(table, _matched(table.dims, ref.dims)) for table in tables if table),
-    ]
-    t.bind(t.act("pointwise", uses, ref.dims, "rotary", function="rotary"))
+    angles = [Use(table, matched(table.dims, ref.dims)) for table in tables if table]
+    t.bind(t.pointwise("rotary", [ref, *angles], ref.dims, "rotary"))
 
 
 def passed(tensor: str) -> Rule:
     """Return the rule of what changes nothing that is costed."""
 
-    def meaning(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+    def meaning(t: Trace) -> None:
         ref = t.known(tensor)
         if ref is not None:
             t.bind(ref)

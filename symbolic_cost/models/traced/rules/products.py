@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symbolic_cost.errors import InputError, PatternError
+from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim, Dims
-from symbolic_cost.models.traced.graph import Node
-from symbolic_cost.models.traced.trace import Ref, Trace, Use, own, rule, under
+from symbolic_cost.models.traced.rules.pointwise import matched
+from symbolic_cost.models.traced.trace import Trace, rule
 
 _MATRIX, _HEADED = 2, 4
 """Dimensions of a matrix, and of queries with a dimension for heads."""
@@ -34,15 +35,12 @@ def product(
         suffix: name of the op below its module.
         **more: further fields of the act.
     """
-    uses = [
-        Use(ref, tuple(() if letter == "1" else dims[letter] for letter in letters))
-        for ref, letters in operands
-    ]
+    uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
     added = bias if bias is not None and not bias.tensor.weight else None
     bias = None if added else bias
     if bias is not None:
         uses.append(Use(bias, bias.dims))
-    result_dims = tuple(() if letter == "1" else dims[letter] for letter in result)
+    result_dims = _under(result, dims)
     options = {
         "letters": [letters for _, letters in operands],
         "result": result,
@@ -50,15 +48,11 @@ def product(
         "masked": t.node.index in t.masked,
     }
     made = t.act("einsum", uses, result_dims, suffix, options=options, **more)
-    return (
-        made
-        if added is None
-        else t.act("pointwise", own([made, added]), result_dims, function="add")
-    )
+    return made if added is None else t.pointwise("add", [made, added], result_dims)
 
 
 @rule("aten.linear")
-def linear(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def linear(t: Trace) -> None:
     """A product with a transposed weight, and a bias."""
     x, w, bias = t.arg("input", 0), t.arg("weight", 1), t.arg("bias", 2)
     t.bind(_times(t, x, under(w, w.dims[::-1]) if len(w.dims) > 1 else w, bias))
@@ -68,10 +62,9 @@ def _times(t: Trace, x: Ref, w: Ref, bias: Ref | None = None) -> Ref:
     """Return x w, rows of x before and columns of w after."""
     t.forest.unify(x.dims[-1], w.dims[0])
     rows = _letters(len(x.dims) - 1)
-    dims = dict(zip(rows, x.dims[:-1], strict=True)) | {
-        "k": x.dims[-1],
-        "n": w.dims[1] if len(w.dims) > 1 else (),
-    }
+    dims = dict(zip(rows, x.dims[:-1], strict=True)) | {"k": x.dims[-1], "n": ()}
+    if len(w.dims) > 1:
+        dims["n"] = w.dims[1]
     if not w.tensor.constant and not w.tensor.weight:
         dims["n"] = _apart(t, dims["n"], x.dims[:-1])
     if bias is not None:
@@ -86,36 +79,26 @@ def _letters(count: int) -> str:
 
 def _apart(t: Trace, dim: Dim, others: Sequence[Dim]) -> Dim:
     """Return a dimension under second axes where others have its own."""
-    known = {axis for other in others for axis in t.forest.flat(other)}
-    if known & set(t.forest.flat(dim)):
-        return t.forest.copies(dim)
-    return dim
+    own = t.forest.flat(dim)
+    return dim if set(own).isdisjoint(t.forest.axes(others)) else t.forest.copies(own)
 
 
 @rule("aten.addmm", "aten.baddbmm", "aten.addbmm")
-def addmm(t: Trace, node: Node) -> None:
+def addmm(t: Trace) -> None:
     """A bias and a product."""
-    names = ("mat1", "mat2") if node.target == "aten.addmm" else ("batch1", "batch2")
+    names = ("mat1", "mat2") if t.node.target == "aten.addmm" else ("batch1", "batch2")
     bias, x, w = t.arg("self", 0), t.arg(names[0], 1), t.arg(names[1], 2)
-    if node.target == "aten.addmm" and bias.tensor.weight and len(bias.dims) == 1:
+    if t.node.target == "aten.addmm" and bias.tensor.weight and len(bias.dims) == 1:
         t.bind(_times(t, x, w, bias))
         return
     t.bind(_matmul(t, x, w))
 
 
-@rule(
-    "aten.matmul",
-    "aten.mm",
-    "aten.bmm",
-    "aten.mv",
-    "aten.dot",
-    "aten.linalg_matmul",
-    "_operator.matmul",
-)
-def matmul(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+@rule("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.linalg_matmul",
+      "_operator.matmul")  # fmt: skip
+def matmul(t: Trace) -> None:
     """A product over the last and the last but one dimension, others in pairs."""
-    first, second = t.tensors()
-    t.bind(_matmul(t, first, second))
+    t.bind(_matmul(t, *t.tensors()))
 
 
 def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
@@ -125,25 +108,19 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
         return _times(t, x, w)
     core = t.cores.get(t.node.index)
     lead, dims = _batch(t, [(x, x.dims[:-2]), (w, w.dims[:-2])])
-    second = core == "attend"
     t.unify(x, -1, w, -2)
     dims |= {"m": x.dims[-2], "k": x.dims[-1], "n": w.dims[-1]}
     if core == "scores" and not x.tensor.weight and not w.tensor.weight:
         dims["n"] = t.forest.copies(dims["n"])
-    elif not second:
+    elif core != "attend":
         dims["n"] = _apart(t, dims["n"], [dim for letter, dim in dims.items() if letter != "n"])
-    pairs = None
-    if core == "scores":
-        pairs = (dims["m"], dims["n"])
-    if second:
-        pairs = (dims["m"], dims["k"])
-    more: dict[str, Any] = {"pairs": pairs, "core": t.node.path} if core else {}
+    keys = dims["k"] if core == "attend" else dims["n"]
+    more: dict[str, Any] = {"pairs": (dims["m"], keys), "core": t.node.path} if core else {}
     letters = [f"{lead[0]}mk", f"{lead[1]}kn"]
     return product(t, list(zip((x, w), letters, strict=True)), f"{lead[2]}mn", dims, **more)
 
 
 def _vector(t: Trace, x: Ref, w: Ref) -> Ref:
-    """Return a product with a vector."""
     if len(w.dims) == 1:
         t.forest.unify(x.dims[-1], w.dims[0])
         rows = _letters(len(x.dims) - 1)
@@ -181,119 +158,92 @@ def _batch(t: Trace, sides: Sequence[tuple[Ref, Dims]]) -> tuple[list[str], dict
 
 
 @rule("aten.einsum")
-def einsum(t: Trace, node: Node) -> None:
+def einsum(t: Trace) -> None:
     """A product as its letters say."""
-    text, refs = str(t.arg("equation", 0)).replace(" ", ""), t.arg("tensors", 1)
-    if not re.fullmatch(r"[A-Za-z,]+->[A-Za-z]*", text) or any(
-        len(set(p)) < len(p) for p in re.split(",|->", text)
-    ):
-        raise InputError(
-            f"{t.graph.place}: einsum {text!r} of {node.path}: a letter stands once in a tensor"
-        )
-    inputs, _, result = text.partition("->")
-    if inputs.count(",") > 1:  # taken two at a time, in an order that no graph says
-        raise InputError(
-            f"{t.graph.place}: einsum {text!r} of {node.path}: products of two tensors are accepted"
-        )
+    inputs, result = _letters_of(t, str(t.arg("equation", 0)).replace(" ", ""))
+    refs = t.arg("tensors", 1)
     dims: dict[str, Dim] = {}
-    letters = []
-    for ref, names in zip(refs, inputs.split(","), strict=True):
-        own_letters = ""
-        for name, dim in zip(names, ref.dims, strict=True):
-            if not t.forest.flat(dim):
-                own_letters += "1"
-                continue
-            own_letters += name
-            if name in dims:
-                t.forest.unify(dims[name], dim)
-            else:
-                others = [known for letter, known in dims.items()]
-                dims[name] = _apart(t, dim, others)
-        letters.append(own_letters)
-    letters_left = "".join(name if name in dims else "1" for name in result)
-    lonely = {n for n in dims if sum(n in ls for ls in (*letters, letters_left)) == 1}
-    if lonely or len(refs) == 1:
-        uses = [
-            Use(ref, tuple(() if n == "1" else dims[n] for n in ls))
-            for ref, ls in zip(refs, letters, strict=True)
-        ]
-        t.bind(
-            t.act(
-                "pointwise",
-                uses,
-                tuple(() if n == "1" else dims[n] for n in letters_left),
-                function="sum",
-            )
-        )
-        return
-    t.bind(product(t, list(zip(refs, letters, strict=True)), letters_left, dims))
+    operands = [(ref, _told(t, ref, names, dims)) for ref, names in zip(refs, inputs, strict=True)]
+    left = "".join(name if name in dims else "1" for name in result)
+    every = [*(letters for _, letters in operands), left]
+    if len(refs) == 1 or any(sum(name in letters for letters in every) == 1 for name in dims):
+        uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
+        t.bind(t.pointwise("sum", uses, _under(left, dims)))
+    else:
+        t.bind(product(t, operands, left, dims))
+
+
+def _letters_of(t: Trace, text: str) -> tuple[list[str], str]:
+    """Return the letters of every operand and of the result: "bik,bkj->bij".
+
+    Raises:
+        InputError: a letter twice, or more than two tensors: in what order no graph says.
+    """
+    where = f"{t.graph.place}: einsum {text!r} of {t.node.path}"
+    listed = re.split(",|->", text)
+    right = re.fullmatch(r"[A-Za-z,]+->[A-Za-z]*", text)
+    if not right or any(len(set(letters)) < len(letters) for letters in listed):
+        raise InputError(f"{where}: a letter stands once in a tensor")
+    if text.count(",") > 1:
+        raise InputError(f"{where}: products of two tensors are accepted")
+    return listed[:-1], listed[-1]
+
+
+def _told(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
+    """Note the dimensions of an operand by letter, and return its letters, "1" for size 1."""
+    own = ""
+    for letter, dim in zip(letters, ref.dims, strict=True):
+        if not t.forest.flat(dim):
+            own += "1"
+            continue
+        own += letter
+        if letter in dims:
+            t.forest.unify(dims[letter], dim)
+        else:
+            dims[letter] = _apart(t, dim, [*dims.values()])
+    return own
+
+
+def _under(letters: str, dims: Mapping[str, Dim]) -> Dims:
+    """Return the dimensions of letters; the letter of a dimension of size 1 is "1"."""
+    return tuple(() if letter == "1" else dims[letter] for letter in letters)
 
 
 @rule("aten.scaled_dot_product_attention")
-def attention(t: Trace, node: Node) -> None:
+def attention(t: Trace) -> None:
     """Scores, softmax and weighted sum, with what is added to the scores."""
     q, k, v = t.arg("query", 0), t.arg("key", 1), t.arg("value", 2)
     mask, causal = t.arg("attn_mask", 3), t.arg("is_causal", 5) is True
     if causal:
-        t.masked.add(node.index)
+        t.masked.add(t.node.index)
     if t.arg("enable_gqa") is True and len(q.dims) == _HEADED:
         k, v = (_grouped(t, q, ref) for ref in (k, v))
     lead, dims = _batch(t, [(q, q.dims[:-2]), (k, k.dims[:-2]), (v, v.dims[:-2])])
     t.forest.unify(q.dims[-1], k.dims[-1])
     t.forest.unify(k.dims[-2], v.dims[-2])
     dims |= {"m": q.dims[-2], "t": t.forest.copies(k.dims[-2]), "d": q.dims[-1], "v": v.dims[-1]}
-    about: dict[str, Any] = {
-        "pairs": (dims["m"], dims["t"]),
-        "core": t.name("core"),
-    }
-    square = f"{lead[3]}mt"
-    scores = product(
-        t, [(q, f"{lead[0]}md"), (k, f"{lead[1]}td")], square, dims, suffix="core.scores", **about
-    )
+    core, square = t.name("core"), f"{lead[3]}mt"
+    about: dict[str, Any] = {"pairs": (dims["m"], dims["t"]), "core": core}
+    taken = [(q, f"{lead[0]}md"), (k, f"{lead[1]}td")]
+    p = product(t, taken, square, dims, suffix="core.scores", **about)
     if isinstance(mask, Ref) and not mask.tensor.constant:
         for i, dim in enumerate(mask.dims):
             if t.forest.flat(dim):
-                t.unify(scores, len(scores.dims) - len(mask.dims) + i, mask, i)
-        scores = t.act(
-            "pointwise", [Use(scores, scores.dims), Use(mask, _against(mask.dims, scores.dims))],
-            scores.dims, "core.bias", function="add", core=about["core"],
-        )  # fmt: skip
-    p = t.act(
-        "pointwise",
-        own([scores]),
-        scores.dims,
-        "core.softmax",
-        function="softmax_single",
-        row=dims["t"],
-        core=about["core"],
-    )
+                t.unify(p, len(p.dims) - len(mask.dims) + i, mask, i)
+        bias = Use(mask, matched(mask.dims, p.dims))
+        p = t.pointwise("add", [p, bias], p.dims, "core.bias", core=core)
+    p = t.pointwise("softmax_single", [p], p.dims, "core.softmax", row=dims["t"], core=core)
     dropped = t.arg("dropout_p", 4)
     if isinstance(dropped, float) and dropped > 0:
-        p = t.act(
-            "pointwise", own([p]), p.dims, "core.dropout", function="dropout", core=about["core"]
-        )
-    t.bind(
-        product(
-            t,
-            [(p, square), (v, f"{lead[2]}tv")],
-            f"{lead[3]}mv",
-            dims,
-            suffix="core.attend",
-            **about,
-        )
-    )
-
-
-def _against(dims: Dims, others: Dims) -> Dims:
-    """Return the dimensions of others where a tensor has any, aligned at the last."""
-    lead = len(others) - len(dims)
-    return tuple(others[lead + i] if dim else () for i, dim in enumerate(dims))
+        p = t.pointwise("dropout", [p], p.dims, "core.dropout", core=core)
+    taken = [(p, square), (v, f"{lead[2]}tv")]
+    t.bind(product(t, taken, f"{lead[3]}mv", dims, suffix="core.attend", **about))
 
 
 def _grouped(t: Trace, q: Ref, ref: Ref) -> Ref:
     """Return keys or values repeated for the query heads of each of their heads."""
     have = t.forest.flat(ref.dims[-3])
-    heads, own_heads = t.forest.length(t.forest.flat(q.dims[-3])), t.forest.length(have)
+    heads, own_heads = t.forest.length(q.dims[-3]), t.forest.length(have)
     if heads == own_heads:
         return ref
     group = t.forest.new(heads // own_heads)
@@ -302,22 +252,19 @@ def _grouped(t: Trace, q: Ref, ref: Ref) -> Ref:
 
 @rule("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "aten._convolution",
       "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d")  # fmt: skip
-def conv(t: Trace, node: Node) -> None:
+def conv(t: Trace) -> None:
     """A convolution, or one the other way round."""
     x, w, bias = t.arg("input", 0), t.arg("weight", 1), t.arg("bias", 2)
-    turned = "transpose" in node.target or t.arg("transposed", 6) is True
-    groups = t.arg(
-        "groups",
-        6 if turned and "transpose" in node.target else 8 if "convolution" in node.target else 6,
-    )
+    turned = "transpose" in t.node.target or t.arg("transposed", 6) is True
+    groups = t.arg("groups", 8 if "convolution" in t.node.target else 6)
     groups = groups if isinstance(groups, int) else 1
     spatial = len(w.dims) - 2
     lead = x.dims[: len(x.dims) - spatial - 1]
     channels = x.dims[-spatial - 1]
     forest = t.forest
     # The kernel is [out, in / groups, ...], turned [in, out / groups, ...].
-    length = forest.length(forest.flat(w.dims[0]))
-    split = forest.taken(w.dims[0], (groups, length // groups)) if groups > 1 else None
+    each = forest.length(w.dims[0]) // groups
+    split = forest.taken(w.dims[0], (groups, each)) if groups > 1 else None
     many = split[0] if split else ()
     summed = w.dims[1] if not turned else split[1] if split else w.dims[0]
     out = (*many, *w.dims[1]) if turned else w.dims[0]
@@ -344,29 +291,29 @@ def conv(t: Trace, node: Node) -> None:
       "aten.avg_pool3d", "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d",
       "aten.max_pool2d_with_indices", "aten.adaptive_max_pool2d", "aten.adaptive_avg_pool3d",
       "aten._adaptive_avg_pool2d")  # fmt: skip
-def pool(t: Trace, node: Node) -> None:
+def pool(t: Trace) -> None:
     """A reduction over windows."""
     x = t.arg("self", 0)
     if x.tensor.constant:
-        t.bind(t.constant(node.outputs[0]))
+        t.bind(t.constant())
         return
     sizes = t.sizes()
-    spatial = int(re.findall(r"(\d)d", node.target)[0])
+    spatial = int(re.findall(r"(\d)d", t.node.target)[0])
     leading = x.dims[: len(x.dims) - spatial]
     dims = (*leading, *t.forest.dims(sizes[len(sizes) - spatial :]))
-    kernel = t.arg("kernel_size", 1) if "adaptive" not in node.target else None
+    kernel = t.arg("kernel_size", 1) if "adaptive" not in t.node.target else None
     kernel = [kernel] * spatial if isinstance(kernel, int) else kernel
     if kernel is None:
-        old = [t.forest.length(t.forest.flat(dim)) for dim in x.dims[-spatial:]]
+        old = [t.forest.length(dim) for dim in x.dims[-spatial:]]
         kernel = [-(-a // t.forest.count(b)) for a, b in zip(old, sizes[-spatial:], strict=True)]
     kernel = kernel * spatial if len(kernel) < spatial else kernel
     window = tuple(t.forest.new(size) for size in kernel if size != 1)
-    function = "max_pool" if "max" in node.target else "avg_pool"
-    t.bind(t.act("pool", own([x]), dims, function=function, options={"window": window}))
+    function = "max_pool" if "max" in t.node.target else "avg_pool"
+    t.bind(t.act("pool", [x], dims, function=function, options={"window": window}))
 
 
 @rule("transformers.grouped_mm_fallback", "aten._grouped_mm")
-def grouped(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def grouped(t: Trace) -> None:
     """Rows sorted by expert, each times the matrix of its expert.
 
     x[s k], w[x k n] -> y[s n]: of s rows each of x experts takes s/x on average.
@@ -381,10 +328,8 @@ def grouped(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
     else:
         t.forest.unify((rows[-1],), experts)
         rows = t.forest.flat(rows)
-    dims = {name: (axis,) for name, axis in zip(_ROUTED, rows, strict=True)} | {
-        "k": x.dims[1],
-        "n": w.dims[2],
-    }
+    dims: dict[str, Dim] = {n: (axis,) for n, axis in zip(_ROUTED, rows, strict=True)}
+    dims |= {"k": x.dims[1], "n": w.dims[2]}
     apart = under(x, (*((axis,) for axis in t.forest.flat(x.dims[0])), x.dims[1]))
     result = product(t, [(apart, f"{_ROUTED}k"), (w, "xkn")], f"{_ROUTED}n", dims)
     t.bind(under(result, (rows, w.dims[2])))

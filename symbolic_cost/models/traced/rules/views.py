@@ -5,9 +5,10 @@ What only arranges dimensions anew makes another reference to the same tensor.
 
 from collections.abc import Sequence
 
+from symbolic_cost.models.traced.acts import Ref, under
 from symbolic_cost.models.traced.forest import Dim, Dims
-from symbolic_cost.models.traced.graph import Node, Size, number
-from symbolic_cost.models.traced.trace import Ref, Trace, own, rule, under
+from symbolic_cost.models.traced.graph import Size, number
+from symbolic_cost.models.traced.trace import Trace, rule
 
 
 @rule(
@@ -16,15 +17,15 @@ from symbolic_cost.models.traced.trace import Ref, Trace, own, rule, under
     "aten.requires_grad_", "aten.positive", "aten.conj", "aten.resolve_conj", "aten.resolve_neg",
     "aten.float", "aten.half", "aten.bfloat16", "prims.convert_element_type", "aten.conj_physical",
 )  # fmt: skip
-def same(t: Trace, node: Node) -> None:
+def same(t: Trace) -> None:
     """The same elements, perhaps in another precision."""
     refs = t.tensors()
     if not refs:
-        t.opaque(node)
+        t.opaque()
         return
     ref = refs[0]
     if ref.tensor.floating and not t.floating():
-        ref = t.constant(node.outputs[0])
+        ref = t.constant()
     t.bind(ref)
 
 
@@ -37,13 +38,13 @@ def same(t: Trace, node: Node) -> None:
     "_operator.lt", "_operator.neg", "_operator.pow", "math.ceil", "math.floor", "math.trunc",
     "torch.sym_max", "torch.sym_min", "torch.sym_not", "aten._local_scalar_dense",
 )  # fmt: skip
-def nothing(t: Trace, node: Node) -> None:
+def nothing(t: Trace) -> None:
     """Numbers that shapes are made of, and checks."""
 
 
 @rule("aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten",
       "aten._reshape_alias", "aten.view_as", "aten.reshape_as", "aten.ravel")  # fmt: skip
-def reshape(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def reshape(t: Trace) -> None:
     """Dimensions split and joined."""
     ref = t.tensors()[0]
     t.bind(reshaped(t, ref, t.sizes()))
@@ -52,7 +53,7 @@ def reshape(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
 def reshaped(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
     """Return a reference under other sizes; a copy where an axis stands across a border."""
     forest = t.forest
-    old = [(dim, forest.length(forest.flat(dim))) for dim in ref.dims]
+    old = [(dim, forest.length(dim)) for dim in ref.dims]
     result: list[Dim] = []
     place = 0
     column = 0
@@ -84,11 +85,11 @@ def _relaid(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
     """Return a copy under new axes."""
     if ref.tensor.constant or ref.tensor.weight:
         return under(ref, t.forest.dims(sizes))
-    return t.act("pointwise", own([ref]), t.forest.dims(sizes), function="copy")
+    return t.pointwise("copy", [ref], t.forest.dims(sizes))
 
 
 @rule("aten.transpose", "aten.swapaxes", "aten.swapdims")
-def transpose(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def transpose(t: Trace) -> None:
     """Two dimensions exchanged."""
     ref = t.arg("self", 0)
     dims = list(ref.dims)
@@ -102,22 +103,22 @@ def transpose(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
 
 
 @rule("aten.t", "aten.numpy_T", "aten.mT", "aten.matrix_H", "aten.mH", "aten.adjoint")
-def turned(t: Trace, node: Node) -> None:
+def turned(t: Trace) -> None:
     """The last two dimensions exchanged, or all of them."""
     ref = t.arg("self", 0)
     swapped = (*ref.dims[:-2], *reversed(ref.dims[-2:]))
-    t.bind(under(ref, ref.dims[::-1] if node.target == "aten.numpy_T" else swapped))
+    t.bind(under(ref, ref.dims[::-1] if t.node.target == "aten.numpy_T" else swapped))
 
 
 @rule("aten.permute")
-def permute(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def permute(t: Trace) -> None:
     """Dimensions in another order."""
     ref = t.arg("self", 0)
     t.bind(under(ref, tuple(ref.dims[place] for place in t.arg("dims", 1))))
 
 
 @rule("aten.movedim")
-def movedim(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def movedim(t: Trace) -> None:
     """Dimensions moved to other places."""
     ref = t.arg("self", 0)
     rank = len(ref.dims)
@@ -133,17 +134,17 @@ def movedim(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
 
 
 @rule("aten.unsqueeze", "aten.squeeze", "aten.squeeze_", "aten.unsqueeze_")
-def squeeze(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def squeeze(t: Trace) -> None:
     """Dimensions of size 1 come and go."""
     ref = t.arg("self", 0)
-    rest = [dim for dim in ref.dims if t.forest.length(t.forest.flat(dim)) != 1]
+    rest = [dim for dim in ref.dims if t.forest.length(dim) != 1]
     sizes = t.sizes()
     wide = iter(rest)
     t.bind(under(ref, tuple(() if size == 1 else next(wide) for size in sizes)))
 
 
 @rule("aten.expand", "aten.expand_as", "aten.broadcast_to", "aten.broadcast_tensors")
-def expand(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def expand(t: Trace) -> None:
     """Repetition along dimensions that were of size 1."""
     ref = t.tensors()[0]
     t.bind(under(ref, spread(t, ref.dims, t.sizes())))
@@ -153,13 +154,13 @@ def spread(t: Trace, dims: Dims, sizes: Sequence[Size]) -> Dims:
     """Return dimensions repeated to sizes: new axes where there were none."""
     lead = ((),) * (len(sizes) - len(dims))
     return tuple(
-        t.forest.dims((size,))[0] if not dim and size != 1 else dim
+        t.forest.dim(size) if not dim and size != 1 else dim
         for dim, size in zip((*lead, *dims), sizes, strict=True)
     )
 
 
 @rule("aten.repeat", "aten.tile")
-def repeat(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
+def repeat(t: Trace) -> None:
     """Copies one after the other: the outer part of a dimension counts them."""
     ref = t.arg("self", 0)
     times = t.arg("repeats", 1) or t.arg("dims", 1)
@@ -167,7 +168,7 @@ def repeat(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
     old = (*lead, *ref.dims)
     dims = []
     for dim, size in zip(old, t.sizes(), strict=True):
-        have = t.forest.length(t.forest.flat(dim))
+        have = t.forest.length(dim)
         if t.forest.count(size) == have:
             dims.append(dim)
             continue
@@ -179,13 +180,13 @@ def repeat(t: Trace, node: Node) -> None:  # noqa: ARG001 - a rule
 
 
 @rule("aten.repeat_interleave")
-def interleave(t: Trace, node: Node) -> None:
+def interleave(t: Trace) -> None:
     """Copies of every element: the inner part of a dimension counts them."""
     times, place = t.arg("repeats", 1), t.arg("dim", 2)
     if not isinstance(times, int) or place is None:
-        t.opaque(node)
+        t.opaque()
         return
     ref = t.arg("self", 0)
     dims = list(ref.dims)
-    dims[place] = (*dims[place], *t.forest.dims((times,))[0])
+    dims[place] = (*dims[place], *t.forest.dim(times))
     t.bind(under(ref, tuple(dims)))

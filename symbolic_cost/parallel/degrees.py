@@ -1,0 +1,77 @@
+"""What is refused of the degrees of a strategy, one by one and together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Expr, Integer
+
+from symbolic_cost.errors import shown
+from symbolic_cost.parallel.catalogue import Entry
+from symbolic_cost.symbols import exact
+
+Degrees = tuple[Expr | int, ...]
+
+KEY_COPIES = "kv"
+"""Mesh axis of the ranks that hold the same key/value heads."""
+
+MOST_RANKS = 2**24
+"""Degrees above this are taken for mistakes."""
+
+EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
+
+
+def degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
+    """Refuse degrees of one name that are not as many as its mesh axes, or not numbers."""
+    written = "x".join(map(str, degrees))
+    if len(degrees) != len(entry.meshes):
+        return [
+            f"{name}={written}: {len(degrees)} degrees are given, {name} takes {len(entry.meshes)}"
+        ]
+    return [
+        f"{name}={written}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
+        for degree in degrees
+        if not is_degree(degree)
+    ]
+
+
+def is_degree(degree: object) -> bool:
+    """Tell whether a degree is a positive integer within bounds, or a symbol of one."""
+    if isinstance(degree, Expr) and not degree.is_number:
+        return degree.is_integer is True and degree.is_positive is True
+    is_count = isinstance(degree, int | Integer) and not isinstance(degree, bool)
+    return is_count and bool(0 < degree <= MOST_RANKS)  # type: ignore[operator]
+
+
+def expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
+    """Refuse experts over data-parallel ranks that do not come out whole."""
+    if "ep" not in degrees:
+        return []
+    experts, data = exact(degrees["ep"][0]), exact(degrees["dp"][0])
+    if not (experts.is_Integer and data.is_Integer) or data % experts == 0:
+        return []
+    return [f"ep={experts} does not divide dp={data}: experts are placed on data-parallel ranks"]
+
+
+def combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:
+    """Refuse a name without the others that it needs, or beside one that it excludes."""
+    problems = [f"{name} needs {other}: {EXAMPLE}" for other in entry.needs if other not in degrees]
+    problems += [
+        f"{name} and {other} do not go together: {entry.because}"
+        for other in entry.excludes
+        if other in degrees
+    ]
+    return problems
+
+
+def copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[str]:
+    """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
+    if copies == 1:
+        return []
+    if not is_degree(copies):
+        return [f"{KEY_COPIES}={shown(copies)}: a positive integer is accepted"]
+    ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
+    whole = not ranks.is_Integer or ranks % copies == 0
+    if "tp" in degrees and whole:
+        return []
+    return [f"{KEY_COPIES}={copies}: a divisor of the degree of tp is accepted"]

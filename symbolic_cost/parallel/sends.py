@@ -1,0 +1,199 @@
+"""What pipeline stages send to their neighbours: activations on, gradients back, sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.axes import Role, of_role
+from symbolic_cost.conventions.questions import Conventions, ElementSizes
+from symbolic_cost.conventions.questions import Role as Element
+from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
+from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.moves import moves
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.placement import Placement
+from symbolic_cost.ops.weights import cuts
+from symbolic_cost.parallel.degrees import KEY_COPIES
+from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.schedules import Schedule
+from symbolic_cost.parallel.stages import block_paths, divided
+from symbolic_cost.records import dataclass, replace
+from symbolic_cost.units import Unit
+
+_PASSES = (Phase.FORWARD, Phase.BACKWARD_INPUT)
+
+
+def stage_rows(
+    model: Model,
+    conventions: Conventions,
+    placement: Placement,
+    table: Callable[[], CostTable],
+    *,
+    stages: Expr,
+    stage: Stage,
+    pipeline: Pipeline,
+) -> tuple[Row, ...]:
+    """Return what a stage sends [byte]: activations on, gradients back, sums of shared weights."""
+    if stages == 1:
+        return ()
+    rules, plan = conventions, pipeline.schedule
+    counter = Counter(model.sizes, placement, rules, model.padded, model.means)
+    _, between, _ = divided(model)
+    path, rows = between[-1].path, []
+    for passed, again in _passed(model, between):
+        passes = _PASSES if passed.needs_gradient else _PASSES[:1]
+        for phase, count in zip(passes, plan.sends(stage), strict=False):
+            times = count.xreplace({symbols.v: pipeline.chunks})
+            returns = Stage.LAST if phase is Phase.FORWARD else Stage.FIRST
+            times += 1 if again and stage is returns else 0
+            for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
+                row = _row(path, passed.tensor, move, rules)
+                rows += [replace(row, phase=phase, count=times)] if times != 0 else []
+    shared = [
+        *_copied(model, table, plan, rules.sizes),
+        *_tied(model, _Gradients(counter, placement), stage, plan),
+    ]
+    for tensor, move in shared:
+        row = _row(path, tensor, move, rules)
+        rows.append(replace(row, phase=Phase.BACKWARD_WEIGHT, per_step=True))
+    return tuple(rows)
+
+
+def _sent(
+    size: Expr, stages: Expr, placement: Placement, passed: Operand, pipeline: Pipeline
+) -> Iterator[Collective]:
+    """Yield how a tensor reaches the next stage: whole, or in parts that are gathered there.
+
+    For example 8 tensor-parallel ranks that hold the same 16 MiB send 2 MiB each.
+    """
+    alike = not any("tp" in placement.meshes(axis) for axis in passed.axes)
+    meshes = tuple(mesh for mesh in (KEY_COPIES, "tp") if mesh in placement.degrees)
+    ranks = placement.degree(meshes)
+    parts = ranks if pipeline.scattered and alike else Integer(1)
+    yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)
+    if parts != 1:
+        yield Collective(CollectiveKind.ALL_GATHER, meshes, parts, size, "flat")
+
+
+def _copied(
+    model: Model, table: Callable[[], CostTable], plan: Schedule, sizes: ElementSizes
+) -> Iterator[tuple[str, Collective]]:
+    """Yield the sum of the gradients of two stages that hold copies of the same parts."""
+    if plan.copies != 1:
+        blocks, gradients = block_paths(model), table().select(Quantity.WEIGHT_GRADIENT)
+        own = gradients.select(where=lambda row: row.part in blocks).total()
+        both = gradients.total() - own + plan.copies * own
+        if both != 0:
+            share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
+            yield "copies", _both(share * both)
+
+
+def _tied(
+    model: Model, gradients: _Gradients, stage: Stage, plan: Schedule
+) -> Iterator[tuple[str, Collective]]:
+    """Yield what adds up the gradients of weights that the first and the last stage share.
+
+    Ranks exchange what they keep of a gradient, in the cut of the first stage; where the last one
+    cuts it otherwise, it turns its own before and the sum after. For example a 2D grid cuts a
+    token table W by features for the lookup and by vocabulary for the head: W/(m1 m2) is exchanged
+    over m1, then added over both stages, then exchanged over m1 again.
+    """
+    if plan.entry == plan.exit or stage not in plan.entry | plan.exit:
+        return
+    before, _, after = divided(model)
+    firsts = {weight.tensor: weight.gradient() for weight in _weights(before)}
+    lasts = {weight.tensor: weight.gradient() for weight in _weights(after)}  # added up there
+    for tensor, last in lasts.items():
+        if tensor in firsts:
+            first = firsts[tensor]
+            there, back = gradients.turned(last, first), gradients.turned(first, last)
+            added = _both(gradients.kept(first))
+            both = (*there, added, *back) if stage in plan.exit else (added,)
+            yield from ((first.tensor, move) for move in both)
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Gradients of weights as ranks keep them, in bytes as they move [byte]."""
+
+    counter: Counter
+    placement: Placement
+
+    def kept(self, weight: Operand) -> Expr:
+        """Return the bytes of what a rank keeps: its shard where it keeps no more."""
+        shards = self.placement.stored_over("weight_gradient", weight.axes)
+        size = self.counter.moved(weight) * self.counter.elements(weight.axes)
+        return size / self.placement.degree(shards)
+
+    def turned(self, old: Operand, new: Operand) -> Iterator[Collective]:
+        """Yield what brings a gradient from one cut to another."""
+        have, need = cuts(self.placement, old, new)
+        for move in moves(have, need, self.kept(old), self.placement):
+            ranks = self.placement.degree(move.meshes)
+            yield Collective(move.kind, move.meshes, ranks, move.elements, move.axis)
+
+
+def _both(size: Expr) -> Collective:
+    return Collective(CollectiveKind.ALL_REDUCE, ("pp",), Integer(2), size)
+
+
+def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> Row:
+    return Row(
+        path=path,
+        kind="pipeline",
+        origin=Origin.PIPELINE,
+        phase=Phase.FORWARD,
+        quantity=Quantity.COMMUNICATION,
+        unit=Unit.BYTE,
+        expr=conventions.charge(move.kind, move.message, move.ranks),
+        tensor=tensor,
+        source="narayanan-2021",
+        collective=move,
+    )
+
+
+def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, bool]]:
+    """Yield what stages pass on, and whether the last one passes it to the first as well.
+
+    Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
+    microbatch passes all stages, its result goes round, and along with the decoder's. What parts
+    before all blocks made (features of tokens for every layer) starts on the first stage.
+    """
+    ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
+    chains: list[list[Part]] = [[]]
+    for part in model.parts:
+        if part.is_block:
+            chains[-1].append(part)
+        elif chains[-1] and part.inputs:
+            chains.append([])
+    chains = [chain for chain in chains if chain]
+    carried: dict[tuple[str, str], Operand] = {}
+    for chain in chains:
+        inside = {part.path for part in chain}
+        for part in chain:
+            for name, operand in tuple(part.inputs.items())[1:]:
+                source = model.sources[part.path][name]
+                samples = any(of_role(model.axes, operand.axes, Role.BATCH))
+                if samples and source != OUTSIDE and source not in inside:
+                    carried.setdefault((source, operand.tensor), operand)
+    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    yield from ((_passed_on(part), False) for part in ends)
+    yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
+
+
+def _passed_on(part: Part) -> Operand:
+    """Return the last tensor of a part that none of its ops takes."""
+    taken = {operand.tensor for op in part.ops for operand in op.inputs}
+    left = [result for op in part.ops for result in op.outputs if result.tensor not in taken]
+    return left[-1]
+
+
+def _weights(parts: tuple[Part, ...]) -> Iterator[Operand]:
+    for part in parts:
+        for op in part.ops:
+            yield from (weight for weight in op.weights if weight.needs_gradient)
