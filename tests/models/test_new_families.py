@@ -20,7 +20,7 @@ LLAMA = {
 
 
 def known(name):
-    for file in ("families_truth.json", "families_more.json"):
+    for file in ("families_truth.json", "families_more.json", "families_wider.json"):
         for entry in json.loads((GOLDEN / file).read_text(encoding="utf-8")):
             if entry["id"] == name:
                 return entry["config"]

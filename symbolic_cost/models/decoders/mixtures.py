@@ -175,6 +175,19 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             sparse=Sparse.ALWAYS,
             reads=Reads(expert_width="intermediate_size", share=Share("rotary_dim", 0)),
         ),
+        "minimax_m3_vl_text": Decoder(
+            replace(NORMED, norm=Norm.RMS_SHIFTED, rotated=Rotated.PART),
+            branch=Branch(Norm.RMS_SHIFTED),
+            experts=_SHARED,
+            sparse=Sparse.ALWAYS,
+            reads=Reads(
+                expert_width="intermediate_size",
+                shared_width="shared_intermediate_size",
+                dense_width="dense_intermediate_size",
+                share=Share("rotary_dim", 64),
+            ),
+            variants={"minimax_m3_sparse": {"indexed": "d_x"}},
+        ),
         "mistral4": _LATENT,
         "exaone_moe": replace(
             _DEEP,
@@ -259,6 +272,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
                 {"qkv_bias": input_bias, "norm_topk_prob": normalised},
                 shared_width="shared_expert_intermediate_size",
             ),
+        ),
+        "step3p5": Decoder(
+            replace(NORMED, norm=Norm.RMS_SHIFTED, gate=Gate.HEADS),
+            branch=Branch(Norm.RMS_SHIFTED),
+            experts=_SHARED,
+            windows=Windows(full_at=0),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(BIAS, shared_width="share_expert_dim"),
         ),
         "solar_open": replace(
             _DEEP,
