@@ -17,7 +17,7 @@ from symbolic_cost.models.decoders.other_heads import GROUPS, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.unread import stored
 
 
@@ -142,6 +142,36 @@ def molmo2(fields: Fields, shape: Shape) -> Model:
 
 
 _MOLMO_NORMS = {"none": HeadNorm.NONE, "qwen3": HeadNorm.HEAD, "olmo": HeadNorm.WIDTH}
+
+
+def jetmoe(fields: Fields, shape: Shape) -> Model:
+    """Declare a JetMoE, whose heads are those of keys and values for every expert of a token."""
+    heads = fields.size("num_key_value_heads") * fields.size("num_experts_per_tok")
+    values = {**fields.source.values, "num_attention_heads": heads}
+    fields.source = replace(fields.source, values=values)
+    return build(fields, shape)
+
+
+def ernie(fields: Fields, shape: Shape) -> Model:
+    """Declare the language model of an ERNIE 4.5 VL: sparse layers have experts for images too."""
+    widths = fields.items("moe_intermediate_size", (1536, 512))
+    fine = len(widths) == len(_BOTH) and all(map(is_size, widths))
+    problem = "two widths are accepted: of experts of texts, and of those of images"
+    fields.require(holds=fine, problem=problem, name="moe_intermediate_size")
+    own, other = widths if fine else (1, 1)
+    values = {**fields.source.values, "moe_intermediate_size": own}
+    fields.source = replace(fields.source, values=values)
+    model = build(fields, shape)
+    blocks = [part for part in model.parts if part.is_block]
+    sparse = sum((p.repeat for p in blocks if any("router" in op.path for op in p.ops)), Integer(0))
+    if sparse == 0:
+        return model
+    kept = stored("kept", router="e x", correction="x", gated="x two e f_w", down="x f_w e")
+    part = Part("image_experts", (kept,), sparse, place=Place.END)
+    axes = {**model.axes, "f_w": Axis("f_w", Role.WHOLE)}
+    return replace(
+        model, parts=(*model.parts, part), axes=axes, sizes={**model.sizes, "f_w": Integer(other)}
+    )
 
 
 def _sliding(decoder: Decoder, heads: int) -> Decoder:

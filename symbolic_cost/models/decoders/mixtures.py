@@ -11,6 +11,7 @@ from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
+from symbolic_cost.layers.routed import RoutedAttention
 from symbolic_cost.layers.tokens import Entry, Tokens
 from symbolic_cost.models.decoders.arctic import Arctic
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
@@ -96,10 +97,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(SHARES, "intermediate_size"),
             renamed={FULL: UNTURNED},
         ),
-        "deepseek": replace(
-            _DEEP,
-            experts=replace(_SHARED, shares=Shares.PLAIN),
-            reads=Reads({**BIAS, "norm_topk_prob": normalised}),
+        **dict.fromkeys(
+            ("deepseek", "deepseek_ocr2_text"),
+            replace(
+                _DEEP,
+                experts=replace(_SHARED, shares=Shares.PLAIN),
+                reads=Reads({**BIAS, "norm_topk_prob": normalised}),
+            ),
         ),
         "bailing_moe": replace(
             _DEEP, reads=Reads({"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED})
@@ -143,6 +147,12 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             experts=replace(_SHARED, traits=Trait.CORRECTED),
             head=TIED,
             reads=Reads(kinds=between),
+        ),
+        "ernie4_5_vl_moe_text": replace(
+            _DEEP,
+            experts=replace(_SHARED, traits=Trait.CORRECTED),
+            head=TIED,
+            reads=Reads(dense=1),
         ),
         "flint": Decoder(
             NORMED,
@@ -223,6 +233,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(BIAS, "intermediate_size", shared_width="shared_intermediate_size"),
         ),
         "hy_v3": replace(_DEEP, attention=NORMED, reads=Reads(BIASES, shared=1, dense=1)),
+        "jetmoe": Decoder(
+            RoutedAttention(**vars(ATTENTION)),
+            head=TIED,
+            experts=MixtureOfExperts(traits=Trait.OFFSET),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(expert_width="intermediate_size"),
+        ),
         "kolibri1": Decoder(
             NORMED,
             branch=Branch(Norm.RMS, Placing.SANDWICH),

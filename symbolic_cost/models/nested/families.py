@@ -186,6 +186,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         ),
         "glm4v": _GLM,
         "glm46v": _GLM,
+        "glmga": _GLM,
         "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
         "idefics2": Nested(
             "idefics2_vision",
