@@ -224,6 +224,13 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ),
         "iquestcoder": Decoder(reads=Reads(BIASES)),
         "jais2": Decoder(BIASED, MLP("relu2"), branch=LAYER, reads=Reads(BIASES)),
+        "kosmos_2_text_model": replace(
+            _PLAIN,
+            attention=replace(STILL, core=CORE, inner_norm=Norm.LAYER),
+            perceptron=MLP("gelu", inner_norm=Norm.LAYER),
+            tokens=Tokens(steps=Entry.SCALE | Entry.COMPUTED | Entry.DROP),
+            branch=_DROPPED,
+        ),
         "minicpm3": Decoder(
             LatentAttention(core=replace(CORE, steps=Step.MASK | Step.CAST)),
             tokens=Tokens(steps=Entry.SCALE),
