@@ -12,7 +12,7 @@ from symbolic_cost.layers.attention import Gate, HeadNorm
 from symbolic_cost.layers.core import SLIDING, Step
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
 from symbolic_cost.models.decoders.decoder import Decoder
-from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, SLIDES
+from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES
 from symbolic_cost.models.decoders.other_heads import GROUPS, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
 from symbolic_cost.models.fields import Fields, is_size
@@ -102,20 +102,21 @@ def _followed(fields: Fields) -> None:
 def laguna(fields: Fields, shape: Shape) -> Model:
     """Declare a Laguna: full and sliding layers may have numbers of heads of their own."""
     gate = fields.source.values.get("gating", True)
-    kinds, listed = fields.items("layer_types"), fields.items("num_attention_heads_per_layer")
+    layers = fields.size("num_hidden_layers")
+    kinds = fields.items("layer_types", (FULL,) * min(layers, MOST_LAYERS))
+    listed = fields.items("num_attention_heads_per_layer")
+    sizes = [h if is_size(h) else 0 for h in listed]
     heads = {
-        kind: {h for h, own in zip(listed, kinds, strict=False) if own == kind} for kind in _BOTH
+        kind: {h for h, own in zip(sizes, kinds, strict=False) if own == kind} for kind in _BOTH
     }
-    heads = heads if kinds else {FULL: set(listed)}
     fields.require(
-        holds=len(listed)
-        in {0, len(kinds), *(() if kinds else (fields.size("num_hidden_layers"),))}
-        and all(len(own) < 2 and all(map(is_size, own)) for own in heads.values()),  # noqa: PLR2004
+        holds=len(listed) in {0, len(kinds)}
+        and all(len(own) < 2 and 0 not in own for own in heads.values()),  # noqa: PLR2004
         problem="one number for all full layers and one for all sliding ones are declared",
         name="num_attention_heads_per_layer",
     )
     usual = fields.size("num_attention_heads")
-    full, near = (next(iter(heads.get(kind, ())), usual) for kind in _BOTH)
+    full, near = (next(iter(heads[kind]), usual) for kind in _BOTH)
     fields.source = replace(
         fields.source, values={**fields.source.values, "num_attention_heads": full}
     )
@@ -192,6 +193,7 @@ def step(fields: Fields, shape: Shape) -> Model:
     Older files have entries for further layers at the ends of lists, and number sparse layers.
     """
     layers, values = fields.size("num_hidden_layers"), dict(fields.source.values)
+    layers = min(layers, MOST_LAYERS)
     further = fields.optional_size("num_nextn_predict_layers") or 0
     for name in ("layer_types", "mlp_layer_types"):
         entries = values.get(name)

@@ -8,7 +8,7 @@ from sympy import Integer
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.models.decoders.config import declared, decoder_of
-from symbolic_cost.models.decoders.kinds import DENSE, NONE
+from symbolic_cost.models.decoders.kinds import DENSE, MOST_LAYERS, NONE
 from symbolic_cost.models.decoders.layouts import LINEAR, Layout
 from symbolic_cost.models.decoders.zamba import SHARED
 from symbolic_cost.models.fields import Fields
@@ -66,7 +66,7 @@ def first(fields: Fields, shape: Shape) -> Model:
     values["head_dim"] = max(usual // heads, 1) if width is None else width
     if values.get("layers_block_type") is None:
         period, offset = fields.size("attn_layer_period", 6), fields.size("attn_layer_offset", 4)
-        later = range(fields.size("num_hidden_layers", 76) - 3)
+        later = range(min(fields.size("num_hidden_layers", 76), MOST_LAYERS) - 3)
         rule = [SHARED if n % period == offset else LINEAR for n in later]
         values["layers_block_type"] = [LINEAR, LINEAR, SHARED, *rule]
     fields.ignore("attn_layer_period", "attn_layer_offset")
