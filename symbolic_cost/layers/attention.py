@@ -25,7 +25,8 @@ from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, near key-token sliding, "
-    "m key-token kept, m_near key-token kept, e hidden, c whole, h head, k head, g group, d width"
+    "m key-token kept, m_near key-token kept, e hidden, c whole, h head, k head, g group, "
+    "d width, d_x latent"
 )
 
 
@@ -113,6 +114,8 @@ class Attention:
         value_norm: of values, over each head.
         sources: of keys and values.
         value: axis of the width of values.
+        indexed: axis of the width of narrow heads, one for every key/value head, that choose which
+            keys it attends to; empty if it attends to every one.
     """
 
     heads: Heads = PLAIN
@@ -130,16 +133,19 @@ class Attention:
     value_norm: Norm | None = None
     sources: Sources = Sources.BOTH
     value: str = "d"
+    indexed: str = ""
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
+        core = replace(self.core, chosen="chosen", apart=heads.key) if self.indexed else self.core
         at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
         taken = self.sources is Sources.OTHERS
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
             *self._projections(),
             *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
-            *self.core.ops(at_hand, at, value=self.value),
+            *(self._index() if self.indexed else ()),
+            *core.ops(at_hand, at, value=self.value),
             *self._opened(),
             *self._normed(),
             *output(
@@ -157,6 +163,35 @@ class Attention:
         """Tensor that the output projection takes."""
         gated = "context" if self.gate is Gate.NONE else "gated"
         return "normed" if self.inner_norm is not None else gated
+
+    def _index(self) -> tuple[Op, ...]:
+        """Declare which keys every key/value head attends to; nothing is learned through it.
+
+        Its products are those of all pairs; they are no attention core of their own.
+        """
+        at, key, d = self.at, self.heads.key, self.indexed
+        rows, pairs = f"b {at.query}", f"[b {key} {at.query} {at.key}]"
+        ops: list[Op] = []
+        for name, own in (("q", f"{key} {d}"), ("k", d)):
+            plain, tensor = f"index_{name}_plain[{rows} {own}]", f"index_{name}[{rows} {own}]"
+            product = f"!full[{rows} e], *w[e {own}] -> {plain}"
+            ops += (
+                einsum(f"index_{name}", product, frozen=True),
+                self.norm.op(f"index_norm_{name}", f"!{plain}", tensor, row=d),
+            )
+        scored = f"!index_q[{rows} {key} {d}], !index_keys[b {at.key} {d}] -> index_scores{pairs}"
+        cached = f"index_k[{rows} {d}] -> index_keys[b {at.key} {d}]"
+        return (
+            *ops,
+            cache("index_keys", cached, kept=f"b {at.kept} {d}"),
+            einsum("index_scores", scored, frozen=True),
+            pointwise(
+                "index_choice",
+                f"!index_scores{pairs} -> chosen{pairs}:index",
+                "choice",
+                row=at.key,
+            ),
+        )
 
     def _opened(self) -> tuple[Op, ...]:
         """Declare the gate of the core's result."""

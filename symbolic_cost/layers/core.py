@@ -111,12 +111,14 @@ class AttentionCore:
         steps: what it does besides.
         position: tensor of biases by pair of positions and head that is added to scores, if any.
         chosen: tensor that says by pair of positions which scores remain, if any.
+        apart: axis of heads that have choices of their own; empty where all share one.
     """
 
     kernel: Core = Core.EAGER
     steps: Step = Step.MASK | Step.DROP
     position: str = ""
     chosen: str = ""
+    apart: str = ""
 
     def ops(
         self, heads: Heads = PLAIN, at: Positions = FULL, *, value: str = "d"
@@ -220,7 +222,8 @@ class AttentionCore:
 
     def _bias(self, shape: _Shape) -> tuple[Op, ...]:
         if self.chosen:
-            remains = f"!{self.chosen}[b {shape.at.query} {shape.at.key}]:index"
+            axes = f"b {self.apart} {shape.at.query} {shape.at.key}"
+            remains = f"!{self.chosen}[{' '.join(axes.split())}]:index"
             pattern = f"scores{shape.square}, {remains} -> biased{shape.square}"
             return (pointwise("choose", pattern, "add"),)
         if not self.position:

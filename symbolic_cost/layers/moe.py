@@ -60,6 +60,8 @@ class Trait(Flag):
     """Perceptrons are two products, without a gate."""
     WEIGHED = auto()
     """A learned value of every expert multiplies its share."""
+    OFFSET = auto()
+    """A learned vector is added to what all experts give together."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,23 @@ class MixtureOfExperts:
         return self.latent or "e"
 
     def ops(self) -> tuple[Op, ...]:
-        bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
-        y = "plain" if self.after else "y"
+        y = "plain" if self.after or Trait.OFFSET in self.traits else "y"
         routed = "routed" if self.shared else y
-        e, mixed = self._width, "mixed" if self.latent else routed
-        weights = f"weights[u z_r x]{self.shares.precision}"
+        mixed = "mixed" if self.latent else routed
+        offset = pointwise("offset", "plain[b r e], *bias[e] -> y[b r e]", "add")
+        return (
+            *self.routed(),
+            *scope("experts", self._experts(), sent="sent", done="done"),
+            *self.combined(mixed),
+            *self._widened(routed),
+            *self._shared(y),
+            *((self.after.op("norm_after", "plain[b r e]", "y[b r e]"),) if self.after else ()),
+            *((offset,) if Trait.OFFSET in self.traits else ()),
+        )
+
+    def routed(self) -> tuple[Op, ...]:
+        """Declare the choice of experts, and the tokens that they are sent."""
+        bias = " + *bias[o]" if Bias.OUTPUT in self.bias else ""
         return (
             # Positions are routed where they rest, before what follows gathers them.
             einsum("router", f"{self.scored}[b r e], *w[e o]{bias} -> logits[b r o]"),
@@ -106,14 +120,16 @@ class MixtureOfExperts:
             *self._share(),
             *self._narrowed(),
             *self._dispatch(),
-            *scope("experts", self._experts(), sent="sent", done="done"),
+        )
+
+    def combined(self, result: str) -> tuple[Op, ...]:
+        """Declare the sum of what experts give of a token, each by its share."""
+        e, weights = self._width, f"weights[u z_r x]{self.shares.precision}"
+        return (
             view("scatter", f"done[u z x {e}] -> ready[u z_r x {e}]"),
             pointwise("weigh", f"ready[u z_r x {e}], {weights} -> weighed[u z_r x {e}]", "mul"),
             view("return", f"weighed[u z_r x {e}] -> back[b r a {e}]"),
-            pointwise("combine", f"back[b r a {e}] -> {mixed}[b r {e}]", "gathered_sum", sums="a"),
-            *self._widened(routed),
-            *self._shared(y),
-            *((self.after.op("norm_after", "plain[b r e]", "y[b r e]"),) if self.after else ()),
+            pointwise("combine", f"back[b r a {e}] -> {result}[b r {e}]", "gathered_sum", sums="a"),
         )
 
     def _choice(self) -> tuple[Op, ...]:

@@ -2,7 +2,8 @@
 
 Axes: b sequences, r residual positions, l positions, e embedding, j inner channels, s state,
 k kernel of the convolution, p its padded positions, low rank of the time step, mixed low and both
-states together, two the branch and its gate, one a single position.
+states together, two the branch and its gate, one a single position. Where heads select for
+themselves, n heads of i channels stand for j.
 """
 
 from symbolic_cost.axes import axes
@@ -19,7 +20,7 @@ from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, p whole, e hidden, j inner, s latent, k whole, "
-    "low latent, mixed latent, two whole, one whole"
+    "low latent, mixed latent, two whole, one whole, n whole, i inner"
 )
 
 
@@ -30,55 +31,72 @@ class SelectiveScan:
     Args:
         bias: of the convolutions (inner) and of the outer projections (output).
         norm: of the time step's latent, and of what goes into and out of the state; or None.
+        heads: axis of heads that each select for themselves; empty if all channels do together.
     """
 
     bias: Bias = Bias.INNER
     norm: Norm | None = None
+    heads: str = ""
+
+    @property
+    def _channels(self) -> str:
+        return f"{self.heads} i" if self.heads else "j"
 
     def ops(self) -> tuple[Op, ...]:
-        wide, narrow = (" + *bias[two j]", " + *bias[e]") if Bias.OUTPUT in self.bias else ("", "")
+        j = self._channels
+        wide, narrow = (
+            (f" + *bias[two {j}]", " + *bias[e]") if Bias.OUTPUT in self.bias else ("", "")
+        )
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            einsum("in", f"full[b l e], *w[e two j]{wide} -> both[two b l j]"),
-            split("split", "both[two b l j] -> branch[b l j], gate[b l j]"),
-            *causal_conv("u", "branch", "j", bias=Bias.INNER in self.bias),
+            einsum("in", f"full[b l e], *w[e two {j}]{wide} -> both[two b l {j}]"),
+            split("split", f"both[two b l {j}] -> branch[b l {j}], gate[b l {j}]"),
+            *causal_conv("u", "branch", j, bias=Bias.INNER in self.bias),
             *self._selection(),
-            *_recurrence(),
-            pointwise("gate", "gate[b l j] -> opened[b l j]", "silu"),
-            pointwise("mul", "skipped[b l j], opened[b l j] -> gated[b l j]", "mul"),
-            einsum("out", f"gated[b l j], *w[j e]{narrow} -> summed[b l e]"),
+            *self._recurrence(),
+            pointwise("gate", f"gate[b l {j}] -> opened[b l {j}]", "silu"),
+            pointwise("mul", f"skipped[b l {j}], opened[b l {j}] -> gated[b l {j}]", "mul"),
+            einsum("out", f"gated[b l {j}], *w[{j} e]{narrow} -> summed[b l e]"),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )
+
+    def _each(self, axis: str) -> str:
+        """Return axes of what every position has of a latent, or every head of it."""
+        return f"b l {self.heads} {axis}" if self.heads else f"b l {axis}"
 
     def _selection(self) -> tuple[Op, ...]:
         """Declare what depends on the input: time step, and what goes into and out of the state."""
         parts = {"low": "low", "into": "s", "outof": "s"}
+        j, mixed, low = self._channels, self._each("mixed"), self._each("low")
+        raised = f"{self.heads} low i" if self.heads else "low j"
         return (
-            einsum("select", "u[b l j], *w[j mixed] -> mixed[b l mixed]"),
+            einsum("select", f"u[b l {j}], *w[{j} mixed] -> mixed[{mixed}]"),
             *(op for name, axis in parts.items() for op in self._part(name, axis)),
-            einsum("step", "low[b l low], *w[low j] + *bias[j] -> raw[b l j]"),
-            pointwise("softplus", "raw[b l j] -> step[b l j]", "softplus"),
+            einsum("step", f"low[{low}], *w[{raised}] + *bias[{j}] -> raw[b l {j}]"),
+            pointwise("softplus", f"raw[b l {j}] -> step[b l {j}]", "softplus"),
         )
 
     def _part(self, name: str, axis: str) -> tuple[Op, ...]:
+        mixed, own = f"mixed[{self._each('mixed')}]", self._each(axis)
         if self.norm is None:
-            return (view(name, f"mixed[b l mixed] -> {name}[b l {axis}]"),)
-        plain = f"plain_{name}[b l {axis}]"
+            return (view(name, f"{mixed} -> {name}[{own}]"),)
+        plain = f"plain_{name}[{own}]"
         return (
-            view(name, f"mixed[b l mixed] -> {plain}"),
-            self.norm.op(f"norm_{name}", plain, f"{name}[b l {axis}]", row=axis),
+            view(name, f"{mixed} -> {plain}"),
+            self.norm.op(f"norm_{name}", plain, f"{name}[{own}]", row=axis),
         )
 
-
-def _recurrence() -> tuple[Op, ...]:
-    return (
-        pointwise("rate", "step[b l j], *a[j s] -> rate[b l j s]", "mul"),
-        pointwise("decay", "rate[b l j s] -> decay[b l j s]", "exp"),
-        pointwise("scaled", "step[b l j], u[b l j] -> scaled[b l j]", "mul"),
-        pointwise("drive", "scaled[b l j], into[b l s] -> drive[b l j s]", "mul"),
-        scan("scan", "decay[b l j s], drive[b l j s] -> states[b l j s]", along="l"),
-        cache("state", "states[b l j s] -> known[b l j s]", kept="b one j s"),
-        einsum("read", "known[b l j s], outof[b l s] -> read[b l j]"),
-        pointwise("skip", "u[b l j], *d[j] -> direct[b l j]", "mul"),
-        pointwise("add", "read[b l j], direct[b l j] -> skipped[b l j]", "add"),
-    )
+    def _recurrence(self) -> tuple[Op, ...]:
+        j, state = self._channels, self._each("s")
+        row, cell = f"[b l {j}]", f"[b l {j} s]"
+        return (
+            pointwise("rate", f"step{row}, *a[{j} s] -> rate{cell}", "mul"),
+            pointwise("decay", f"rate{cell} -> decay{cell}", "exp"),
+            pointwise("scaled", f"step{row}, u{row} -> scaled{row}", "mul"),
+            pointwise("drive", f"scaled{row}, into[{state}] -> drive{cell}", "mul"),
+            scan("scan", f"decay{cell}, drive{cell} -> states{cell}", along="l"),
+            cache("state", f"states{cell} -> known{cell}", kept=f"b one {j} s"),
+            einsum("read", f"known{cell}, outof[{state}] -> read{row}"),
+            pointwise("skip", f"u{row}, *d[{j}] -> direct{row}", "mul"),
+            pointwise("add", f"read{row}, direct{row} -> skipped{row}", "add"),
+        )

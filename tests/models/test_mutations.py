@@ -3,7 +3,8 @@
 `mutations.jsonl` is a sample of what `tests/golden/make_mutations.py` writes: a family, a field,
 its new value ("missing" without it), and what PyTorch counts of the small model of
 families_truth.json that is changed so, or that Transformers refuses it.
-Models that see and hear have lines as well, of what is no field of their texts.
+Models that see and hear have lines as well, of what is no field of their texts; those of
+`mutations_wider.jsonl` are of families_wider.json.
 """
 
 import json
@@ -21,7 +22,11 @@ COUNTED = {
     "decode": "flops_decode",
     "cache": "kv_cache_elements",
 }
-LINES = (GOLDEN / "mutations.jsonl").read_text(encoding="utf-8").splitlines()
+LINES = [
+    line
+    for file in ("mutations.jsonl", "mutations_wider.jsonl")
+    for line in (GOLDEN / file).read_text(encoding="utf-8").splitlines()
+]
 CONFIGS = {
     entry["config"]["model_type"]
     if entry["category"] == "causal"

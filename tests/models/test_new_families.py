@@ -20,7 +20,7 @@ LLAMA = {
 
 
 def known(name):
-    for file in ("families_truth.json", "families_more.json"):
+    for file in ("families_truth.json", "families_more.json", "families_wider.json"):
         for entry in json.loads((GOLDEN / file).read_text(encoding="utf-8")):
             if entry["id"] == name:
                 return entry["config"]
@@ -95,6 +95,15 @@ def test_null_is_false_where_the_family_says_true():
         ("got_ocr2/text", "vision_config", {"global_attn_indexes": [12]}, "some of the layers"),
         ("siglip2_vision_model/a", "num_patches", 15, "a square is accepted"),
         ("colpali/a", "vlm_config", {"model_type": "llava"}, "a section of paligemma, qwen2_vl"),
+        ("minimax_m3_vl_text/a", "index_n_heads", 4, "only num_key_value_heads = 2 is declared"),
+        ("laguna/heads", "num_attention_heads_per_layer", [4, 6, 8, 6], "and one for all sliding"),
+        ("laguna/heads", "gating", "half", "only true or false or .per-head. or .per-element. is"),
+        ("zamba/a", "n_mamba_heads", 5, "5 heads do not divide 192 channels"),
+        ("zamba/a", "attention_hidden_size", 64, "only 192, stream and embeddings side by side"),
+        ("aria/text", "projector_patch_to_query_dict", {"9": 4}, "only {.1225.: 128, .4900.: 256}"),
+        ("kosmos-2/text", "vision_config", {"model_type": "vit"}, "only kosmos_2_vision_model is"),
+        ("gemma4_unified_text/a", "hidden_size_per_layer_input", 8, "only 0 is declared"),
+        ("emu3/text", "vq_config", {"embed_dim": 8}, "8: only 4 is declared"),
         ("gemma3n/text", "vision_config", {"architecture": "x"}, "only .mobilenetv5_300m_enc. is"),
     ],
 )
@@ -117,6 +126,11 @@ def test_images_of_mllama_are_refused():
 def test_texts_of_mllama_leave_the_layers_that_see_images_out():
     counted = count(known("mllama/a"), 1, 64)
     assert (counted["params"], counted["flops_fwd"]) == (389607, 13799424)
+
+
+def test_images_of_towers_that_are_kept_are_refused():
+    with pytest.raises(InputError, match="image_tokens = 0 is accepted"):
+        count(known("molmo2/text"), 1, 64, image_tokens=4)
 
 
 @pytest.mark.parametrize(("length", "fine"), [(64, True), (65, False)])

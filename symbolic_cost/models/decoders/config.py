@@ -5,7 +5,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
-from symbolic_cost.layers.core import SLIDING, Core, Step
+from symbolic_cost.layers.core import Core, Step
 from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import Trait
@@ -15,9 +15,8 @@ from symbolic_cost.layers.tokens import Entry, Exit, Judged, Logits, Scores
 from symbolic_cost.models.decoders.decoder import Decoder, Habit, Order
 from symbolic_cost.models.decoders.families import DECODERS
 from symbolic_cost.models.decoders.fields import decoder_sizes, routed_groups
-from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, SLIDES, Windows
-from symbolic_cost.models.decoders.other_heads import GROUPS, OtherHeads
-from symbolic_cost.models.decoders.plan import layer_plan, listed_kinds, perceptrons, unrotated
+from symbolic_cost.models.decoders.kinds import DENSE, FULL, SLIDES, Windows
+from symbolic_cost.models.decoders.plan import layer_plan, listed_kinds, unrotated
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import ACTIVATIONS, CORES
@@ -153,62 +152,6 @@ def mimo(fields: Fields, shape: Shape) -> Model:
     return replace(model, parts=(*model.parts, part)) if further else model
 
 
-def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
-    """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
-    decoder = decoder_of(fields)
-    _followed(fields)
-    _alike(fields)
-    own = decoder.stepping(Step.SINK, on=True).attended(at=SLIDING).attention
-
-    def sized(fields: Fields) -> tuple[int, int]:
-        return 2 * fields.size("num_key_value_heads", 4), fields.size("head_dim", 192)
-
-    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
-        rule = [SLIDES if n and (n + 1) % 6 else FULL for n in range(layers)]
-        listed = listed_kinds(fields, decoder, layers) or rule
-        pattern = fields.items("hybrid_layer_pattern")
-        fields.require(
-            holds=not pattern or [SLIDES if one else FULL for one in pattern] == listed,
-            problem="it contradicts the layers that Transformers declares",
-            name="hybrid_layer_pattern",
-        )
-        dense = [DENSE, *[EXPERTS] * (layers - 1)]
-        return listed, perceptrons(fields, decoder, layers) if fields.given(
-            "mlp_layer_types"
-        ) else dense
-
-    changed = replace(
-        decoder,
-        mixers={SLIDES: OtherHeads(own, sized, GROUPS)},  # type: ignore[arg-type]
-        reads=replace(decoder.reads, kinds=kinds),
-    )
-    return declared(fields, shape, changed)
-
-
-def _alike(fields: Fields) -> None:
-    """Check sizes that sliding layers are given apart against those that Transformers takes."""
-    usual = {
-        "swa_num_attention_heads": fields.size("num_attention_heads"),
-        "swa_num_key_value_heads": 2 * fields.size("num_key_value_heads", 4),
-        "swa_head_dim": fields.size("head_dim", 192),
-        "swa_v_head_dim": fields.size("v_head_dim", 128),
-    }
-    for name, size in usual.items():
-        own = fields.optional_size(name)
-        problem = f"only {size} is declared"
-        fields.require(holds=own in (None, size), problem=problem, name=name)
-
-
-def _followed(fields: Fields) -> None:
-    """Take a window that is given without the query's own position."""
-    before = fields.optional_size("sliding_window_size")
-    fields.ignore("sliding_window_size")
-    if before is not None:
-        values = {**fields.source.values, "sliding_window": before + 1}
-        values.pop("sliding_window_size")
-        fields.source = replace(fields.source, values=values)
-
-
 def modernbert(fields: Fields, shape: Shape) -> Model:
     """Declare a ModernBERT that generates: its first layer attends without a norm before."""
     decoder = decoder_of(fields)
@@ -251,18 +194,6 @@ def smollm3(fields: Fields, shape: Shape) -> Model:
         return unrotated(fields, layers, 4), [DENSE] * layers
 
     return declared(fields, shape, replace(decoder, reads=replace(decoder.reads, kinds=kinds)))
-
-
-def laguna(fields: Fields, shape: Shape) -> Model:
-    """Declare a Laguna, whose layers all have the same number of heads."""
-    heads = fields.size("num_attention_heads")
-    listed = fields.items("num_attention_heads_per_layer")
-    fields.require(
-        holds=all(one == heads for one in listed),
-        problem=f"only {heads} in every layer is declared",
-        name="num_attention_heads_per_layer",
-    )
-    return declared(fields, shape, decoder_of(fields))
 
 
 def decoder_of(fields: Fields) -> Decoder:

@@ -44,6 +44,7 @@ from symbolic_cost.models.decoders.switches import (
     input_bias,
     mlp_bias,
     output_bias,
+    result_norm,
     separate_norms,
 )
 
@@ -198,8 +199,23 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(4, 128, full_at=0),
             reads=Reads(BIASES),
         ).stepping(Step.SINK, on=True),
+        "chameleon_text": Decoder(
+            replace(NORMED, norm=Norm.LAYER, head_norm=HeadNorm.HEADS), reads=Reads(BIASES)
+        ),
+        "emu3_text_model": Decoder().stepping(Step.DROP, on=True),
+        "molmo_text": Decoder(
+            reads=Reads(
+                {"attention_bias": input_bias, "norm_after": result_norm},
+                inner=lambda _, width: width // 2,
+            ),
+        ),
+        "molmo2_text": Decoder(
+            NORMED, reads=Reads({"attention_bias": input_bias, "norm_after": result_norm})
+        ),
         "helium": Decoder(reads=Reads(BIASES)),
-        "hunyuan_v1_dense": Decoder(NORMED, reads=Reads(BIAS)),
+        **dict.fromkeys(
+            ("hunyuan_v1_dense", "hunyuan_vl_text"), Decoder(NORMED, reads=Reads(BIAS))
+        ),
         "internlm2": Decoder(reads=Reads({"bias": attention_bias})),
         "hyperclovax": Decoder(
             tokens=Tokens(steps=Entry.SCALE),
@@ -208,6 +224,13 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         ),
         "iquestcoder": Decoder(reads=Reads(BIASES)),
         "jais2": Decoder(BIASED, MLP("relu2"), branch=LAYER, reads=Reads(BIASES)),
+        "kosmos_2_text_model": replace(
+            _PLAIN,
+            attention=replace(STILL, core=CORE, inner_norm=Norm.LAYER),
+            perceptron=MLP("gelu", inner_norm=Norm.LAYER),
+            tokens=Tokens(steps=Entry.SCALE | Entry.COMPUTED | Entry.DROP),
+            branch=_DROPPED,
+        ),
         "minicpm3": Decoder(
             LatentAttention(core=replace(CORE, steps=Step.MASK | Step.CAST)),
             tokens=Tokens(steps=Entry.SCALE),

@@ -171,7 +171,7 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "gemma3_text": _GEMMA_3,
         "gemma3": _GEMMA_3,
         "gemma3n_text": replace(_LATE, head=Logits(steps=Exit.CAP | Exit.LOSS)),
-        "gemma4_text": _LATE,
+        **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _LATE),
         "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(PART, 1))).stepping(
             Step.WHOLE | Step.ARRANGE, on=True
         ),

@@ -56,7 +56,17 @@ def decoder_sizes(fields: Fields, decoder: Decoder, plan: Plan, heads: int | Non
     numbers["h"] = fields.size("num_attention_heads")
     if isinstance(decoder.attention, LatentAttention):
         return numbers | _latent_sizes(fields, decoder, decoder.attention)
-    return numbers | _head_sizes(fields, decoder, heads)
+    numbers |= _head_sizes(fields, decoder, heads)
+    chosen = any("indexed" in decoder.variants.get(kind.mixer, ()) for kind in plan.kinds)
+    return numbers | (_indexer_sizes(fields, numbers["k"]) if chosen else {})
+
+
+def _indexer_sizes(fields: Fields, heads: int) -> Numbers:
+    """Read the width of narrow heads that choose keys, one for every key/value head."""
+    own = fields.size("index_n_heads", heads)
+    problem = f"only num_key_value_heads = {heads} is declared"
+    fields.require(holds=own == heads, problem=problem, name="index_n_heads")
+    return {"d_x": fields.size("index_head_dim")}
 
 
 def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:

@@ -20,7 +20,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, Habit, path_of
-from symbolic_cost.models.decoders.kinds import FULL, SLIDES, Kind
+from symbolic_cost.models.decoders.kinds import FULL, MOST_LAYERS, SLIDES, Kind
 from symbolic_cost.models.decoders.other_heads import WIDE, turned
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Part, Place, scope
@@ -73,9 +73,11 @@ def full_layers(fields: Fields, period: int = 6) -> list[str]:
     """Read which layers slide; the last of every so many is full unless they are listed."""
     layers = fields.size("num_hidden_layers", 30)
     entries = fields.items("layer_types")
-    if not (all(entry in TAKING for entry in entries) and len(entries) in (0, layers)):
+    if not (all(entry in tuple(TAKING) for entry in entries) and len(entries) in (0, layers)):
         fields.note("layer_types", f"{layers} of {' or '.join(TAKING)} are accepted")
-    return list(entries) or [FULL if (n + 1) % period == 0 else SLIDES for n in range(layers)]
+    return list(entries) or [
+        FULL if (n + 1) % period == 0 else SLIDES for n in range(min(layers, MOST_LAYERS))
+    ]
 
 
 @dataclass(frozen=True)

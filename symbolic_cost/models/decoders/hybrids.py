@@ -111,6 +111,12 @@ HYBRIDS: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(BIASES, kinds=all_of("hybrid", DENSE)),
             mixers={"hybrid": Beside("mamba", Dual(Duality(normed=False)))},
         ),
+        "zamba": Zamba(
+            zamba.ATTENTION,
+            GatedMLP("gelu"),
+            head=TIED,
+            mixers={LINEAR: StateSpace(SelectiveScan(heads="n"))},
+        ),
         "zamba2": Zamba(zamba.ATTENTION, GatedMLP("gelu"), head=TIED, mixers={LINEAR: Dual()}),
         "falcon_mamba": Decoder(
             head=TIED,

@@ -64,6 +64,9 @@ FULL, SLIDES, UNTURNED = "full_attention", "sliding_attention", "unrotated_atten
 CHUNKED = "chunked_attention"
 DENSE, EXPERTS, NONE = "dense", "sparse", ""
 
+MOST_LAYERS = 10**5
+"""More than any model has."""
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -42,13 +42,18 @@ class StateSpace(Lettered):
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
         rank, state = symbols.r_dt, symbols.N
-        return super().lengths(shape) | {
-            "j": symbols.J,
-            "s": state,
-            "low": rank,
-            "mixed": rank + 2 * state,
-            "two": Integer(2),
-        }
+        heads = {"n": symbols.h_s, "i": symbols.J / symbols.h_s} if self.layer.heads else {}
+        return (
+            super().lengths(shape)
+            | heads
+            | {
+                "j": symbols.J,
+                "s": state,
+                "low": rank,
+                "mixed": rank + 2 * state,
+                "two": Integer(2),
+            }
+        )
 
     def read(self, fields: Fields) -> tuple[StateSpace, dict[str, int]]:
         """Return the layer as a configuration has it, and its sizes by symbol."""
@@ -64,6 +69,13 @@ class StateSpace(Lettered):
             "K": fields.size("conv_kernel", 4),
             "r_dt": low if rank == "auto" else fields.size("time_step_rank", low),
         }
+        if self.layer.heads:
+            numbers["h_s"] = fields.size("n_mamba_heads", 2)
+            fields.require(
+                holds=numbers["J"] % numbers["h_s"] == 0,
+                problem=f"{numbers['h_s']} heads do not divide {numbers['J']} channels",
+                name="n_mamba_heads",
+            )
         return replace(self, layer=replace(self.layer, bias=biases(fields))), numbers
 
 

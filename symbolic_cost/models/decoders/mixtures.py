@@ -11,6 +11,7 @@ from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
+from symbolic_cost.layers.routed import RoutedAttention
 from symbolic_cost.layers.tokens import Entry, Tokens
 from symbolic_cost.models.decoders.arctic import Arctic
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
@@ -96,10 +97,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(SHARES, "intermediate_size"),
             renamed={FULL: UNTURNED},
         ),
-        "deepseek": replace(
-            _DEEP,
-            experts=replace(_SHARED, shares=Shares.PLAIN),
-            reads=Reads({**BIAS, "norm_topk_prob": normalised}),
+        **dict.fromkeys(
+            ("deepseek", "deepseek_ocr2_text"),
+            replace(
+                _DEEP,
+                experts=replace(_SHARED, shares=Shares.PLAIN),
+                reads=Reads({**BIAS, "norm_topk_prob": normalised}),
+            ),
         ),
         "bailing_moe": replace(
             _DEEP, reads=Reads({"use_qkv_bias": input_bias, "use_bias": output_bias, **NORMALISED})
@@ -144,6 +148,12 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             head=TIED,
             reads=Reads(kinds=between),
         ),
+        "ernie4_5_vl_moe_text": replace(
+            _DEEP,
+            experts=replace(_SHARED, traits=Trait.CORRECTED),
+            head=TIED,
+            reads=Reads(dense=1),
+        ),
         "flint": Decoder(
             NORMED,
             experts=_SHARED,
@@ -174,6 +184,19 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             replace(ATTENTION, head_norm=HeadNorm.WIDTH, rotated=Rotated.PART),
             sparse=Sparse.ALWAYS,
             reads=Reads(expert_width="intermediate_size", share=Share("rotary_dim", 0)),
+        ),
+        "minimax_m3_vl_text": Decoder(
+            replace(NORMED, norm=Norm.RMS_SHIFTED, rotated=Rotated.PART),
+            branch=Branch(Norm.RMS_SHIFTED),
+            experts=_SHARED,
+            sparse=Sparse.ALWAYS,
+            reads=Reads(
+                expert_width="intermediate_size",
+                shared_width="shared_intermediate_size",
+                dense_width="dense_intermediate_size",
+                share=Share("rotary_dim", 64),
+            ),
+            variants={"minimax_m3_sparse": {"indexed": "d_x"}},
         ),
         "mistral4": _LATENT,
         "exaone_moe": replace(
@@ -210,6 +233,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             reads=Reads(BIAS, "intermediate_size", shared_width="shared_intermediate_size"),
         ),
         "hy_v3": replace(_DEEP, attention=NORMED, reads=Reads(BIASES, shared=1, dense=1)),
+        "jetmoe": Decoder(
+            RoutedAttention(**vars(ATTENTION)),
+            head=TIED,
+            experts=MixtureOfExperts(traits=Trait.OFFSET),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(expert_width="intermediate_size"),
+        ),
         "kolibri1": Decoder(
             NORMED,
             branch=Branch(Norm.RMS, Placing.SANDWICH),
@@ -259,6 +289,14 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
                 {"qkv_bias": input_bias, "norm_topk_prob": normalised},
                 shared_width="shared_expert_intermediate_size",
             ),
+        ),
+        "step3p5": Decoder(
+            replace(NORMED, norm=Norm.RMS_SHIFTED, gate=Gate.HEADS),
+            branch=Branch(Norm.RMS_SHIFTED),
+            experts=_SHARED,
+            windows=Windows(full_at=0),
+            sparse=Sparse.ALWAYS,
+            reads=Reads(BIAS, shared_width="share_expert_dim"),
         ),
         "solar_open": replace(
             _DEEP,

@@ -37,11 +37,13 @@ class OtherHeads:
     Args:
         sized: reads the number of key/value heads, and the width of heads.
         letters: axes by those of the family.
+        queries: number of heads; that of the family if 0.
     """
 
     layer: Attention
     sized: Callable[[Fields], tuple[int, int]]
     letters: Mapping[str, str] = field(default_factory=lambda: WIDE)
+    queries: int = 0
 
     @property
     def axes(self) -> Glossary:
@@ -59,13 +61,13 @@ class OtherHeads:
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:  # noqa: ARG002
         """Return the sizes of its own axes."""
-        heads = symbols.g_s
-        return {"k_s": heads, "g_s": symbols.h / heads, "d_s": symbols.q_s}
+        heads, queries = symbols.g_s, symbols.h_s if self.queries else symbols.h
+        return {"k_s": heads, "g_s": queries / heads, "d_s": symbols.q_s}
 
     def read(self, fields: Fields) -> tuple[OtherHeads, dict[str, int]]:
         """Return the layer and its sizes by symbol."""
         heads, width = self.sized(fields)
-        queries = fields.size("num_attention_heads")
+        queries = self.queries or fields.size("num_attention_heads")
         fields.require(
             holds=queries % heads == 0,
             problem=f"{heads} key/value heads do not divide {queries} heads",
@@ -75,7 +77,8 @@ class OtherHeads:
         core = self.layer.core
         copied = replace(self.layer, core=replace(core, steps=core.steps & ~Step.COPY))
         layer = copied if heads == queries else self.layer
-        return replace(self, layer=layer), {"g_s": heads, "q_s": width}
+        own = {"h_s": queries} if self.queries else {}
+        return replace(self, layer=layer), {"g_s": heads, "q_s": width, **own}
 
 
 def turned(ops: tuple[Op, ...]) -> tuple[Op, ...]:

@@ -8,6 +8,7 @@ from symbolic_cost.models.decoders.kinds import (
     DENSE,
     EXPERTS,
     FULL,
+    MOST_LAYERS,
     NEVER,
     SLIDES,
     UNTURNED,
@@ -17,8 +18,6 @@ from symbolic_cost.models.decoders.kinds import (
 )
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.records import dataclass
-
-_MOST_LAYERS = 10**5
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
     entries = (fields.source.values.get(key) for key in decoder.reads.counts)
     counted = [len(entry) for entry in entries if isinstance(entry, list | str) and entry]
     layers = fields.size("num_hidden_layers", *counted[:1])
-    if layers > _MOST_LAYERS:
+    if layers > MOST_LAYERS:
         problem = f"{layers} layers are more than any model has"
         fields.require(holds=False, problem=problem, name="num_hidden_layers")
         layers = 1

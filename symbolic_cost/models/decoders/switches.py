@@ -79,6 +79,12 @@ def after_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     return replace(decoder, branch=replace(decoder.branch, placing=placing))
 
 
+def result_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    """Change whether what a branch gives is normalised in place of what it takes."""
+    placing = Placing.RESULT if on else Placing.PRE
+    return replace(decoder, branch=replace(decoder.branch, placing=placing))
+
+
 def separate_norms(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change whether queries and keys are normalised by a scale of every head."""
     return decoder.attended(head_norm=HeadNorm.HEADS if on else HeadNorm.NONE)

@@ -1,8 +1,9 @@
-"""Zamba 2: blocks of attention that layers share stand before some of its Mamba-2 layers.
+"""Zamba: blocks of attention that layers share stand before some of its state-space layers.
 
-A shared block sees the stream beside the embeddings; what each of its uses adds to it are products
-of low rank and a projection of its own (Glorioso et al. 2024). Axes: as in a decoder; e_g
-embeddings beside the stream, e_c both, r_a rank of what a use adds, r_q that to queries.
+A shared block sees the stream beside the embeddings; what each of its uses adds to it are a
+projection of its own and, in Zamba 2, products of low rank (Glorioso et al. 2024). Axes: as in a
+decoder; e_g embeddings beside the stream, e_c both, r_a rank of what a use adds, r_q that to
+queries.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ATTENTION = Attention(GROUPED, Projection.SEPARATE, Bias.NONE, kept=Kept.HEADS, 
 
 @dataclass(frozen=True)
 class Zamba(Decoder):
-    """A Zamba 2; `lengths` has "e_c", and "r_q" if uses add to queries, keys and values as well."""
+    """A Zamba; `lengths` has "e_c", "r_a" if uses add to perceptrons, and "r_q" to queries too."""
 
     @property
     def own_axes(self) -> Glossary:
@@ -88,7 +89,9 @@ class Zamba(Decoder):
         return tuple(every)
 
     def _perceptron(self) -> tuple[Op, ...]:
-        """Declare a gated perceptron from x to y, with what a use adds."""
+        """Declare a gated perceptron from x to y, with what a use adds, if it does."""
+        if "r_a" not in self.lengths:
+            return self.perceptron.ops()
         wide, full = "[b l f]", "full[b l e]"
         function = self.perceptron.function
         both = (

@@ -6,6 +6,7 @@ weights and does no work.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
@@ -118,7 +119,10 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
     if values is None and "num_hidden_layers" in fields.source.values:
         values = _flat(fields, family)
     if not isinstance(values, Mapping):
-        raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
+        told = (
+            "an object with the fields is accepted, or num_hidden_layers and the others beside it"
+        )
+        raise InputError(f"{fields.source.where(key)}: {told}")
     own_type = _named(fields, key, values) or family.text
     name = TEXTS.get(own_type, own_type)
     if name not in FAMILIES:
@@ -148,6 +152,7 @@ def _flat(fields: Fields, family: Nested) -> dict[str, Any]:
         for key, value in fields.source.values.items()
         if not key.endswith("_token_id") and not isinstance(value, Mapping) and key != "model_type"
     }
+    own = {key: value for key, value in own.items() if not re.fullmatch(family.beside, key)}
     fields.ignore(*own)
     fields.ignore("rope_scaling", "rope_parameters")
     return own | {"model_type": family.text}

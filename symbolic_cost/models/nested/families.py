@@ -28,6 +28,8 @@ class Nested:
         tied: whether the output head is the token table unless the whole says.
         adapter: fields of the tower's section that give the widths of an adapter, all alike.
         inner: field of the width of the hidden layer, which is cut in two halves.
+        beside: keys of the whole that are none of the language model's, as a regular expression,
+            where those of both stand side by side.
         resampled: key of the section of a resampler, whose weights are counted.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
@@ -45,6 +47,7 @@ class Nested:
     tied: bool = False
     adapter: tuple[str, ...] = ()
     inner: str = ""
+    beside: str = ""
     resampled: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -102,6 +105,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "qwen2_5_omni_text": "qwen2",
         "qwen3_omni_moe_text": "qwen3_moe",
         "qwen2_5_vl_text": "qwen2",
+        "exaone4_5_text": "exaone4",
         "glm4v_moe_text": "glm4_moe",
         "kimi_k2": "deepseek_v3",
         "paddleocr_vl_text": "ernie4_5",
@@ -182,6 +186,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         ),
         "glm4v": _GLM,
         "glm46v": _GLM,
+        "glmga": _GLM,
         "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
         "idefics2": Nested(
             "idefics2_vision",
@@ -199,6 +204,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             function="",
             tied=False,
         ),
+        "qianfan_ocr": replace(_INTERN, vision="qianfan_ocr_vision", text="qwen3", tied=False),
         "mistral3": Nested(
             "pixtral",
             "mistral",

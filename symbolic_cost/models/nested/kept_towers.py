@@ -45,12 +45,26 @@ def build(fields: Fields, shape: Shape) -> Model:
             f"what {fields.family} does with images is not declared: image_tokens = 0 is "
             "accepted, which counts the text"
         )
+    if "vit_config" in fields.source.values:
+        _trim(fields)
     section = family.get("section", "text_config")
+    inner = fields.source.values.get(section)
+    if isinstance(inner, Mapping):  # some files say the same beside it
+        fields.ignore(*(key for key in inner if fields.source.values.get(key) == inner[key]))
     _complete(fields, section, family.get("text_defaults", {}))
     for key, (name, origin, field) in family.get("copies", {}).items():
         _copy(fields, (key, name), (origin, field))
     _tie(fields, section, family)
-    nested = Nested("", family["text"], Connector(), ("", section), tied=family.get("tied", False))
+    key, texts = family.get("text_by", ("", {}))
+    kind = texts.get(str(fields.source.values.get(key)), family["text"])
+    nested = Nested(
+        "",
+        kind,
+        Connector(),
+        ("", section),
+        tied=family.get("tied", False),
+        beside=family.get("beside", ""),
+    )
     text = text_of(fields, nested, shape)
     own = _sizes(fields, family.get("sizes", {}))
     left_out = _left_out(fields, family.get("optional", {}))
@@ -85,6 +99,19 @@ def build(fields: Fields, shape: Shape) -> Model:
         sizes={**sizes, **text.sizes},
         axes={**axes, **text.axes},
     )
+
+
+def _trim(fields: Fields) -> None:
+    """Take the tower of a published Molmo 2, whose weights end with the last layer that is read."""
+    values = dict(fields.source.values)
+    tower, adapter = values.pop("vit_config"), values.get("adapter_config")
+    read = adapter.get("vit_layers") if isinstance(adapter, Mapping) else None
+    depth = tower.get("num_hidden_layers") if isinstance(tower, Mapping) else None
+    if isinstance(read, list) and read and all(isinstance(n, int) for n in read) and is_size(depth):
+        tower = {**tower, "num_hidden_layers": max(n % depth for n in read) + 1}
+        adapter = {**values["adapter_config"], "vit_layers": [n % depth for n in read]}
+    values = {**values, "vision_config": tower, "adapter_config": adapter}
+    fields.source = replace(fields.source, values=values)
 
 
 def _complete(fields: Fields, section: str, usual: Mapping[str, Any]) -> None:
@@ -213,12 +240,12 @@ def _section(fields: Fields, key: str, lacking: bool) -> Fields | None:  # noqa:
 
 def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[str, Expr]]:
     """Return the weights of a tower as parts, and the sizes of its axes, named after the key."""
-    own, name = _DATA["towers"][kind], _path(key)
-    table = {**_DATA["towers"].get(own.get("like", ""), {}), **own}
+    name, table = _path(key), _tower_table(kind)
     stated = part.source.values.get("model_type") or kind  # Kimi's files leave it empty
+    names = table.get("named", [kind])
     part.require(
-        holds=stated in (kind, part.family),
-        problem=f"only {kind} is declared",
+        holds=stated in (*names, part.family),
+        problem=f"only {' or '.join(names)} is declared",
         name="model_type",
     )
     part.record = Family(
@@ -240,6 +267,12 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
             lengths |= more
             parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
     return tuple(parts), lengths
+
+
+def _tower_table(kind: str) -> dict[str, Any]:
+    """Return what is said of a tower, with what it has of one that is like it."""
+    own = _DATA["towers"].get(kind)
+    return {**_tower_table(own.get("like", "")), **own} if own else {}
 
 
 def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:

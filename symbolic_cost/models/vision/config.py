@@ -325,6 +325,7 @@ _CHANGES: Mapping[str, Change] = MappingProxyType(
         "siglip2_vision_model": _patched,
         "internvl_vision": _internvl,
         "intern_vit_6b": _internvl,
+        "qianfan_ocr_vision": _internvl,
         "qwen2_5_vl_vision": _windowed,
     }
 )

@@ -105,7 +105,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
         ),
         **dict.fromkeys(
-            ("internvl_vision", "intern_vit_6b"),
+            ("internvl_vision", "intern_vit_6b", "qianfan_ocr_vision"),
             replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
         ),
         "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, kept={}).attended(
