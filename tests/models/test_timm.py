@@ -55,6 +55,22 @@ def test_what_is_not_declared_is_refused(name, classes, image, features, said):
         count(config(name, classes, image, features), 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"stages": ["ir_r2_k3_s2_e6_c24_x9"]}, "such as ir_r2_k3_s2_e6_c24"),
+        ({"stages": ["cn_r1_k3_s1_c8", 4]}, "4: blocks are accepted"),
+        ({"last": "twice"}, "unknown value 'twice'"),
+    ],
+)
+def test_blocks_that_are_not_words_are_refused(changes, said):
+    config = {"model_type": "timm_inverted", "stages": ["ds_r1_k3_s1_c16"], "num_labels": 3}
+    config["architectures"] = ["TimmForImageClassification"]
+    assert count(config, 1, 1)["params"]
+    with pytest.raises(InputError, match=said):
+        count(config | changes, 1, 1)
+
+
 def test_images_are_those_of_training():
     """A small network that was trained on small images costs less than on those of 224 pixels."""
     small, large = (

@@ -5,6 +5,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.cnn import CNN
+from symbolic_cost.models.vision.inverted import inverted
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
 from symbolic_cost.models.vision.mobile import MOBILE
 from symbolic_cost.models.vision.pyramids import MORE
@@ -18,7 +19,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
-    layers = {**NETWORKS, **MORE, **MOBILE}[fields.family](fields)
+    layers = {**NETWORKS, **MORE, **MOBILE, "timm_inverted": inverted}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
 
