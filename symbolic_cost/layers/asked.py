@@ -8,6 +8,7 @@ from __future__ import annotations
 from sympy import Expr
 
 from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.lookup import lookup
@@ -87,3 +88,23 @@ class Matched:
         same, result = Maps(f"{name}.text", (batch, channel)), Maps(name, (batch, y))
         trail.ops.append(view(same.tensor, f"{text} -> {same}"))
         trail.add(einsum(name, f"{trail.at}, {same} -> {result}"), result)
+
+
+@dataclass(frozen=True)
+class Filmed:
+    """Channels scaled and shifted by what two products make of a vector aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        batch, channel, *_ = start.axes
+        for part, how in (("scale", "mul"), ("shift", "add")):
+            at, trail.at = trail.at, trail.aside[self.title]
+            Mix(trail.length(channel)).declare(f"{name}.{part}", trail)
+            same, result = (
+                Maps(f"{name}.{part}.same", (batch, channel)),
+                Maps(f"{name}.{how}", start.axes),
+            )
+            trail.ops.append(view(same.tensor, f"{trail.at} -> {same}"))
+            trail.add(pointwise(result.tensor, f"{at}, {same} -> {result}", how), result)

@@ -60,6 +60,7 @@ def test_what_is_not_declared_is_refused(name, classes, image, features, said):
     [
         ({"stages": ["ir_r2_k3_s2_e6_c24_x9"]}, "such as ir_r2_k3_s2_e6_c24"),
         ({"stages": ["cn_r1_k3_s1_c8", 4]}, "4: blocks are accepted"),
+        ({"stages": []}, "blocks are needed"),
         ({"last": "twice"}, "unknown value 'twice'"),
     ],
 )

@@ -93,6 +93,7 @@ def inverted(fields: Fields) -> dict[str, Layer]:
     depth, stages = ratio_of(fields, "depth", 1), fields.items("stages")
     up = fields.text("depth_rounding", "ceil", ("ceil", "round")) == "ceil"
     rounding: Callable[[float], int] = ceil if up else round
+    fields.require(holds=bool(stages), problem="blocks are needed", name="stages")
     ends, inner = fields.flag("fixed_ends", default=False), fields.size("stem_size", 32)
     inner = inner if fields.flag("fixed_stem", default=False) else kind.channels(inner)
     layers: dict[str, Layer] = {"stem": _conv(inner, 3, 2)}
