@@ -108,3 +108,32 @@ class Filmed:
             )
             trail.ops.append(view(same.tensor, f"{trail.at} -> {same}"))
             trail.add(pointwise(result.tensor, f"{at}, {same} -> {result}", how), result)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A row of a small table for every position, added."""
+
+    rows: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        at, rows, result = trail.at, trail.new_axis("p", self.rows), Maps(name, trail.at.axes)
+        table = f"{at}, *table[{rows} {at.axes[1]}] -> {result}"
+        trail.add(pointwise(name, table, "add", laid=rows), result)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The positions at hand behind those of a sequence aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, old = trail.at.axes
+        first = trail.aside[self.title]
+        length = trail.sizes[old] + trail.sizes[first.axes[2]]
+        result = Maps(name, (batch, channel, trail.new_axis("y", length)))
+        same = Maps(f"{name}.first", (batch, channel, first.axes[2]))
+        trail.ops.append(view(same.tensor, f"{first} -> {same}"))
+        laid = f"{old} {first.axes[2]}"
+        trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "copy", laid=laid), result)

@@ -5,7 +5,7 @@ parameters (two numbers where Transformers ties what the published file does not
 pass at two sizes, of training and of a decode step, and the elements of the cache.
 `families_more.json` holds those of further families and heads, `families_images.json` those of
 networks for images, recordings and diffusion, `families_detection.json` those of detectors, masks
-and depths.
+and depths, `families_perception.json` those of further ones with fields changed one at a time.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -25,6 +25,7 @@ TRUTH = {
     for name in (
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json"),
+        "families_perception.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }
