@@ -5,6 +5,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.cnn import CNN
+from symbolic_cost.models.vision.hiera import hiera
 from symbolic_cost.models.vision.inverted import inverted
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
 from symbolic_cost.models.vision.mobile import MOBILE
@@ -19,7 +20,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
-    layers = {**NETWORKS, **MORE, **MOBILE, "timm_inverted": inverted}[fields.family](fields)
+    own = {"timm_inverted": inverted, "hiera": hiera}
+    layers = {**NETWORKS, **MORE, **MOBILE, **own}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
 
