@@ -4,6 +4,7 @@ from symbolic_cost.layers.conv import Chain, Conv, Layer, Linear
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
 from symbolic_cost.models.vision.hiera import hiera
 from symbolic_cost.models.vision.inverted import inverted
@@ -20,7 +21,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         InputError: every problem of the fields.
     """
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
-    own = {"timm_inverted": inverted, "hiera": hiera}
+    own = {"timm_inverted": inverted, "hiera": hiera, "bit": bit}
     layers = {**NETWORKS, **MORE, **MOBILE, **own}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
