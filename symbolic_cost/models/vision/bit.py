@@ -30,19 +30,21 @@ def bit(fields: Fields) -> dict[str, Layer]:
     stem: dict[str, Layer] = {"conv": Conv(inner, 7, 2, Pad.SAME if same else 3, bias=False)}
     stem |= {} if before else {"norm": _NORM, "act": act}
     around: Padding = (Pad.SAME if moving else 0) if same else 1
-    layers: dict[str, Layer] = {"stem": Chain(stem | {"pool": Pool("max_pool", 3, 2, around)})}
+    pool: Layer = Pool("max_pool", 3, 2, around)
+    layers: dict[str, Layer] = {"stem": Chain({**stem, "pool": pool})}
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True)):
         for i in range(depth):
             stride = 2 if stage and i == 0 else 1
             make = _before if before else _behind
             layers[f"stage{stage}.{i}"] = make(width, stride, act, first=i == 0)
-    return layers | ({"norm": _NORM, "act": act} if before else {}) | {"mean": Mean()}
+    last: dict[str, Layer] = {"norm": _NORM, "act": act} if before else {}
+    return {**layers, **last, "mean": Mean()}
 
 
 def _before(width: int, stride: int, act: Activation, *, first: bool) -> Chain:
     """Return a block whose norms and activations come before its convolutions."""
     own = chain(_conv(_narrow(width), 1), _NORM, act, _conv(_narrow(width), 3, stride), _NORM, act)
-    rest = {"inner": own, "last": _conv(width, 1)}
+    rest: dict[str, Layer] = {"inner": own, "last": _conv(width, 1)}
     opened: dict[str, Layer] = {"norm": _NORM, "act": act}
     if first:
         short = chain(_conv(width, 1, stride))
