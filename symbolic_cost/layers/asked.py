@@ -8,6 +8,7 @@ from __future__ import annotations
 from sympy import Expr
 
 from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise
 from symbolic_cost.ops.lookup import lookup
@@ -87,3 +88,52 @@ class Matched:
         same, result = Maps(f"{name}.text", (batch, channel)), Maps(name, (batch, y))
         trail.ops.append(view(same.tensor, f"{text} -> {same}"))
         trail.add(einsum(name, f"{trail.at}, {same} -> {result}"), result)
+
+
+@dataclass(frozen=True)
+class Filmed:
+    """Channels scaled and shifted by what two products make of a vector aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        batch, channel, *_ = start.axes
+        for part, how in (("scale", "mul"), ("shift", "add")):
+            at, trail.at = trail.at, trail.aside[self.title]
+            Mix(trail.length(channel)).declare(f"{name}.{part}", trail)
+            same, result = (
+                Maps(f"{name}.{part}.same", (batch, channel)),
+                Maps(f"{name}.{how}", start.axes),
+            )
+            trail.ops.append(view(same.tensor, f"{trail.at} -> {same}"))
+            trail.add(pointwise(result.tensor, f"{at}, {same} -> {result}", how), result)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A row of a small table for every position, added."""
+
+    rows: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        at, rows, result = trail.at, trail.new_axis("p", self.rows), Maps(name, trail.at.axes)
+        table = f"{at}, *table[{rows} {at.axes[1]}] -> {result}"
+        trail.add(pointwise(name, table, "add", laid=rows), result)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The positions at hand behind those of a sequence aside."""
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, old = trail.at.axes
+        first = trail.aside[self.title]
+        length = trail.sizes[old] + trail.sizes[first.axes[2]]
+        result = Maps(name, (batch, channel, trail.new_axis("y", length)))
+        same = Maps(f"{name}.first", (batch, channel, first.axes[2]))
+        trail.ops.append(view(same.tensor, f"{first} -> {same}"))
+        laid = f"{old} {first.axes[2]}"
+        trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "copy", laid=laid), result)

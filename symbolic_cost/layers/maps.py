@@ -78,6 +78,14 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Shifted:
+    """A learned vector, the same for every position, added."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        trail.pointwise(name, "add", f"*shift[{trail.at.axes[1]}]")
+
+
+@dataclass(frozen=True)
 class Mean:
     """The mean of all positions."""
 

@@ -40,24 +40,31 @@ class Grid:
 
 @dataclass(frozen=True)
 class Spread:
-    """A transposed convolution whose windows lie side by side.
+    """A transposed convolution, whose windows lie side by side unless they step less.
 
     Args:
         channels: that come out.
-        kernel: positions of a window, as many as it steps.
+        kernel: positions of a window.
+        step: between windows, and so the factor of the sides; the kernel if zero.
+        bias: whether one is added.
     """
 
     channels: int
     kernel: int
+    step: int = 0
+    bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
         at = trail.at
         batch, old, *sides = at.axes
         new = trail.new_axis("c", self.channels)
-        positions = [trail.new_axis(a[0], self.kernel * trail.length(a)) for a in sides]
+        positions = [
+            trail.new_axis(a[0], (self.step or self.kernel) * trail.length(a)) for a in sides
+        ]
         result = Maps(name, (batch, new, *positions))
         window = trail.new_axis("s", self.kernel), trail.new_axis("t", self.kernel)
-        pattern = f"{at}, *w[{old} {new} {' '.join(window)}] + *bias[{new}] -> {result}"
+        bias = f" + *bias[{new}]" if self.bias else ""
+        pattern = f"{at}, *w[{old} {new} {' '.join(window)}]{bias} -> {result}"
         made = convolution(name, pattern)
         trail.add(TransposedConv(made.path, made.pattern, made.among), result)
 

@@ -10,15 +10,15 @@ _OF_IMAGES = "ForImageClassification"
 def classes_of(fields: Fields) -> int:
     """Return how many classes the configuration labels.
 
-    Two unless it says, as the heads of Hugging Face. Files that write out every attribute hold
-    labels too: where these were cut from one of images, those of ImageNet are assumed, which the
-    answer says.
+    Two unless it says, as the heads of Hugging Face; none where there is no classifier. Files that
+    write out every attribute hold labels too: where these were cut from one of images, those of
+    ImageNet are assumed, which the answer says.
     """
     labels = fields.source.values.get("id2label")
     if isinstance(labels, Mapping) and labels:
-        return fields.size("num_labels", len(labels))
+        return fields.optional_size("num_labels", len(labels)) or 0
     cut = "is_encoder_decoder" in fields.source.values and fields.head.endswith(_OF_IMAGES)
-    number = fields.size("num_labels", 1000 if cut else 2)
+    number = fields.optional_size("num_labels", 1000 if cut else 2) or 0
     origin = fields.origins.get("num_labels")
     if origin is not None and origin.how == "family default" and number > 2:  # noqa: PLR2004
         fields.assume("num_labels", "1000 classes, as the labels were cut from the file")

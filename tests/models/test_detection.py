@@ -9,11 +9,11 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.count import count
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = {
     row["id"]: row["config"]
-    for row in json.loads(
-        (Path(__file__).parents[1] / "golden" / "families_detection.json").read_text("utf-8")
-    )
+    for name in ("families_detection.json", "families_perception.json")
+    for row in json.loads((GOLDEN / name).read_text("utf-8"))
 }
 
 
@@ -34,6 +34,24 @@ ROWS = {
         ("upernet/swin", {"backbone_config": {"model_type": "swin", "depths": ["x"]}}, "num_heads"),
         ("mask2former/swin", {"feature_size": 40}, "a multiple of 32 is accepted"),
         ("owlv2/a", {"projection_dim": 32}, "24 channels of the text are accepted"),
+        ("clipseg/simple", {"extract_layers": [4, 2]}, "rising numbers are accepted"),
+        ("clipseg/simple", {"extract_layers": [2, 5]}, "layers below 5 are accepted"),
+        ("clipseg/simple", {"conditional_layer": 3}, "below 3 is accepted"),
+        ("clipseg/simple", {"reduce_dim": 18}, "4 heads do not divide 18"),
+        ("vitpose/experts", {"backbone_config": {"model_type": "vit"}}, "unknown value 'vit'"),
+        ("vitpose/simple", {"backbone_config": {"image_size": [62, 48]}}, "whole patches of an"),
+        ("vitpose/layer", {}, r"only \[3\] is declared"),
+        ("vitpose/unequal", {}, "a square is accepted"),
+        ("vilt/answers", {"max_image_length": 8}, "only -1 is declared"),
+        ("vilt/answers", {"image_size": [64, 96]}, "a square of patches is accepted"),
+        ("bit/same", {"num_groups": 3}, "3 groups do not divide"),
+        ("bit/same", {"global_padding": "VALID"}, "unknown value 'VALID'"),
+        ("bit/moving", {}, "goes with global_padding"),
+        ("hiera/own", {"image_size": [68, 68]}, "17 positions a side are no whole units of 8"),
+        ("hiera/own", {"image_size": [64, 96]}, "one value for all layers is declared"),
+        ("hiera/own", {"num_query_pool": 4}, "4 stages cannot be pooled so often"),
+        ("hiera/own", {"masked_unit_attention": [True]}, "4 truth values are accepted"),
+        ("hiera/own", {"embed_dim_multiplier": 1.0}, "stages widen"),
     ],
 )
 def test_what_is_not_declared_is_refused(name, changes, said):

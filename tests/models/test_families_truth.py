@@ -5,8 +5,9 @@ parameters (two numbers where Transformers ties what the published file does not
 pass at two sizes, of training and of a decode step, and the elements of the cache.
 `families_more.json` holds those of further families and heads, `families_images.json` those of
 networks for images, recordings and diffusion, `families_detection.json` those of detectors, masks
-        *("families_images.json", "families_detection.json", "families_diffusion.json"),
-        "families_wider.json",
+and depths, `families_diffusion.json` those of further networks for diffusion, `families_wider.json`
+those of decoders with further layers and of models that see, `families_perception.json` those of
+further networks for images with fields changed one at a time.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -26,7 +27,7 @@ TRUTH = {
     for name in (
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
-        "families_wider.json",
+        *("families_wider.json", "families_perception.json"),
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

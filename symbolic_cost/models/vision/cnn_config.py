@@ -14,17 +14,19 @@ _BRANCHES = {"bottleneck": bottleneck, "basic": basic}
 
 
 def build(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a residual network and declare it; the images have 224 pixels a side.
+    """Read the fields and declare a residual network; images have 224 pixels a side by default.
 
     Raises:
         InputError: every problem of the fields.
     """
     blocks, widths, branch, first = read(fields)
-    channels, classes = fields.size("num_channels", 3), classes_of(fields)
+    side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
+    classes = classes_of(fields)
     fields.refuse()
     return CNN(
         "resnet",
         lambda classes: resnet(blocks, widths, branch, classes, first),
+        side=side,
         channels=channels,
         classes=classes,
         b=shape.b,

@@ -35,10 +35,10 @@ def build(fields: Fields, shape: Shape) -> Model:
     length = shape.l if shape.c == 0 else shape.c
     places = text.size("max_position_embeddings", 16)
     words = Words(text.size("vocab_size", 49408), places, wide, length)
-    texts: dict[str, Layer] = {"words": words, "blocks": _blocks(text, wide, 2048, 8)}
+    texts: dict[str, Layer] = {"words": words, "blocks": tower(text, wide, 2048, 8)}
     texts |= {"norm": Normed(), "first": FirstPosition(), "project": Mix(common, bias=False)}
     images: dict[str, Layer] = {"patch": Conv(width, step, step, bias=False), "token": Token()}
-    images |= {"place": Placed(), "norm": Normed(), "blocks": _blocks(vision, width, 3072, 12)}
+    images |= {"place": Placed(), "norm": Normed(), "blocks": tower(vision, width, 3072, 12)}
     pooled: dict[str, Layer] = {"first": FirstPosition(), "norm": Normed(shared="last")}
     pooled |= {"project": Mix(common, bias=False), "unit": Unit()}
     heads: dict[str, Layer] = {
@@ -58,14 +58,14 @@ def build(fields: Fields, shape: Shape) -> Model:
         "norm": Normed(),
         "heads": Fork(heads),
     }
+    channels = vision.size("num_channels", 3)
     for part in (vision, text):
         fields.problems += part.not_understood().values()
     fields.assume("input_ids", "one text for each image")
-    channels = vision.size("num_channels", 3)
     return pictured(fields, shape, Chain(layers), sides, "minderer-2022", channels=channels)
 
 
-def _blocks(fields: Fields, width: int, wide: int, heads: int) -> Repeated:
+def tower(fields: Fields, width: int, wide: int, heads: int) -> Repeated:
     """Read the blocks of a tower, with its usual perceptron and heads."""
     number = fields.size("num_attention_heads", heads)
     divided(fields, "num_attention_heads", (width,), (number,))

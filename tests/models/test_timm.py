@@ -1,0 +1,81 @@
+"""Architectures of timm by name: parameters and FLOP of an image as PyTorch counts them.
+
+`timm_truth.json` holds, for names, classes and images of its published configurations, the
+features before the classifier, parameters, and FLOP of a forward pass of one image.
+"""
+
+import json
+
+import pytest
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.count import count
+from tests.models.test_families_truth import GOLDEN
+
+ROWS = json.loads((GOLDEN / "timm_truth.json").read_text(encoding="utf-8"))
+FEW = ROWS[::30]
+
+
+def config(name, classes, image, features):
+    pretrained = {"input_size": image}
+    return {"architecture": name, "num_classes": classes, "num_features": features,
+            "pretrained_cfg": pretrained}  # fmt: skip
+
+
+def is_exact(*named, params, forward):
+    answer = count(config(*named), 1, 1)
+    return (answer["params"], answer["flops_fwd"]) == (params, forward)
+
+
+@pytest.mark.parametrize("row", FEW, ids=lambda row: row[0])
+def test_a_sample_is_exact(row):
+    assert is_exact(*row[:4], params=row[4], forward=row[5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [row for row in ROWS if row not in FEW], ids=lambda row: row[0])
+def test_every_other_is_exact(row):
+    assert is_exact(*row[:4], params=row[4], forward=row[5])
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "image", "features", "said"),
+    [
+        ("vit_base_patch16_224", 10, [3, 384, 384], 768, "input_size of 384: 224 by name"),
+        ("vit_base_patch14_dinov2", 10, [3, 518, 518], 768, "0 is read, without a classifier"),
+        ("tf_efficientnet_b0", 10, [3, 225, 225], 1280, "an even side is read"),
+        ("resnet18", 10, [3, 224, 160], 512, r"\[224, 160\] is not accepted"),
+        ("resnet18", 10, [3, 224, 224], 2048, "num_features.* = 2048: 512 by name"),
+        ("resnet18", -1, [3, 224, 224], 512, "num_labels.*-1 is not accepted"),
+        ("efficientnet_b9", 10, [3, 224, 224], 1280, "efficientnet_{b0,b1,b2"),
+    ],
+)
+def test_what_is_not_declared_is_refused(name, classes, image, features, said):
+    with pytest.raises(InputError, match=said):
+        count(config(name, classes, image, features), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"stages": ["ir_r2_k3_s2_e6_c24_x9"]}, "such as ir_r2_k3_s2_e6_c24"),
+        ({"stages": ["cn_r1_k3_s1_c8", 4]}, "4: blocks are accepted"),
+        ({"stages": []}, "blocks are needed"),
+        ({"last": "twice"}, "unknown value 'twice'"),
+    ],
+)
+def test_blocks_that_are_not_words_are_refused(changes, said):
+    config = {"model_type": "timm_inverted", "stages": ["ds_r1_k3_s1_c16"], "num_labels": 3}
+    config["architectures"] = ["TimmForImageClassification"]
+    assert count(config, 1, 1)["params"]
+    with pytest.raises(InputError, match=said):
+        count(config | changes, 1, 1)
+
+
+def test_images_are_those_of_training():
+    """A small network that was trained on small images costs less than on those of 224 pixels."""
+    small, large = (
+        count(config("resnet18", 1000, [3, side, side], 512), 1, 1) for side in (160, 224)
+    )
+    assert small["params"] == large["params"]
+    assert (small["flops_fwd"], large["flops_fwd"]) == (1851596800, 3628146688)
