@@ -113,6 +113,7 @@ class Attention:
         value_norm: of values, over each head.
         sources: of keys and values.
         value: axis of the width of values.
+        clamped: whether queries, keys and values are, before they are rotated.
     """
 
     heads: Heads = PLAIN
@@ -130,6 +131,7 @@ class Attention:
     value_norm: Norm | None = None
     sources: Sources = Sources.BOTH
     value: str = "d"
+    clamped: bool = False
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
@@ -216,6 +218,10 @@ class Attention:
         own = self.value_norm
         if plain and own is not None:
             links.append(lambda x, y: own.op("norm_v", f"{x}{axes}", f"{y}{axes}", row=d))
+        if self.clamped:
+            links.append(
+                lambda x, y: pointwise(f"clamp_{name}", f"{x}{axes} -> {y}{axes}", "clamp")
+            )
         if plain or self.rotated is Rotated.NOTHING:
             return chain("full", links, name)
         if self.rotated is Rotated.PART:

@@ -12,7 +12,7 @@ CHECKED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("llama", "qwen2", "qwen3", "mistral", "phi3", "granite"), _BOTH),
     **dict.fromkeys(("gemma", "olmo", "olmo2", "cohere", "stablelm", "phi"), _BOTH),
     **dict.fromkeys(("starcoder2", "gpt_neox", "opt", "gemma3_text"), _BOTH),
-    **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe"), _BOTH),
+    **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe", "gpt_bigcode", "lfm2"), _BOTH),
     **dict.fromkeys(("gemma2", "gemma3", "bloom"), _EAGER),
 }
 """Attention implementations by model_type; PyTorch 2.13, Transformers 5.23, no dropout."""
@@ -23,6 +23,23 @@ WINDOWS = frozenset({"mistral", "qwen2", "qwen3", "phi3", "starcoder2", "gemma3_
 
 FROZEN = frozenset({"llama", "gemma", "gpt2", "mixtral", "bert"})
 """Families checked with LoRA beside some products, and with some weights frozen; PyTorch 2.15."""
+
+
+_RELU = {"hidden_act": frozenset({"relu"})}
+"""An activation that keeps its result, whose input is kept with the other half of one product."""
+
+UNLIKE: Mapping[str, Mapping[str, frozenset[object]]] = {
+    **dict.fromkeys(("phi3", "mixtral", "olmoe", "qwen3_moe"), _RELU),
+    "gpt2": {"reorder_and_upcast_attn": frozenset({True})},
+    "opt": {"layer_norm_elementwise_affine": frozenset({False})},
+}
+"""Values of configurations with which a family that is checked keeps other bytes."""
+
+
+def unlike(family: str, values: Mapping[str, object]) -> bool:
+    """Return whether a configuration of a family has a value that was not checked."""
+    stated = UNLIKE.get(family, {})
+    return any(values.get(key) in others for key, others in stated.items())
 
 
 def saved_note(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.models.checked import UNCHECKED, unlike
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import FAMILIES, Family
 from symbolic_cost.models.fields import Fields, Origin, shortened
@@ -76,6 +77,8 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name, family=name)
+    if unlike(name, inner.values):
+        model = replace(model, notes=(*model.notes, UNCHECKED))
     dtype = config.values.get("dtype") or config.values.get("torch_dtype")
     wide = dtype if dtype in ("float32", "float16") else "bfloat16"
     model = _stored(config, fields, model, WIDTHS[wide])
