@@ -226,11 +226,30 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
 
 
 _FOLLOWING = frozenset(
-    """
-    albert bert big_bird convbert deberta deberta-v2 distilbert ernie fnet layoutlm markuplm
-    megatron-bert mobilebert mra nomic_bert nystromformer rembert roc_bert roformer squeezebert
-    tapas yoso
-""".split()
+    [
+        "albert",
+        "bert",
+        "big_bird",
+        "convbert",
+        "deberta",
+        "deberta-v2",
+        "distilbert",
+        "ernie",
+        "fnet",
+        "layoutlm",
+        "markuplm",
+        "megatron-bert",
+        "mobilebert",
+        "mra",
+        "nomic_bert",
+        "nystromformer",
+        "rembert",
+        "roc_bert",
+        "roformer",
+        "squeezebert",
+        "tapas",
+        "yoso",
+    ]
 )
 """Families whose masked head has the activation of their layers."""
 
