@@ -15,7 +15,10 @@ CHECKED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe", "gpt_bigcode", "lfm2"), _BOTH),
     **dict.fromkeys(("gemma2", "gemma3", "bloom"), _EAGER),
 }
-"""Attention implementations by model_type; PyTorch 2.13, Transformers 5.23, no dropout."""
+"""Attention implementations by model_type; PyTorch 2.13, Transformers 5.23.
+
+Of two sequences and more: PyTorch takes views of a single one where it copies several.
+"""
 
 WINDOWS = frozenset({"mistral", "qwen2", "qwen3", "phi3", "starcoder2", "gemma3_text"})
 """Families checked under sdpa with layers that slide, which keep a mask; PyTorch 2.15."""
@@ -28,8 +31,12 @@ FROZEN = frozenset({"llama", "gemma", "gpt2", "mixtral", "bert"})
 _RELU = {"hidden_act": frozenset({"relu"})}
 """An activation that keeps its result, whose input is kept with the other half of one product."""
 
+_ANY = frozenset({"any"})
+"""Every value but zero."""
+
 UNLIKE: Mapping[str, Mapping[str, frozenset[object]]] = {
     **dict.fromkeys(("phi3", "mixtral", "olmoe", "qwen3_moe"), _RELU),
+    "stablelm": {"hidden_dropout": _ANY},
     "gpt2": {"reorder_and_upcast_attn": frozenset({True})},
     "opt": {"layer_norm_elementwise_affine": frozenset({False})},
 }
@@ -38,8 +45,10 @@ UNLIKE: Mapping[str, Mapping[str, frozenset[object]]] = {
 
 def unlike(family: str, values: Mapping[str, object]) -> bool:
     """Return whether a configuration of a family has a value that was not checked."""
-    stated = UNLIKE.get(family, {})
-    return any(values.get(key) in others for key, others in stated.items())
+    return any(
+        values.get(key) in others or (others is _ANY and bool(values.get(key)))
+        for key, others in UNLIKE.get(family, {}).items()
+    )
 
 
 def saved_note(

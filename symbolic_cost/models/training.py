@@ -16,7 +16,7 @@ the tree has none of that name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sympy import Expr, Integer
@@ -171,7 +171,7 @@ def _nothing(model: Model, name: str, what: str, paths: Iterable[str]) -> str:
     return f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}"
 
 
-def _twice(name: str, paths: set[str]) -> list[str]:
+def _twice(name: str, paths: Collection[str]) -> list[str]:
     """Refuse a name of blocks that is one of ops in them as well.
 
     For example `experts` of DeepSeek-V3, whose blocks with experts are at experts.block.

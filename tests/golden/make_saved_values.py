@@ -3,7 +3,7 @@
     python make_saved_values.py > torch_saved_values.json      # needs torch and transformers
 
 Saved bytes are the storages that autograd packs in a forward pass with its loss, each once, without
-those of parameters and buffers; experts run one by one, nothing is dropped out.
+those of parameters and buffers; experts run one by one. Masks are of the type of values on a CPU.
 """
 
 import copy
@@ -60,6 +60,17 @@ CASES = [
      "layer_norm_elementwise_affine": False, "word_embed_proj_dim": 64, "pad_token_id": 1},
 ]  # fmt: skip
 
+DROPPED = [
+    {**SIZES, "model_type": "llama", "attention_dropout": 0.1},
+    {**SIZES, "model_type": "starcoder2", "residual_dropout": 0.1, "embedding_dropout": 0.1,
+     "attention_dropout": 0.1},
+    {**SIZES, "model_type": "gpt_neox", "hidden_dropout": 0.1, "attention_dropout": 0.0},
+    {**SIZES, **PHI, "model_type": "phi3", "resid_pdrop": 0.1, "embd_pdrop": 0.1},
+    {**SIZES, "model_type": "stablelm", "hidden_dropout": 0.1, "partial_rotary_factor": 0.5},
+]  # fmt: skip
+for _config in DROPPED[2:3]:
+    _config.pop("num_key_value_heads")
+
 
 def run(config, attention, dtype):
     """Sum what one forward pass keeps."""
@@ -88,8 +99,9 @@ def run(config, attention, dtype):
 
 
 def runs(config):
-    """Every run of a configuration; Gemma 2 has no fused attention."""
-    kinds = ("eager",) if config["model_type"] == "gemma2" else ("eager", "sdpa")
+    """Every run of a configuration; Gemma 2 has no fused attention, nor has dropout on a CPU."""
+    plain = config["model_type"] == "gemma2" or config in DROPPED
+    kinds = ("eager",) if plain else ("eager", "sdpa")
     return [
         {
             "attention": attention,
@@ -104,7 +116,10 @@ def runs(config):
 def main():
     """Write all of them."""
     versions = {m.__name__: m.__version__ for m in (torch, transformers)}
-    families = [{"config": config, "runs": runs(config)} for config in CASES]
+    families = [
+        {"config": config, "runs": runs(config), "dropped": config in DROPPED}
+        for config in (*CASES, *DROPPED)
+    ]
     made = {"versions": versions, "b": B, "l": L, "families": families}
     sys.stdout.write(json.dumps(made, separators=(",", ":")))
 

@@ -67,7 +67,10 @@ def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
     order = Order.OWN_NORMS if parallel else Order.IN_TURN
-    return declared(fields, shape, replace(decoder_of(fields), order=order))
+    decoder, tokens = decoder_of(fields), DECODERS[fields.family].tokens
+    if decoder.branch.drops:  # the same key drops tokens
+        tokens = replace(tokens, steps=tokens.steps | Entry.DROP)
+    return declared(fields, shape, replace(decoder, order=order, tokens=tokens))
 
 
 def stablelm(fields: Fields, shape: Shape) -> Model:
@@ -346,7 +349,7 @@ def with_dropouts(fields: Fields, decoder: Decoder) -> Decoder:
     branch, entry = decoder.branch, decoder.tokens.steps
     dropped = fields.drops("resid_pdrop", default=branch.drops)
     attended = fields.drops("attn_pdrop", default=Step.DROP in decoder.attention.core.steps)
-    embedded = fields.drops("embd_pdrop", default=Entry.DROP in entry)
+    embedded = fields.drops("embd_pdrop", default=Entry.DROP in entry) and fields.family != "phi3"
     steps = entry | Entry.DROP if embedded else entry & ~Entry.DROP
     return replace(
         decoder.stepping(Step.DROP, on=attended),
