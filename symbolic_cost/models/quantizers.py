@@ -9,12 +9,18 @@ from symbolic_cost.models.quantization_groups import compressed, modelopt
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.weight_formats import (
     MICROSCALED,
-    ROWS,
+    ONE,
+    SINGLE,
+    Share,
     floats,
     four_bits,
     grouped,
+    scaled,
 )
 from symbolic_cost.ops.graph import Model
+
+_FILED = scaled("int8", ONE, Share.RESULT, SINGLE, whole=1, source="dettmers-2022")
+"""8 bits with a scale for each result feature; files say in a byte how they lie."""
 
 
 def _bitsandbytes(keys: Keys, model: Model) -> Formats:
@@ -29,7 +35,7 @@ def _bitsandbytes(keys: Keys, model: Model) -> Formats:
     if four == eight:
         keys.problems.append(f"{keys.where}: one of load_in_4bit and load_in_8bit is accepted")
     skipped = keys.names("llm_int8_skip_modules")
-    chosen = four_bits(kind, double=double) if four else ROWS
+    chosen = four_bits(kind, double=double) if four else _FILED
     return all_but(keys, model, skipped, chosen, head=skipped is not None)
 
 

@@ -115,7 +115,8 @@ def awq_vectors(rows, columns):
 
 
 def int8(rows, columns):
-    return rows * columns + 4 * columns
+    """A scale for every result, and a byte that says how the weight lies."""
+    return rows * columns + 4 * columns + 1
 
 
 @pytest.mark.parametrize(
