@@ -57,7 +57,8 @@ def compressed(keys: Keys, model: Model) -> Formats:
 def modelopt(keys: Keys, model: Model) -> Formats:
     """Return the formats of ModelOpt's unified checkpoints, whose scales are 4 bytes wide."""
     keys.costless("producer")
-    chosen = _ALGORITHMS[keys.known("quant_algo", "FP8", tuple(_ALGORITHMS))]
+    algorithm = keys.known("quant_algo", None, tuple(_ALGORITHMS))
+    chosen = _ALGORITHMS[algorithm or "FP8"]  # of no matter where none is known
 
     def one(group: Keys) -> Format:
         for name in ("weights", "input_activations"):

@@ -291,6 +291,7 @@ def test_what_is_wrong_is_refused(config, said):
         ({"quant_method": "aqlm"}, "quantization_config.quant_method 'aqlm' is not understood"),
         ({**GPTQ, "dynamic": {"x": 1}}, "quantization_config: dynamic not understood"),
         ({**MODELOPT, "quant_algo": "NVFP4_AWQ"}, "quant_algo 'NVFP4_AWQ' not understood"),
+        ({"quant_method": "modelopt"}, "quant_algo None not understood"),
         (
             {"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {}},
             "format 'marlin-24', config_groups of no layer not understood",
