@@ -116,6 +116,7 @@ class Attention:
         value: axis of the width of values.
         indexed: axis of the width of narrow heads, one for every key/value head, that choose which
             keys it attends to; empty if it attends to every one.
+        clamped: whether queries, keys and values are, before they are rotated.
     """
 
     heads: Heads = PLAIN
@@ -134,6 +135,7 @@ class Attention:
     sources: Sources = Sources.BOTH
     value: str = "d"
     indexed: str = ""
+    clamped: bool = False
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
@@ -251,6 +253,10 @@ class Attention:
         own = self.value_norm
         if plain and own is not None:
             links.append(lambda x, y: own.op("norm_v", f"{x}{axes}", f"{y}{axes}", row=d))
+        if self.clamped:
+            links.append(
+                lambda x, y: pointwise(f"clamp_{name}", f"{x}{axes} -> {y}{axes}", "clamp")
+            )
         if plain or self.rotated is Rotated.NOTHING:
             return chain("full", links, name)
         if self.rotated is Rotated.PART:

@@ -143,7 +143,8 @@ class AttentionCore:
             name: name for name in ("q", *names, "context", self.position, self.chosen) if name
         }
         core = (replace(op, core="core") for op in scope("core", ops, **outside))
-        return (*(_copies(heads, at, value) if copied else ()), *core)
+        before = _copies(heads, at, value) if copied else ()
+        return (*(replace(op, core="core") for op in before), *core)
 
     def _arranged(self, shape: _Shape) -> tuple[Op, ...]:
         """Declare the fused kernel and, if its result is not in order, the copy that is."""

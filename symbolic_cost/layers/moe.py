@@ -40,6 +40,7 @@ class Shares(StrEnum):
     """How the probabilities of the chosen experts become weights."""
 
     NORMALISED = "divided by their sum"
+    CAST = "the same, in the precision of values"
     PLAIN = "as they are"
 
     @property

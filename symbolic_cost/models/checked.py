@@ -12,10 +12,13 @@ CHECKED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("llama", "qwen2", "qwen3", "mistral", "phi3", "granite"), _BOTH),
     **dict.fromkeys(("gemma", "olmo", "olmo2", "cohere", "stablelm", "phi"), _BOTH),
     **dict.fromkeys(("starcoder2", "gpt_neox", "opt", "gemma3_text"), _BOTH),
-    **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe"), _BOTH),
+    **dict.fromkeys(("mixtral", "olmoe", "qwen3_moe", "gpt_bigcode", "lfm2"), _BOTH),
     **dict.fromkeys(("gemma2", "gemma3", "bloom"), _EAGER),
 }
-"""Attention implementations by model_type; PyTorch 2.13, Transformers 5.23, no dropout."""
+"""Attention implementations by model_type; PyTorch 2.13, Transformers 5.23.
+
+Of two sequences and more: PyTorch takes views of a single one where it copies several.
+"""
 
 WINDOWS = frozenset({"mistral", "qwen2", "qwen3", "phi3", "starcoder2", "gemma3_text"})
 """Families checked under sdpa with layers that slide, which keep a mask; PyTorch 2.15."""
@@ -23,6 +26,29 @@ WINDOWS = frozenset({"mistral", "qwen2", "qwen3", "phi3", "starcoder2", "gemma3_
 
 FROZEN = frozenset({"llama", "gemma", "gpt2", "mixtral", "bert"})
 """Families checked with LoRA beside some products, and with some weights frozen; PyTorch 2.15."""
+
+
+_RELU = {"hidden_act": frozenset({"relu"})}
+"""An activation that keeps its result, whose input is kept with the other half of one product."""
+
+_ANY = frozenset({"any"})
+"""Every value but zero."""
+
+UNLIKE: Mapping[str, Mapping[str, frozenset[object]]] = {
+    **dict.fromkeys(("phi3", "mixtral", "olmoe", "qwen3_moe"), _RELU),
+    "stablelm": {"hidden_dropout": _ANY},
+    "gpt2": {"reorder_and_upcast_attn": frozenset({True})},
+    "opt": {"layer_norm_elementwise_affine": frozenset({False})},
+}
+"""Values of configurations with which a family that is checked keeps other bytes."""
+
+
+def unlike(family: str, values: Mapping[str, object]) -> bool:
+    """Return whether a configuration of a family has a value that was not checked."""
+    return any(
+        values.get(key) in others or (others is _ANY and bool(values.get(key)))
+        for key, others in UNLIKE.get(family, {}).items()
+    )
 
 
 def saved_note(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.models.checked import UNCHECKED, unlike
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import FAMILIES, Family
 from symbolic_cost.models.fields import Fields, Origin, shortened
@@ -78,14 +79,16 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name, family=name)
-    model = _stored(config, fields, model)
+    if unlike(name, inner.values):
+        model = replace(model, notes=(*model.notes, UNCHECKED))
     dtype = config.values.get("dtype") or config.values.get("torch_dtype")
     wide = dtype if dtype in ("float32", "float16") else "bfloat16"
+    model = _stored(config, fields, model, WIDTHS[wide])
     read = (fields.origins, named is not None, fields.ignored, wide)
     return Imported(name, fields.head, model, *read)
 
 
-def _stored(whole: Document, fields: Fields, model: Model) -> Model:
+def _stored(whole: Document, fields: Fields, model: Model, width: int) -> Model:
     """Return the model with the formats of its weights, where the file says any.
 
     Raises:
@@ -99,12 +102,15 @@ def _stored(whole: Document, fields: Fields, model: Model) -> Model:
     config = own.values[_STORED]
     if not isinstance(config, Mapping):
         raise InputError(f"{own.where(_STORED)}: {shortened(config)}: an object is accepted")
-    stored = quantized(model, config, own.where(_STORED))
+    stored = quantized(model, config, own.where(_STORED), width)
     fields.ignored.pop(_STORED, None)
     if stored.unread:
         fields.assume(_STORED, f"bytes of weights are not counted: {stored.unread}")
     return stored
 
+
+WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
+"""Bytes of weights that are not in few bits."""
 
 _STORED = "quantization_config"
 CLASS = "_class_name"

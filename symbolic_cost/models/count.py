@@ -18,7 +18,7 @@ from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.checked import saved_note
-from symbolic_cost.models.config import Imported, imported
+from symbolic_cost.models.config import WIDTHS, Imported, imported
 from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.fields import is_size, shortened
 from symbolic_cost.models.quantized import bytes_by_format
@@ -171,13 +171,9 @@ def _bytes(source: Imported) -> dict[str, int | str | None]:
     if not model.stored:
         return {}
     name = str(source.dtype)
-    sums = bytes_by_format(model, name, _WIDTHS[name])
+    sums = bytes_by_format(model, name, WIDTHS[name])
     formats = ", ".join(f"{form}: {_whole(size)}" for form, size in sums.items())
     return {"weight_bytes": sum(map(_whole, sums.values())), "weight_bytes_by_format": formats}
-
-
-_WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
-"""Bytes of weights that are not in few bits."""
 
 
 def _trained(model: Model) -> dict[str, int | str | None]:

@@ -16,7 +16,7 @@ the tree has none of that name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sympy import Expr, Integer
@@ -141,6 +141,7 @@ def _named(model: Model, term: _Term) -> set[Key]:
         meant |= {key for path in paths_below for key in paths[path]}
         if not paths_below:
             problems.append(_nothing(model, name, "weight", paths))
+        problems += _twice(name, paths_below)
     if problems:
         raise InputError(problems)
     left = every - meant if term.but else meant
@@ -168,6 +169,19 @@ def _paths(model: Model) -> dict[str, set[Key]]:
 def _nothing(model: Model, name: str, what: str, paths: Iterable[str]) -> str:
     pieces = {piece for path in paths for piece in path.split(".")}
     return f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}"
+
+
+def _twice(name: str, paths: Collection[str]) -> list[str]:
+    """Refuse a name of blocks that is one of ops in them as well.
+
+    For example `experts` of DeepSeek-V3, whose blocks with experts are at experts.block.
+    """
+    inner = sorted(path for path in paths if f".{name}." in path.removeprefix(name))
+    if not inner or len(inner) == len(paths):
+        return []
+    blocks = ".".join(inner[0].split(".")[:2])
+    ops = ".".join(inner[0].removeprefix(f"{blocks}.").partition(f"{name}.")[:1]) + name
+    return [f"train: {shown(name)} means {blocks} and {ops} in it: one of these is accepted"]
 
 
 def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tuple[Model, set[Key]]:
@@ -208,6 +222,7 @@ def _linear(model: Model, term: _Term) -> set[str]:
         meant |= matching
         if not matching:
             problems.append(_nothing(model, name, "linear layer", layers))
+        problems += _twice(name, matching)
     if problems:
         raise InputError(problems)
     return meant

@@ -132,7 +132,7 @@ class Recompute:
         if region is None:
             return False
         if self.kept is not None:
-            return bool(self.kept)
+            return bool(self.kept) or self.runs == "needed"
         name = region.rpartition(".")[2]
         return any(one.name == name and one.output == "dropped" for one in self.modules)
 

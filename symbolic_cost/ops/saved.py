@@ -65,7 +65,8 @@ def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:
     """Return a result kept as it is where its copy in single precision would be no copy.
 
-    The product that it meets keeps it, unless nothing else there needs a gradient.
+    The product that it meets keeps it, unless nothing else there needs a gradient; what drops some
+    of it does not.
     """
     if book.conventions.sizes.cast != 0 or all(o.role is not Role.CAST for o in op.saves()):
         return ()
@@ -73,7 +74,8 @@ def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:
     users = [one for one in book.part.ops if result.tensor in {o.tensor for o in one.inputs}]
     products = [one for one in users if isinstance(one, Einsum)]
     keep = any(result in one.saves() for one in products)
-    return (result,) if products and not keep else ()
+    dropped = any(isinstance(one, Elementwise) and one.function == "dropout" for one in users)
+    return (result,) if dropped or (products and not keep) else ()
 
 
 def _book_gathers(book: Book, flow: Flow, op: Op, operand: Operand) -> None:

@@ -41,3 +41,15 @@ class Stored:
     size: Expr
     scales: tuple[Scale, ...] = ()
     source: str = "definition"
+
+    def once(self, made: tuple[int, ...]) -> tuple[Scale, ...]:
+        """Return the scales that all result features share.
+
+        Args:
+            made: places of the axes of these.
+        """
+        return tuple(
+            scale
+            for scale in self.scales
+            if any(length is None and {*made} <= {*places} for places, length in scale.blocks)
+        )

@@ -13,7 +13,7 @@ from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Ro
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.graph import Model, Weights
 from symbolic_cost.ops.matrices import is_hidden_matrix
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import Held, Update, Work
@@ -165,10 +165,13 @@ class States:
             yield Update(OPTIMIZER, (), (), flop, Units.MATRIX, chosen.source)
 
     def _orthogonalised(self, op: Op, weight: Operand) -> Expr:
-        """Return the FLOP of A = X X^T, B = b A + c A^2 and a X + B X, n being the shorter side."""
-        rows, columns = map(self._elements, _sides(op, weight))
+        """Return the FLOP of A = X X^T, B = b A + c A^2 and a X + B X, n being the shorter side.
+
+        Each expert has a matrix X of its own.
+        """
+        rows, columns, matrices = map(self._elements, _sides(op, weight))
         n = Min(rows, columns)
-        return mul(self.optimizer.products, 4 * n * rows * columns + 2 * n**3)
+        return mul(self.optimizer.products, matrices, 4 * n * rows * columns + 2 * n**3)
 
     def _gradient(self, weight: Operand) -> Held:
         gradient = weight.gradient()
@@ -184,9 +187,11 @@ class States:
         chosen = self.optimizer
         size = self.precision.moment if chosen.moment is None else chosen.moment
         matrix = self._is_matrix(op, weight)
-        if matrix and chosen.factored:
-            rows, columns = map(self._elements, _sides(op, weight))
-            return mul(size, rows + columns)
+        rows, columns, matrices = _sides(op, weight)
+        table = op.use in {Use.PRODUCT, Use.ROWS} and weight in op.pattern.inputs
+        if chosen.factored and table and rows and columns:
+            sums = self._elements(rows) + self._elements(columns)
+            return mul(size, self._elements(matrices), sums)
         moments = chosen.matrix if matrix else chosen.moments
         return mul(moments, size, self._elements(weight.axes))
 
@@ -206,8 +211,13 @@ class States:
         return size / self.placement.degree(self.placement.stored_over("optimizer", weight.axes))
 
 
-def _sides(op: Op, weight: Operand) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the axes of a matrix that its product sums over, and those that it keeps."""
+def _sides(op: Op, weight: Operand) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the axes of a matrix that its product sums over, those it makes, and all others.
+
+    For example *w[x e f] makes u[z x f] of sent[z x e]: it sums over e and makes f, for each x.
+    """
     result = {axis for output in op.outputs for axis in output.axes}
+    taken = {axis for operand in op.inputs for axis in operand.axes if not operand.is_weight}
     rows = tuple(axis for axis in weight.axes if axis not in result)
-    return rows, tuple(axis for axis in weight.axes if axis in result)
+    columns = tuple(axis for axis in weight.axes if axis in result - taken)
+    return rows, columns, tuple(axis for axis in weight.axes if axis in result & taken)

@@ -27,6 +27,9 @@ TORCH = "tests/models/test_torch_truth_decoders.py"
 SAVED = "tests/models/test_torch_saved_decoders.py"
 ENCODERS = "tests/models/test_encoders.py"
 SYSTEMS = "tests/systems"
+VALUES = "tests/models/test_torch_saved_families.py"
+QUANTIZED = "tests/models/test_quantized.py"
+CHECKPOINTS = "tests/ops/test_torch_checkpoints.py"
 
 
 class Fault(NamedTuple):
@@ -438,5 +441,47 @@ FAULTS = (
         "            / setting.divided.stages\n",
         "            / (setting.divided.stages + 1)\n",
         (SYSTEMS,),
+    ),
+    Fault(
+        "parallel/sharded.py",
+        "columns = tuple(axis for axis in weight.axes if axis in result - taken)",
+        "columns = tuple(axis for axis in weight.axes if axis in result)",
+        (MEMORY, "tests/systems/test_step_work.py"),
+    ),
+    Fault(
+        "ops/recompute.py",
+        'return bool(self.kept) or self.runs == "needed"',
+        "return bool(self.kept)",
+        (CHECKPOINTS,),
+    ),
+    Fault(
+        "layers/core.py",
+        '(*(replace(op, core="core") for op in before), *core)',
+        "(*before, *core)",
+        (CHECKPOINTS,),
+    ),
+    Fault(
+        "ops/saved.py",
+        "return (result,) if dropped or (products and not keep) else ()",
+        "return (result,) if products and not keep else ()",
+        (VALUES,),
+    ),
+    Fault(
+        "models/decoders/gemma.py",
+        "return (*own, *apart) if _apart(kinds) else own",
+        "return own",
+        (VALUES,),
+    ),
+    Fault(
+        "models/weight_formats.py",
+        "scales.append(Scale(SINGLE, (*blocks, (outer, Integer(_WORD // packed)))))",
+        "scales.append(Scale(ONE, blocks))",
+        (QUANTIZED,),
+    ),
+    Fault(
+        "models/quantized.py",
+        "own = replace(form, scales=left) if joined(model.family, path) else form",
+        "own = form",
+        (QUANTIZED,),
     ),
 )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,8 @@ import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.count import count
-from symbolic_cost.models.quantized import FORMATS, stored_as
+from symbolic_cost.models.quantized import stored_as
+from symbolic_cost.models.weight_formats import FORMATS
 from symbolic_cost.references import REFERENCES
 
 LLAMA = {
@@ -22,6 +24,24 @@ LLAMA = {
     "num_key_value_heads": 2,
     "head_dim": 64,
 }
+MODELOPT = {
+    "quant_method": "modelopt",
+    "producer": {"name": "modelopt", "version": "0.29.0"},
+    "ignore": ["lm_head", "model.layers.2*", "model.layers.1.mlp.gate"],
+    "config_groups": {
+        "group_0": {
+            "input_activations": {"dynamic": False, "num_bits": 4, "group_size": 16},
+            "weights": {"dynamic": False, "num_bits": 4, "type": "float", "group_size": 16},
+            "targets": ["Linear"],
+        }
+    },
+}
+OLDER = {
+    "quant_method": "modelopt",
+    "quant_algo": "NVFP4",
+    "group_size": 16,
+    "exclude_modules": ["lm_head"],
+}
 SHAPES = [(256, 256), (256, 128), (256, 128), (256, 256), (256, 520), (256, 520), (520, 256)]
 """Summed and made features of the linear layers of a block."""
 
@@ -32,6 +52,11 @@ NF4 = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_typ
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True}
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"}
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
+
+
+COMPRESSED = json.loads(
+    (Path(__file__).parents[1] / "golden" / "compressed_tensors.json").read_text(encoding="utf-8")
+)["entries"]
 
 
 def stored(config, **more):
@@ -73,8 +98,25 @@ def fp8_static(rows, columns):
     return fp8(rows, columns) + 4
 
 
+def fp8_modelopt(rows, columns):
+    """One scale for a weight and one for its inputs, a single-precision number each."""
+    return rows * columns + 4 + 4
+
+
+def nvfp4(rows, columns):
+    """A scale of 8 bits for 16 summed features, one for a weight and one for its inputs."""
+    return rows * columns // 2 + math.ceil(rows / 16) * columns + 4 + 4
+
+
+def awq_vectors(rows, columns):
+    """Zeros of eight groups fill a word, and scales are as many."""
+    groups = 8 * math.ceil(rows / 1024) * columns
+    return rows * columns // 2 + 2 * groups + groups // 2
+
+
 def int8(rows, columns):
-    return rows * columns + 4 * columns
+    """A scale for every result, and a byte that says how the weight lies."""
+    return rows * columns + 4 * columns + 1
 
 
 @pytest.mark.parametrize(
@@ -85,13 +127,56 @@ def int8(rows, columns):
         ({"load_in_8bit": True, "load_in_4bit": False, "llm_int8_threshold": 6.0}, int8),
         (GPTQ, gptq),
         (AWQ, awq),
+        ({**AWQ, "version": "gemv"}, awq_vectors),
         (FP8, fp8),
         ({**FP8, "weight_block_size": None}, fp8_whole),
         ({**FP8, "activation_scheme": "static"}, fp8_static),
+        ({**MODELOPT, "quant_algo": "FP8"}, fp8_modelopt),
+        ({**MODELOPT, "quant_algo": "NVFP4"}, nvfp4),
+        (OLDER, nvfp4),
     ],
 )
 def test_bytes_of_linear_layers_with_their_scales(config, rule):
     assert stored(config) == 2 * sum(rule(*shape) for shape in SHAPES)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(
+            one,
+            id=f"{one['config']['model_type']} {one['quantization_config']['format']}",
+            marks=() if number % 3 == 1 else pytest.mark.slow,
+        )
+        for number, one in enumerate(COMPRESSED)
+    ],
+)
+def test_bytes_are_those_that_compressed_tensors_writes(entry):
+    """Layouts, scales of inputs, regular expressions, weights that files hold as one."""
+    source = {**entry["config"], "quantization_config": entry["quantization_config"]}
+    assert count(source, 1, 8)["weight_bytes"] == entry["bytes"]
+
+
+def test_scales_of_caches_stand_beside_keys_and_values():
+    cached = {"kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}}
+    plain = {**MODELOPT, "quant_algo": "FP8"}
+    assert stored({**plain, **cached}) - stored(plain) == 2 * 2 * 4
+    assert stored({**plain, "kv_cache_scheme": {"dynamic": True}}) == stored(plain)
+
+
+def test_one_scale_of_weights_that_files_may_hold_as_one_is_not_counted():
+    """Falcon's files hold queries, keys and values as one, GPTQ with one index for them."""
+    source = {
+        "model_type": "falcon",
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 1,
+        "vocab_size": 100,
+        "quantization_config": GPTQ,
+    }
+    counts = count(source, 1, 8)
+    assert "weight_bytes" not in counts
+    assert "of falcon, which weights files hold as one, is not understood" in counts["ignored"]
 
 
 def test_a_group_of_all_is_one_for_each_result():
@@ -205,6 +290,12 @@ def test_what_is_wrong_is_refused(config, said):
     [
         ({"quant_method": "aqlm"}, "quantization_config.quant_method 'aqlm' is not understood"),
         ({**GPTQ, "dynamic": {"x": 1}}, "quantization_config: dynamic not understood"),
+        ({**MODELOPT, "quant_algo": "NVFP4_AWQ"}, "quant_algo 'NVFP4_AWQ' not understood"),
+        ({"quant_method": "modelopt"}, "quant_algo None not understood"),
+        (
+            {"quant_method": "compressed-tensors", "format": "marlin-24", "config_groups": {}},
+            "format 'marlin-24', config_groups of no layer not understood",
+        ),
     ],
 )
 def test_what_is_not_understood_counts_elements_and_no_bytes(config, said, tmp_path):

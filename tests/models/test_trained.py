@@ -128,6 +128,15 @@ def test_what_names_nothing_is_refused(text, said):
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["experts", "all-but:experts", "lora:r=4,experts"])
+def test_a_name_of_blocks_and_of_ops_in_them_is_refused(text):
+    with pytest.raises(InputError) as refused:
+        sc.job("deepseek-v3", train=text)
+    assert "'experts' means experts.block and mlp.experts in it" in str(refused.value)
+    one = sc.job("deepseek-v3", train=text.replace("experts", "mlp.experts"))
+    assert one.model.trains == text.replace("experts", "mlp.experts")
+
+
 def test_every_problem_is_said_at_once():
     with pytest.raises(InputError) as refused:
         sc.job("llama-3-8b", "tq=2", train="lora:r=4,qq,vv+haed")

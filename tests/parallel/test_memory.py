@@ -3,6 +3,7 @@
 import pytest
 from sympy import Integer, Rational, ceiling, expand, oo
 
+import symbolic_cost as sc
 from symbolic_cost.conventions.presets import MEGATRON_2022, STANDARD
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.extrema import Max
@@ -147,9 +148,20 @@ def test_optimizers_that_tell_matrices_apart():
     muon = table(precision="fp32", optimizer="muon", stage=Stage.FIRST)
     assert same(muon.total(Quantity.OPTIMIZER), 8 * PSI - 4 * hidden)
     factored = table(precision="fp32", optimizer="adafactor", stage=Stage.FIRST)
-    # rows and columns of qkv, proj, fc1 and fc2
-    sums = n_layers * (e + 3 * e + e + e + e + 4 * e + 4 * e + e)
-    assert same(factored.total(Quantity.OPTIMIZER), 4 * (PSI - hidden + sums))
+    # rows and columns of qkv, proj, fc1 and fc2, and of the tables of words and positions
+    sums = n_layers * (e + 3 * e + e + e + e + 4 * e + 4 * e + e) + V + l + 2 * e
+    tables = (V + l) * e
+    assert same(factored.total(Quantity.OPTIMIZER), 4 * (PSI - hidden - tables + sums))
+
+
+@pytest.mark.parametrize(("strategy", "held"), [("", 8), ("dp=8,ep=4", 2), ("dp=8,ep=4,zero=1", 1)])
+def test_every_expert_has_rows_and_columns_of_its_own(strategy, held):
+    """Of gate, up and down of 32 layers, in single precision."""
+    job = sc.job("mixtral-8x7b", strategy, optimizer="adafactor", precision="fp32")
+    rows = job.memory_rows.select(where=lambda row: "experts" in row.path)
+    sums = 4 * 32 * 3 * 8 * (4096 + 14336)
+    ranks = 8 if strategy else 1
+    assert ranks * job.value(rows.total(Quantity.OPTIMIZER)) == (held if strategy else 1) * sums
 
 
 def test_every_fourth_block():

@@ -247,6 +247,14 @@ def test_muon_orthogonalises_on_matrix_units():
     assert number(square.expr) == 5 * 6 * 512**3
 
 
+def test_muon_orthogonalises_the_matrix_of_every_expert():
+    found, *_ = states("mixtral", "", chosen="muon")
+    rows = [row for row in step_rows(found) if row.units is Units.MATRIX]
+    (up,) = (row for row in rows if row.path.endswith("experts.up"))
+    narrow, wide = sorted((SIZES["e"], SIZES["f_m"]))
+    assert number(up.expr) == 5 * SIZES["E"] * (4 * narrow**2 * wide + 2 * narrow**3)
+
+
 # ------------------------------------------------------------------------------- overlap, time
 
 

@@ -66,7 +66,10 @@ def gpt_neox(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT-NeoX: its branches run side by side unless switched off."""
     parallel = fields.flag("use_parallel_residual", default=True)
     order = Order.OWN_NORMS if parallel else Order.IN_TURN
-    return declared(fields, shape, replace(decoder_of(fields), order=order))
+    decoder, tokens = decoder_of(fields), DECODERS[fields.family].tokens
+    if decoder.branch.drops:  # the same key drops tokens
+        tokens = replace(tokens, steps=tokens.steps | Entry.DROP)
+    return declared(fields, shape, replace(decoder, order=order, tokens=tokens))
 
 
 def stablelm(fields: Fields, shape: Shape) -> Model:
@@ -202,7 +205,7 @@ def decoder_of(fields: Fields) -> Decoder:
     for key, switch in decoder.reads.switches.items():
         if fields.stands(key):
             decoder = switch(decoder, fields.flag(key, default=False))
-    decoder = _running(fields, _latent(fields, _sharing(fields, decoder)))
+    decoder = _running(fields, _capped(fields, _latent(fields, _sharing(fields, decoder))))
     name = fields.text("hidden_act", _name_of(decoder.perceptron.function), tuple(ACTIVATIONS))
     function = ACTIVATIONS[name]
     return with_dropouts(
@@ -235,6 +238,22 @@ def _latent(fields: Fields, decoder: Decoder) -> Decoder:
     return replace(decoder, experts=replace(decoder.experts, latent="r_m"))
 
 
+def _capped(fields: Fields, decoder: Decoder) -> Decoder:
+    """Return the family without what null switches off, and with clamps that are given."""
+    values, head = fields.source.values, decoder.head
+    if values.get("attn_logit_softcapping", 0) is None and Step.CAP in decoder.attention.core.steps:
+        decoder = decoder.stepping(Step.CAP, on=False)
+    if values.get("final_logit_softcapping", 0) is None and isinstance(head, Logits):
+        decoder = replace(decoder, head=replace(head, steps=head.steps & ~Exit.CAP))
+    if fields.family in _CLAMPED and values.get("clip_qkv") is not None:
+        decoder = decoder.attended(clamped=True)
+    return decoder
+
+
+_CLAMPED = frozenset({"olmo", "olmoe"})
+"""Families that clamp queries, keys and values where `clip_qkv` says to what."""
+
+
 def _running(fields: Fields, decoder: Decoder) -> Decoder:
     """Return the family with the attention core that is asked for."""
     attention = decoder.attention
@@ -252,7 +271,7 @@ def with_dropouts(fields: Fields, decoder: Decoder) -> Decoder:
     branch, entry = decoder.branch, decoder.tokens.steps
     dropped = fields.drops("resid_pdrop", default=branch.drops)
     attended = fields.drops("attn_pdrop", default=Step.DROP in decoder.attention.core.steps)
-    embedded = fields.drops("embd_pdrop", default=Entry.DROP in entry)
+    embedded = fields.drops("embd_pdrop", default=Entry.DROP in entry) and fields.family != "phi3"
     steps = entry | Entry.DROP if embedded else entry & ~Entry.DROP
     return replace(
         decoder.stepping(Step.DROP, on=attended),
@@ -290,7 +309,7 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     sizes = replace(decoder.sizes, k=Sizes().h) if alike else replace(decoder.sizes, k=Sizes().k)
     decoder = replace(decoder, sizes=sizes, head=head, mixers=mixers)
     predicted = fields.size("num_nextn_predict_layers", 1) if fields.head.endswith("NextN") else 0
-    decoder = _masked(decoder, numbers.get("W"), shape)
+    decoder = _masked(decoder, numbers.get("W"), numbers.get("k"), shape)
     model = decoder.declare(fields.family, plan.kinds, shape, predicted)
     return replace(model, bindings=numbers, routed=routed)
 
@@ -316,10 +335,19 @@ def _logits(decoder: Decoder, **changes: str) -> Logits:
     return replace(own, **changes)  # type: ignore[arg-type]
 
 
-def _masked(decoder: Decoder, window: int | None, shape: Shape) -> Decoder:
-    """Return a decoder whose windows are masks, unless they reach beyond the whole sequence."""
+def _masked(decoder: Decoder, window: int | None, heads: int | None, shape: Shape) -> Decoder:
+    """Return a decoder whose windows are masks, unless they reach beyond the whole sequence.
+
+    Args:
+        decoder: of which that is said.
+        window: keys that a query sees at most, if any.
+        heads: of keys and values.
+        shape: what it runs on.
+    """
     core, tokens = decoder.attention.core, shape.l + shape.c
     whole = window is not None and tokens.is_Integer and tokens < window
     if core.kernel is Core.SDPA and whole:
         return decoder.attended(core=replace(core, kernel=Core.FLASH))
+    if core.kernel is Core.SDPA and heads == 1:  # a view, which no masked kernel copies
+        return decoder.stepping(Step.COPY, on=False)
     return decoder

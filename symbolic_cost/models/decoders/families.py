@@ -31,7 +31,7 @@ from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.dense import DENSE_DECODERS
-from symbolic_cost.models.decoders.gemma import TAKING, Gemma
+from symbolic_cost.models.decoders.gemma import TAKING, Gemma, Gemma3
 from symbolic_cost.models.decoders.gpt import GPT2
 from symbolic_cost.models.decoders.hybrids import HYBRIDS
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, SLIDES, Sparse, Windows, symbolic_kinds
@@ -74,7 +74,7 @@ _GEMMA = Decoder(
     reads=Reads({**BIAS, "use_bidirectional_attention": unmasked}, head_width=256),
 )
 _GEMMA_3 = replace(
-    _GEMMA,
+    Gemma3(**vars(_GEMMA)),
     branch=_SANDWICH,
     windows=Windows(6, 4096),
     reads=Reads({**BIAS, "use_bidirectional_attention": centred}, head_width=256),

@@ -81,6 +81,30 @@ def full_layers(fields: Fields, period: int = 6) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Gemma3(Decoder):
+    """A Gemma 3: beside layers that slide, full ones rotate by angles of their own."""
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        """Declare the angles that layers rotate by, those of full layers apart."""
+        own = super().turning(kinds)
+        apart = (replace(op, path="full_angles") for op in turned(own))
+        return (*own, *apart) if _apart(kinds) else own
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks."""
+        parts = zip(super().blocks(kinds), kinds, strict=True)
+        return tuple(
+            replace(part, ops=turned(part.ops)) if _apart(kinds) and kind.mixer == FULL else part
+            for part, kind in parts
+        )
+
+
+def _apart(kinds: tuple[Kind, ...]) -> bool:
+    """Return whether some layers slide and others do not."""
+    return {SLIDES, FULL} <= {kind.mixer for kind in kinds}
+
+
+@dataclass(frozen=True)
 class Gemma(Decoder):
     """A Gemma; `lengths` has "d_y" if layers have features of their own, "n_s" copies if any."""
 

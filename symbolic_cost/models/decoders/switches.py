@@ -63,6 +63,12 @@ def normalised(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     return replace(decoder, experts=replace(decoder.experts, shares=shares))
 
 
+def cast_shares(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    """Change the same; the shares are cast back from single precision."""
+    shares = Shares.CAST if on else Shares.PLAIN
+    return replace(decoder, experts=replace(decoder.experts, shares=shares))
+
+
 def head_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change whether queries and keys are normalised over each head."""
     return decoder.attended(head_norm=HeadNorm.HEAD if on else HeadNorm.NONE)
@@ -105,7 +111,7 @@ def centred(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
 BIAS: Mapping[str, Switch] = MappingProxyType({"attention_bias": attention_bias})
 INPUT_BIAS: Mapping[str, Switch] = MappingProxyType({"attention_bias": input_bias})
 BIASES: Mapping[str, Switch] = MappingProxyType({**BIAS, "mlp_bias": mlp_bias})
-SHARES: Mapping[str, Switch] = MappingProxyType({**BIAS, "norm_topk_prob": normalised})
+SHARES: Mapping[str, Switch] = MappingProxyType({**BIAS, "norm_topk_prob": cast_shares})
 NORMALISED: Mapping[str, Switch] = MappingProxyType({"norm_topk_prob": normalised})
 PART = "partial_rotary_factor"
 

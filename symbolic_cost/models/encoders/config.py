@@ -218,6 +218,35 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
     return {"h": h, "k": k, **({"q": stated} if stated else {})}
 
 
+_FOLLOWING = frozenset(
+    [
+        "albert",
+        "bert",
+        "big_bird",
+        "convbert",
+        "deberta",
+        "deberta-v2",
+        "distilbert",
+        "ernie",
+        "fnet",
+        "layoutlm",
+        "markuplm",
+        "megatron-bert",
+        "mobilebert",
+        "mra",
+        "nomic_bert",
+        "nystromformer",
+        "rembert",
+        "roc_bert",
+        "roformer",
+        "squeezebert",
+        "tapas",
+        "yoso",
+    ]
+)
+"""Families whose masked head has the activation of their layers."""
+
+
 def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     """Return the family with the head as the configuration has it."""
     untied = Assumed.OWN_HEAD in family.traits.assumed
@@ -229,6 +258,9 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     output = family.heads.get(head)
     if isinstance(output, Predicted):
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)
+        if output.hidden and fields.family in _FOLLOWING:
+            own = replace(output.hidden, function=family.perceptron.function)
+            output = replace(output, hidden=own)
     elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)

@@ -1,0 +1,125 @@
+"""The keys of a `quantization_config`, read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from symbolic_cost.errors import shown
+
+_LARGEST = 10**9
+
+
+class Keys:
+    """The keys of an object, read one by one.
+
+    Args:
+        config: the object.
+        where: its place.
+        width: of an element of weights that are not in few bits [byte].
+    """
+
+    def __init__(self, config: Mapping[str, Any], where: str, width: int) -> None:
+        self.config, self.where, self.width = config, where, width
+        self.problems: list[str] = []
+        self.left: list[str] = []
+        self._seen = {"quant_method", "_load_in_4bit", "_load_in_8bit", "dequantize"}
+        self.stays_off("dequantize")
+
+    def one_of(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
+        """Return a value that is one of some."""
+        self._seen.add(name)
+        value = self.config.get(name, default)
+        if value is None:
+            value = default
+        if not any(value == one and type(value) is type(one) for one in accepted):
+            texts = ", ".join(map(str, accepted))
+            self.problems.append(f"{self.where}.{name}: {shown(value)}: {texts} is accepted")
+            return default
+        return value
+
+    def known(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
+        """Return a value that is one of some; another is right, but not understood."""
+        self._seen.add(name)
+        value = self.config.get(name, default)
+        value = default if value is None else value
+        if value in accepted:
+            return value
+        self.leave(f"{name} {shown(value)}")
+        return default
+
+    def leave(self, text: str) -> None:
+        """Note what is not understood, so that no bytes are counted."""
+        self.left.append(text)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a truth value."""
+        return bool(self.one_of(name, default, (False, True)))
+
+    def stays_off(self, name: str) -> None:
+        """Accept a truth value that is false."""
+        self.one_of(name, default=False, accepted=(False,))
+
+    def group(self, name: str, default: int) -> int:
+        """Return a positive number of elements, or -1 for all."""
+        self._seen.add(name)
+        value = self.config.get(name, default)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not (value == -1 or 0 < value <= _LARGEST):
+            self.problems.append(f"{self.where}.{name}: {shown(value)}: a size or -1 is accepted")
+            return default
+        return int(value)
+
+    def sizes(self, name: str) -> tuple[int, int] | None:
+        """Return two positive sizes, or none."""
+        self._seen.add(name)
+        value = self.config.get(name)
+        if value is None:
+            return None
+        fine = isinstance(value, list | tuple) and len(value) == 2  # noqa: PLR2004 - rows and columns
+        if not fine or not all(type(n) is int and 0 < n <= _LARGEST for n in value):
+            self.problems.append(f"{self.where}.{name}: {shown(value)}: two sizes are accepted")
+            return None
+        return value[0], value[1]
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """Return names, or none where nothing is said."""
+        self._seen.add(name)
+        value = self.config.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            self.problems.append(
+                f"{self.where}.{name}: {shown(value)}: a list of names is accepted"
+            )
+            return None
+        return tuple(value)
+
+    def inside(self, name: str) -> Keys | None:
+        """Return the keys of an object inside, or none where nothing is said."""
+        self._seen.add(name)
+        value = self.config.get(name)
+        if value is None:
+            return None
+        place = f"{self.where}.{name}"
+        if not isinstance(value, Mapping):
+            self.problems.append(f"{place}: {shown(value)}: an object is accepted")
+            return None
+        own = Keys(value, place, self.width)
+        own.problems, own.left = self.problems, self.left
+        return own
+
+    def every(self) -> Iterator[Keys]:
+        """Yield the keys of every object inside."""
+        for name in self.config:
+            own = self.inside(name)
+            if own is not None:
+                yield own
+
+    def costless(self, *names: str) -> None:
+        """Declare keys that say nothing of bytes."""
+        self._seen.update(names)
+
+    def close(self) -> None:
+        """Leave the keys that were not read; what is null, false or empty says nothing."""
+        self.left += [key for key, value in self.config.items() if key not in self._seen and value]
