@@ -16,6 +16,9 @@ Given: TypeAlias = "str | int | Fraction | Iterable[str | int | Fraction]"
 MOST_VALUES = 1_000_000
 """Values of one name; more of them are taken for a mistake."""
 
+_MOST_POWERS = 2_000
+"""Values by a factor that is no integer: each has more digits than the one before."""
+
 ACCEPTED = "accepted are numbers 1,2,4, ranges 1:8 and 1:8:2, powers 1:16:x2, and words a,b"
 
 _NUMBER = r"[0-9](?:_?[0-9])*(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?"
@@ -84,10 +87,12 @@ def _range(text: str) -> Iterator[Value]:
         raise InputError("would never end: steps above 0, factors above 1 and a start above 0")
     if read[3] and step < 1:
         raise InputError(f"the factor {read[4]} is below 1: a factor above 1 is accepted")
-    number = first
+    number, made = first, 0
     while number <= last:
+        if read[3] and step.denominator > 1 and made == _MOST_POWERS:
+            raise InputError(f"the factor {read[4]} makes more than {_MOST_POWERS:,} values")
         yield number
-        number = number * step if read[3] else number + step
+        number, made = number * step if read[3] else number + step, made + 1
 
 
 def _number(text: str) -> int | Fraction:

@@ -12,6 +12,7 @@ One table is one law:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -147,7 +148,7 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
 
 def _finite(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(float(value)) < float("inf")  # type: ignore[arg-type]
+    return number and abs(value) <= sys.float_info.max  # type: ignore[operator]
 
 
 def _pair(value: object) -> bool:
