@@ -114,8 +114,9 @@ class Case:
 
 
 def _number(value: object) -> bool:
-    number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    return number and abs(value) < _LARGEST  # type: ignore[operator]
+    if not isinstance(value, int | float | Fraction) or isinstance(value, bool):
+        return False
+    return abs(value) < _LARGEST
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label

@@ -147,8 +147,9 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _finite(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) <= sys.float_info.max  # type: ignore[operator]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _pair(value: object) -> bool:
