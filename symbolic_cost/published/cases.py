@@ -114,9 +114,8 @@ class Case:
 
 
 def _number(value: object) -> bool:
-    if not isinstance(value, int | float | Fraction) or isinstance(value, bool):
-        return False
-    return abs(value) < _LARGEST
+    number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    return number and -_LARGEST < value < _LARGEST  # type: ignore[operator]
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label
