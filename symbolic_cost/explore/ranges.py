@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import TypeAlias
 
 from symbolic_cost.errors import InputError, refuse, shown
@@ -37,6 +38,10 @@ def values(name: str, listed: Given) -> tuple[Value, ...]:
     """
     items = listed.split(",") if isinstance(listed, str) else listed
     items = items if isinstance(items, Iterable) else [items]
+    if not isinstance(items, Sized):
+        items = list(islice(items, MOST_VALUES + 1))  # it may have no end
+    if len(items) > MOST_VALUES:
+        raise InputError(f"{name}: more than {MOST_VALUES:,} values")
     taken: dict[Value, None] = {}
     problems: list[str] = []
     for item in items:

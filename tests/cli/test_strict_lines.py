@@ -2,11 +2,14 @@
 
 import json
 import time
+from itertools import repeat
 
 import pytest
 from click.testing import CliRunner
 
+import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.errors import SymbolicCostError
 
 SWEEP = ["sweep", "gpt2", "--system", "h100", "--global-batch", "64"]
 HEADS = {
@@ -124,3 +127,25 @@ def test_what_varies_is_not_told_as_one():
     assert "machine: varies\nstack: varies\n" in said
     line = [*SWEEP, "--vary", "recompute=none,full"]
     assert "recompute: varies\n" in CliRunner().invoke(main, line).stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda own: own({"b": [[1], [2, 3]]}), "b = .*numbers in rows of one length"),
+        (lambda own: own(5), "values = 5: a mapping of numbers by name is accepted"),
+        (lambda own: own({"b": 10**9}), "a power is too large for an exact number"),
+    ],
+)
+def test_a_compiled_function_refuses(call, said):
+    own = sc.compile({"x": sc.symbols.b**sc.symbols.b})
+    with pytest.raises(SymbolicCostError, match=said):
+        call(own)
+
+
+@pytest.mark.parametrize("listed", [range(10**9), repeat(2)])
+def test_values_without_end_are_refused(listed):
+    began = time.process_time()
+    with pytest.raises(SymbolicCostError, match="b: more than 1,000,000 values"):
+        sc.sweep(sc.job("gpt2", "tp=2", {"M": 4}, system="h100"), {"b": listed})
+    assert time.process_time() - began < 10  # a guard: minutes
