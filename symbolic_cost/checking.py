@@ -202,6 +202,8 @@ def _accepts_all(origin: Any, inner: tuple[Any, ...], value: object) -> bool:  #
         return len(value) == len(inner) and all(starmap(accepts, zip(inner, value, strict=True)))
     # A generator is read once, by the function; of items whose type decides, one of each will do.
     items = value if isinstance(value, Collection) else ()
+    if isinstance(items, range):  # of integers, and maybe of very many
+        items = items[:1]
     alike = {type(item): item for item in items if _by_type(inner[0], item)}
     others = (item for item in items if type(item) not in alike)
     return all(accepts(inner[0], item) for item in (*alike.values(), *others))

@@ -215,7 +215,12 @@ class _Reader:
     def _number(self, token: _Token) -> Node:
         if len(token.text) > _MOST_DIGITS:
             raise _wrong(self._text, f"a number of over {_MOST_DIGITS} digits")
-        return Node("number", Fraction(Decimal(token.text.replace("_", ""))))
+        number = Decimal(token.text.replace("_", ""))
+        if number > _LARGEST_NUMBER:
+            raise _wrong(self._text, f"{token.text} is above {_LARGEST_NUMBER}")
+        if 0 < number < 1 / _LARGEST_NUMBER:
+            raise _wrong(self._text, f"{token.text} is below 1E-100")
+        return Node("number", Fraction(number))
 
     def _function(self, token: _Token, depth: int) -> Node:
         if token.text not in FUNCTIONS:
@@ -238,8 +243,6 @@ _ACCEPTED = f"numbers, names, + - * / ^ **, brackets and {', '.join(FUNCTIONS)} 
 def _refused(tree: Node) -> Iterator[str]:
     """Yield what is refused of numbers and powers."""
     for node in tree.walk():
-        if isinstance(node.value, Fraction) and node.value > _LARGEST_NUMBER:
-            yield f"{float(node.value):.3g} is above {_LARGEST_NUMBER}"
         if node.kind == "^":
             inside = node.parts[1].parts[0] if node.parts[1].kind == "negative" else node.parts[1]
             if isinstance(inside.value, Fraction) and inside.value > _LARGEST_POWER:

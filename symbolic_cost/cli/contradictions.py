@@ -82,7 +82,7 @@ def _form(line: Line) -> str:
     if alone is not None:
         if line.has("form") and form != alone[0]:
             raise InputError(f"--format {shown(form)} is not read: {alone[1]}")
-        if ENDINGS.get(ending, alone[0]) != alone[0] or ending in _FOREIGN + PICTURES:
+        if ending and ENDINGS.get(ending) != alone[0]:
             raise InputError(f"-o {shown(line.values['file'])}: {alone[1]}")
         return alone[0]
     if line.command == "sweep" and ending:
@@ -111,7 +111,10 @@ def _only_form(line: Line, ending: str) -> tuple[str, str] | None:
 
 def _refuse_foreign(line: Line, ending: str) -> None:
     """Refuse a file that its command does not write."""
-    if ending in _FOREIGN + PICTURES and not (ending == ".toml" and line.command == "calibrate"):
+    if ending == ".toml" and line.command == "calibrate":
+        return
+    unknown = bool(ending) and ending not in ENDINGS and not line.has("form")
+    if unknown or ending in _FOREIGN + PICTURES:
         raise InputError(
             f"-o {shown(line.values['file'])}: {ending} is not written here: "
             f"{', '.join(ENDINGS)} are"
@@ -198,13 +201,18 @@ _SEEKS = ("solve", "crossover", "optimum")
 
 def _sought(line: Line) -> Iterator[str]:
     """Say which numbers are given of symbols that are asked for, or vary."""
-    sought = (line.values["by"],) if line.command in _SEEKS else line.values.get("vary") or ()
+    varied = (*(line.values.get("vary") or ()), *(line.values.get("more") or ()))
+    sought = (line.values["by"],) if line.command in _SEEKS else varied
     varies = {piece.partition("=")[0] for text in sought for piece in text.split()}
-    settings = (piece for text in line.values.get("settings") or () for piece in text.split(","))
-    given = {piece.partition("=")[0].strip() for piece in settings}
-    for name in sorted(varies & given):
-        why = "is asked for" if line.command in _SEEKS else "varies"
-        yield f"--set {name} is not read: {name} {why}"
+    why = "is asked for" if line.command in _SEEKS else "varies"
+    for option, key in (("--set", "settings"), ("--strategy", "strategy")):
+        texts = line.values.get(key) or ()
+        pieces = ",".join((texts,) if isinstance(texts, str) else texts).split(",")
+        given = {piece.partition("=")[0].strip() for piece in pieces if "=" in piece}
+        for name in sorted(varies & given):
+            yield f"{option} {name} is not read: {name} {why}"
+    for name in sorted(varies & line.typed):
+        yield f"--{name.replace('_', '-')} {shown(line.values[name])} is not read: {name} {why}"
 
 
 # ---------------------------------------------------------------------- given twice
@@ -214,6 +222,7 @@ def _twice(line: Line) -> Iterator[str]:
     """Say what stands in a list more than once."""
     lists = {
         "columns": str(line.values.get("columns") or "").split(","),
+        "of": str(line.values.get("of") or "").split(","),
         "rows": [*line.values["files"]] if line.command == "calibrate" else [],
     }
     for option, items in lists.items():

@@ -100,6 +100,8 @@ def dominance(
     from symbolic_cost.emit.regions import draw
 
     across, up = map(_axis, over)
+    if across[0] == up[0]:
+        raise click.UsageError(f"--over {shown(across[0])} is given twice: a picture has two axes")
     map_ = dominance_picture(choices.job(model), parts, cost, across, up)
     out.draw(draw, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
 

@@ -30,6 +30,7 @@ def search(
     """Search every strategy of MODEL on so many GPUs, and say why the best is the best.
 
     For example: symbolic-cost search gpt3-175b --system a100-80gb --gpus 512 --global-batch 512
+
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """

@@ -128,7 +128,9 @@ _PREAMBLE = r"""\documentclass[10pt{option}]{{article}}
 \setcounter{{topnumber}}{{9}}\setcounter{{totalnumber}}{{20}}\setcounter{{dbltopnumber}}{{9}}
 \renewcommand{{\topfraction}}{{.95}}\renewcommand{{\dbltopfraction}}{{.95}}
 \renewcommand{{\textfraction}}{{.02}}
-\renewcommand{{\floatpagefraction}}{{.6}}\renewcommand{{\dblfloatpagefraction}}{{.6}}"""
+\renewcommand{{\floatpagefraction}}{{.6}}\renewcommand{{\dblfloatpagefraction}}{{.6}}
+\makeatletter\newcommand{{\tablesdone}}{{\ifx\@deferlist\@empty\else\clearpage\fi}}\makeatother"""
+# Tables that wait for a page come before the references, as in a paper.
 
 
 def _latex(document: Document, page: Page, *, cites: bool) -> str:
@@ -187,6 +189,7 @@ def _bibliography(document: Document) -> list[str]:
         return []
     pairs = zip(document.cited, document.references, strict=True)
     return [
+        r"\par\tablesdone",
         r"\begin{thebibliography}{99}\raggedright",
         *(rf"\bibitem{{{key}}} {latex.text_of(text)}." for key, text in pairs),
         r"\end{thebibliography}",

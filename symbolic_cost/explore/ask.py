@@ -47,7 +47,8 @@ def search(
         top: how many candidates are kept.
         choose: what may be chosen, by name of a choice, as in {"tp": (1, 2, 4), "zero": (1,)}.
             What is not named takes every value that is legal; but for positions, which are split
-            from LONG of them on.
+            from LONG of them on, and options: schedules take 1f1b and interleaved, the rest the
+            usual value.
         progress: whether a terminal shows it.
 
     Returns:

@@ -103,7 +103,9 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
         InputError: everything that is refused.
     """
     pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
-    refuse(f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len(p) != len("xy"))
+    refuse(
+        f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len({*p}) != len("xy")
+    )
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
     plan, fronts = told_plan(own), []
     for pair in pairs:

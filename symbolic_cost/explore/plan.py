@@ -261,7 +261,8 @@ def _degree(degree: object, classes: Mapping[str, int]) -> object:
 
 def _about(own: Varied) -> dict[str, str]:
     job = own.job
-    return {
+    varies = {{"system": "machine"}.get(axis.name, axis.name) for axis in own.words.axes}
+    about = {
         "model": job.model.name,
         "strategy": str(job.strategy),
         "machine": "none" if job.machine is None else job.machine.name,
@@ -280,3 +281,6 @@ def _about(own: Varied) -> dict[str, str]:
             if symbol in own.ranks.numbers
         },
     }
+    if "machine" in varies and job.machine is None:
+        varies.add("stack")  # the usual one of each
+    return {name: "varies" if name in varies else text for name, text in about.items()}

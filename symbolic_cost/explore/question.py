@@ -242,7 +242,8 @@ def _value(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or numb
     operands = [_value(one, columns) for one in tree.operands]
     if len(operands) == 1:
         return np.negative(operands[0])
-    return _MADE[tree.operation](*operands)
+    with np.errstate(divide="ignore", invalid="ignore"):  # told as inf
+        return _MADE[tree.operation](*operands)
 
 
 def _yes(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or truth
@@ -270,7 +271,7 @@ def _missing(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or nu
         return np.where(yes, 0.0, 1.0)
     size = np.maximum(np.maximum(np.abs(one), np.abs(other)), 1e-300)
     off = np.maximum(np.abs(np.subtract(one, other)) / size, 1e-12)
-    return np.where(yes, 0.0, off)
+    return np.where(yes, 0.0, np.nan_to_num(off, nan=2.0))  # of no number: as far as there is
 
 
 def _comparisons(tree: Tree) -> Iterator[Made]:

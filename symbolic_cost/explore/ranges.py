@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import TypeAlias
 
 from symbolic_cost.errors import InputError, refuse, shown
@@ -15,6 +16,9 @@ Given: TypeAlias = "str | int | Fraction | Iterable[str | int | Fraction]"
 
 MOST_VALUES = 1_000_000
 """Values of one name; more of them are taken for a mistake."""
+
+_MOST_POWERS = 2_000
+"""Values by a factor that is no integer: each has more digits than the one before."""
 
 ACCEPTED = "accepted are numbers 1,2,4, ranges 1:8 and 1:8:2, powers 1:16:x2, and words a,b"
 
@@ -34,6 +38,10 @@ def values(name: str, listed: Given) -> tuple[Value, ...]:
     """
     items = listed.split(",") if isinstance(listed, str) else listed
     items = items if isinstance(items, Iterable) else [items]
+    if not isinstance(items, Sized):
+        items = list(islice(items, MOST_VALUES + 1))  # it may have no end
+    if len(items) > MOST_VALUES:
+        raise InputError(f"{name}: more than {MOST_VALUES:,} values")
     taken: dict[Value, None] = {}
     problems: list[str] = []
     for item in items:
@@ -84,10 +92,12 @@ def _range(text: str) -> Iterator[Value]:
         raise InputError("would never end: steps above 0, factors above 1 and a start above 0")
     if read[3] and step < 1:
         raise InputError(f"the factor {read[4]} is below 1: a factor above 1 is accepted")
-    number = first
+    number, made = first, 0
     while number <= last:
+        if read[3] and step.denominator > 1 and made == _MOST_POWERS:
+            raise InputError(f"the factor {read[4]} makes more than {_MOST_POWERS:,} values")
         yield number
-        number = number * step if read[3] else number + step
+        number, made = number * step if read[3] else number + step, made + 1
 
 
 def _number(text: str) -> int | Fraction:

@@ -185,7 +185,9 @@ _USUAL = {
 
 
 def _job(options: dict[str, object]) -> Job:
-    return job(**options)  # type: ignore[arg-type]  # job checks them
+    made = job(**options)  # type: ignore[arg-type]  # job checks them
+    made.bound  # noqa: B018 - refuses numbers that do not fit
+    return made
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:

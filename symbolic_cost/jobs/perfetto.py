@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from symbolic_cost.checking import checked
 from symbolic_cost.emit.files import write_whole
@@ -43,8 +44,11 @@ def step_trace(job: Job, path: str) -> None:
         path: of the .json file, written whole or not at all.
 
     Raises:
-        InputError: no machine, symbols without numbers, or a schedule too long to run.
+        InputError: another ending, no machine, symbols without numbers, or a schedule too long
+            to run.
     """
+    if Path(path).suffix.lower() != ".json":
+        raise InputError(f"trace {visible(path)!r}: a name that ends with .json is accepted")
     write_whole(path, trace_text(job))
 
 

@@ -100,7 +100,7 @@ def load_plugin(path: str) -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except SymbolicCostError as error:
         raise InputError(f"plugin {shown(path)}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a plugin that exits would end the command unheard
         name = type(error).__name__
         raise InputError(f"plugin {shown(path)}: {name}: {shown(str(error))}") from error
 

@@ -95,6 +95,12 @@ class Fields:
         value: int | None = self._read(name, default, _is_count, "a positive integer or null", None)
         return value or None
 
+    def optional_width(self, name: str, default: int | None = None) -> int | None:
+        """Return a positive integer, or None where it is missing or null; 0 is no width."""
+        accepts, said = (lambda v: v is None or is_size(v)), "a positive integer or null"
+        width: int | None = self._read(name, default, accepts, said, None)
+        return width
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a truth value; null is false, as Python takes it."""
         if not self.given(name) and self._null(name):

@@ -6,6 +6,7 @@ Never int64, in which 12288**6 is silently 0. Results agree with exact evaluatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Overflow
 from fractions import Fraction
 from numbers import Real
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, refuse, unknown
+from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.grids import Top
 from symbolic_cost.program.lowering import lowered
@@ -52,7 +53,10 @@ class Compiled:
         """
         arrays = self._checked(values)
         if all(type(value) in (int, Fraction) for value in values.values()):
-            return dict(self._evaluator.program.exact(values))
+            try:
+                return dict(self._evaluator.program.exact(values))
+            except Overflow as error:
+                raise InputError("a power is too large for an exact number") from error
         return self._evaluator(arrays)
 
     def best(
@@ -76,6 +80,8 @@ class Compiled:
         return self._evaluator.best(self._checked(values), objective, where, most)
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Floats]:
+        if not isinstance(values, Mapping):
+            raise InputError(f"values = {shown(values)}: a mapping of numbers by name is accepted")
         problems = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
         arrays: dict[str, Floats] = {}
         for name, value in values.items():
@@ -109,7 +115,11 @@ def compile(expressions: Mapping[str, Expr]) -> Compiled:  # noqa: A001 - `sc.co
 
 def _floats(name: str, value: ArrayLike) -> Floats:
     """Return the numbers of one symbol as float64, or say which it accepts."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        text = f"{name} = {shown(value)}: numbers in rows of one length are accepted"
+        raise InputError(text) from error
     entry = GLOSSARY[name]
     accepted = "positive integers" if entry.integer else "positive finite numbers"
     problem = f"{name}: {accepted} are accepted ({entry.meaning})"

@@ -7,8 +7,9 @@ gradients. Activations are counted in those that one microbatch leaves on one st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, expand
 
 from symbolic_cost.errors import looked_up
 from symbolic_cost.extrema import Max, Min
@@ -64,6 +65,12 @@ class Schedule:
     def step_time(self) -> Expr:
         """Time of one step without communication and optimizer [s]."""
         return M * (T_F + T_B + T_W) + self.bubble
+
+    @cached_property
+    def parts_backward(self) -> bool:
+        """Whether gradients of weights run apart from those of inputs: more than the sum counts."""
+        moved = self.bubble.xreplace({T_B: T_B - T_F, T_W: T_W + T_F})
+        return expand(moved - self.bubble) != 0
 
     def sends(self, stage: Stage) -> tuple[Expr, Expr]:
         """Return how often a stage sends activations and gradients, per microbatch.

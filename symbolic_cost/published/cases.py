@@ -128,7 +128,7 @@ class Case:
 
 def _number(value: object) -> bool:
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    return number and abs(float(value)) < _LARGEST  # type: ignore[arg-type]
+    return number and -_LARGEST < value < _LARGEST  # type: ignore[operator]
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401 - a number or a label

@@ -12,6 +12,7 @@ One table is one law:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -146,8 +147,9 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _finite(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(float(value)) < float("inf")  # type: ignore[arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _pair(value: object) -> bool:

@@ -199,10 +199,13 @@ class StagePasses:
     def _passes(self, stage: Stage, parts: Iterable[tuple[Part, PartTimes]]) -> None:
         """Define the passes; the device idles where the host issues ops more slowly than it works.
 
-        Gradients of inputs and weights are issued together, op by op. What it waits for the host
-        behind a synchronisation is the least of that.
+        Gradients of inputs and weights are issued together, op by op, unless the schedule parts
+        them. What it waits for the host behind a synchronisation is the least of that.
         """
-        for group in (tuple(PASSES)[:1], tuple(PASSES)[1:]):
+        forward, *backward = tuple(PASSES)
+        apart = self.setting.divided.pipeline.schedule.parts_backward
+        groups = [[one] for one in backward] if apart else [backward]
+        for group in ([forward], *groups):
             works = {
                 name: self.to[f"{stage}.{name}.busy"] + self.to[f"{stage}.{name}.exposed"]
                 for name in group

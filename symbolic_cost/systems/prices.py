@@ -132,6 +132,8 @@ def rates(
         for name, value in (*own.items(), ("pue", pue), ("grid", grid))
         if value is not None and not isinstance(value, str) and not 0 < value < _LARGEST
     ]
+    if isinstance(pue, int | float) and 0 < pue < 1:
+        problems.append(f"pue = {shown(pue)}: 1 or more is accepted, the building's own included")
     refuse(problems)
 
     def one(name: str) -> Fact | None:

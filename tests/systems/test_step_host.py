@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from sympy import Integer, Rational
 
+import symbolic_cost as sc
 from symbolic_cost.models.catalog import model
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.strategy import parse_strategy
@@ -79,3 +80,14 @@ def test_sends_in_parts(split):
     assert outside.link.latency > 0
     assert parts["first.forward.sent"] == sent + gather
     assert whole["first.forward.sent"] == inside.link.latency + message / inside.link.bandwidth
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-h2", "zb-v"])
+def test_a_larger_microbatch_is_never_faster(schedule):
+    """Apart from the gradients of inputs, those of weights wait for the host themselves."""
+    small = sc.job("t5-base", "pp=4", system="b200", microbatches=8, schedule=schedule)
+    steps = [float(small.bind(b=b, l=128).time().step) for b in (1, 2, 4, 8, 16)]
+    assert steps == sorted(steps)
+    gradients = small.bind(b=1, l=128).time().timed.known
+    waits = "first.weight gradients.idle" in gradients
+    assert waits is (schedule != "1f1b")

@@ -14,6 +14,7 @@ from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions,
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.ops.graph import Model
@@ -29,8 +30,9 @@ def chosen_conventions(names: str) -> list[TokenConventions]:
     """
     if names == "all":
         return list(TOKEN_PRESETS.values())
-    problems = Problems()
-    chosen = [problems.attempt(token_conventions, name.strip()) for name in names.split(",")]
+    problems, listed = Problems(), [name.strip() for name in names.split(",")]
+    problems.texts += twice("--conventions", listed)
+    chosen = [problems.attempt(token_conventions, name) for name in dict.fromkeys(listed)]
     problems.refuse()
     return chosen
 

@@ -78,7 +78,7 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
         name="num_key_value_heads",
         other="num_attention_heads",
     )
-    width = fields.optional_size("head_dim", decoder.reads.head_width)
+    width = fields.optional_width("head_dim", decoder.reads.head_width)
     if heads is None and decoder.sizes.k == decoder.sizes.h:  # classes that read neither key
         k = h
         if width not in (None, e // h):

@@ -114,7 +114,7 @@ class LightningMixer(Chunked):
         width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
         numbers = {
             "h_s": heads,
-            "q_s": fields.optional_size("head_dim") or max(width // heads, 1),
+            "q_s": fields.optional_width("head_dim") or max(width // heads, 1),
             "C": fields.size("block_size", 256),
         }
         return self, numbers

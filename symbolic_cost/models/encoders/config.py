@@ -209,7 +209,7 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
         name="num_key_value_heads",
         other="num_attention_heads",
     )
-    stated = fields.optional_size("head_dim") if grouped else None
+    stated = fields.optional_width("head_dim") if grouped else None
     fields.require(
         holds=stated is not None or width % h == 0,
         problem=f"{h} heads do not divide a hidden_size of {width}",
