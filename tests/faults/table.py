@@ -263,13 +263,13 @@ FAULTS = (
         ("tests/parallel/test_coverage.py::test_what_is_pooled_has_no_positions",),
     ),
     Fault(
-        "parallel/stages.py",
+        "parallel/sends.py",
         "both = (*there, added, *back) if stage in plan.exit else (added,)",
         "both = (added,)",
         ("tests/parallel/test_stages.py",),
     ),
     Fault(
-        "parallel/stages.py",
+        "parallel/sends.py",
         "return size / self.placement.degree(shards)",
         "return size",
         ("tests/parallel/test_stages.py",),

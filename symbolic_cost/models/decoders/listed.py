@@ -57,11 +57,10 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
         rule = [SLIDES if n and (n + 1) % 6 else FULL for n in range(layers)]
         listed = listed_kinds(fields, decoder, layers) or rule
         pattern = fields.items("hybrid_layer_pattern")
-        fields.require(
-            holds=not pattern or [SLIDES if one else FULL for one in pattern] == listed,
-            problem="it contradicts the layers that Transformers declares",
-            name="hybrid_layer_pattern",
-        )
+        if pattern and [SLIDES if one else FULL for one in pattern] != listed:
+            fields.note(
+                "hybrid_layer_pattern", "it contradicts the layers that Transformers declares"
+            )
         dense = [DENSE, *[EXPERTS] * (layers - 1)]
         return listed, perceptrons(fields, decoder, layers) if fields.given(
             "mlp_layer_types"

@@ -71,11 +71,10 @@ class StateSpace(Lettered):
         }
         if self.layer.heads:
             numbers["h_s"] = fields.size("n_mamba_heads", 2)
-            fields.require(
-                holds=numbers["J"] % numbers["h_s"] == 0,
-                problem=f"{numbers['h_s']} heads do not divide {numbers['J']} channels",
-                name="n_mamba_heads",
-            )
+            if numbers["J"] % numbers["h_s"] != 0:
+                fields.note(
+                    "n_mamba_heads", f"{numbers['h_s']} heads do not divide {numbers['J']} channels"
+                )
         return replace(self, layer=replace(self.layer, bias=biases(fields))), numbers
 
 

@@ -210,11 +210,8 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
         other="num_attention_heads",
     )
     stated = fields.optional_width("head_dim") if grouped else None
-    fields.require(
-        holds=stated is not None or width % h == 0,
-        problem=f"{h} heads do not divide a hidden_size of {width}",
-        name="num_attention_heads",
-    )
+    if stated is None and width % h != 0:
+        fields.note("num_attention_heads", f"{h} heads do not divide a hidden_size of {width}")
     return {"h": h, "k": k, **({"q": stated} if stated else {})}
 
 

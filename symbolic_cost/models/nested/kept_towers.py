@@ -243,11 +243,8 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     name, table = _path(key), _tower_table(kind)
     stated = part.source.values.get("model_type") or kind  # Kimi's files leave it empty
     names = table.get("named", [kind])
-    part.require(
-        holds=stated in (*names, part.family),
-        problem=f"only {' or '.join(names)} is declared",
-        name="model_type",
-    )
+    if stated not in (*names, part.family):
+        part.note("model_type", f"only {' or '.join(names)} is declared")
     part.record = Family(
         "",
         (),

@@ -65,11 +65,8 @@ def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
         tower(vision, vision.size("hidden_size", 768), 3072, 12),
     )
     taken = [i + 1 for i in _taken(fields)]
-    fields.require(
-        holds=taken[-1] <= whole.times,
-        problem=f"layers below {whole.times} are accepted",
-        name="extract_layers",
-    )
+    if taken[-1] > whole.times:
+        fields.note("extract_layers", f"layers below {whole.times} are accepted")
     layers: dict[str, Layer] = {"patch": Conv(width, step, step, bias=False), "token": Token()}
     layers |= {"place": Placed(), "norm": Normed()}
     for i, (before, number) in enumerate(zip((0, *taken), (*taken, whole.times), strict=True)):
@@ -115,11 +112,10 @@ def _decoder(fields: Fields, side: int, step: int) -> Chain:
     if not fields.flag("use_complex_transposed_convolution", default=False):
         return Chain(layers | {"spread": Spread(1, step)})
     quarter = step // 4
-    fields.require(
-        holds=quarter > 0,
-        problem="patches of four pixels and more are accepted",
-        name="use_complex_transposed_convolution",
-    )
+    if quarter <= 0:
+        fields.note(
+            "use_complex_transposed_convolution", "patches of four pixels and more are accepted"
+        )
     layers |= {"conv": Conv(width, 3, 1, 1), "act": Activation()}
     layers |= {"wider": Spread(max(width // 2, 1), max(quarter, 1)), "act2": Activation()}
     return Chain(layers | {"spread": Spread(1, max(quarter, 1))})

@@ -58,11 +58,8 @@ def _patch(fields: Fields, width: int, unit: int) -> Conv:
     side, kernel = fields.size("image_size", 224), fields.size("patch_size", 7)
     stride, padding = fields.size("patch_stride", 4), fields.optional_size("patch_padding", 3) or 0
     left = (side + 2 * padding - kernel) // stride + 1
-    fields.require(
-        holds=left == side // stride and left % unit == 0,
-        problem=f"{left} positions a side are no whole units of {unit}",
-        name="image_size",
-    )
+    if not (left == side // stride and left % unit == 0):
+        fields.note("image_size", f"{left} positions a side are no whole units of {unit}")
     return Conv(width, kernel, stride, padding)
 
 

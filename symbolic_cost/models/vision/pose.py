@@ -85,9 +85,8 @@ def _perceptron(fields: Fields, width: int) -> Chain:
     function, part = function_of(fields, "gelu"), fields.size("part_features", 256)
     if experts == 1:
         return perceptron(wide, width, function)
-    fields.require(
-        holds=part < width, problem=f"fewer than the {width} of hidden_size", name="part_features"
-    )
+    if part >= width:
+        fields.note("part_features", f"fewer than the {width} of hidden_size")
     layers: dict[str, Layer] = {"fc1": Mix(wide), "act": Activation(function), "put": Put("inner")}
     for i in range(experts):
         layers |= {f"take{i}": Take("inner"), f"expert{i}": Mix(min(part, width))}
