@@ -35,7 +35,7 @@ def _small(bound: Least, numbers: Mapping[Symbol, Expr]) -> str:
     size, least = bound.size.xreplace(numbers), bound.least.xreplace(numbers)
     if not (size.is_number and least.is_number) or size >= least:
         return ""
-    return f"{bound.what}: {_named(bound.size, size)} is less than {least}: {bound.because}"
+    return f"{bound.what}: {_with_value(bound.size, size)} is less than {least}: {bound.because}"
 
 
 def bound_split(split: Split, numbers: Mapping[Symbol, Expr]) -> Split:
@@ -52,16 +52,16 @@ def _uneven(split: Split, bound: Split) -> str:
     degrees = {mesh: int(degree) for mesh, degree in bound.degrees if degree.is_Integer}
     if size % prod(degrees.values()) == 0:
         return ""
-    axis = f"{split.path}: axis {split.axis} ({_named(split.size, size, split.axis)})"
+    axis = f"{split.path}: axis {split.axis} ({_with_value(split.size, size, split.axis)})"
     if isinstance(size, Fraction):
         return f"{axis} is not a whole number"
     named = dict(split.degrees)
-    by = " and ".join(f"{mesh} ({_named(named[mesh], n)})" for mesh, n in degrees.items())
+    by = " and ".join(f"{mesh} ({_with_value(named[mesh], n)})" for mesh, n in degrees.items())
     plural = "mesh axes" if len(degrees) > 1 else "mesh axis"
     return f"{axis} is not divisible by {plural} {by}; {_neighbours(size, prod(degrees.values()))}"
 
 
-def _named(expr: Expr, number: int | Fraction | Expr, known: str = "") -> str:
+def _with_value(expr: Expr, number: int | Fraction | Expr, known: str = "") -> str:
     return str(number) if expr.is_number or str(expr) == known else f"{expr} = {number}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_HOME = "symbolic_cost.cli.sheets.shown"
+_HOME = "symbolic_cost.cli.sheets.notebook"
 """Says which table shows a value; loaded when one is shown, for it knows them all."""
 
 _PACKAGES = (

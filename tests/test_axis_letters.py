@@ -24,10 +24,10 @@ OTHERS = {
     "jobs/workings.py": {"v"},
     "jobs/numbers.py": {"v"},
     "jobs/setup.py": {"v"},
-    "jobs/launched.py": {"b", "l", "v"},
+    "jobs/launch_files.py": {"b", "l", "v"},
     "serving/passes.py": {"b", "c", "l"},
-    "serving/sized.py": {"b", "c", "l"},
-    "jobs/exported.py": {"b", "l"},
+    "serving/engine_numbers.py": {"b", "c", "l"},
+    "jobs/code_export.py": {"b", "l"},
     # axes and marks of a picture
     "emit/charts.py": {"x", "y"},
     "emit/plots.py": {"o", "s", "v"},

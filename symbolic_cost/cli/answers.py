@@ -31,7 +31,9 @@ _SHORT = "oh"
 _SETTINGS = ("COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE")
 
 
-def kept(words: Sequence[str], run: Callable[[], object], plugins: Callable[[], bool]) -> object:
+def run_or_repeat(
+    words: Sequence[str], run: Callable[[], object], plugins: Callable[[], bool]
+) -> object:
     """Run a line, or print what it printed before; return its exit code.
 
     Args:

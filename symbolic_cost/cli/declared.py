@@ -16,15 +16,15 @@ _HEADING = re.compile(r'^\["?(.*?)"?\]$', re.MULTILINE)
 
 class _Integer(IntParamType):
     def convert(self, value: Any, *about: Any) -> Any:
-        return super().convert(_named(value), *about)
+        return super().convert(_ascii_digits(value), *about)
 
 
 class _Float(FloatParamType):
     def convert(self, value: Any, *about: Any) -> Any:
-        return super().convert(_named(value), *about)
+        return super().convert(_ascii_digits(value), *about)
 
 
-def _named(value: Any) -> Any:
+def _ascii_digits(value: Any) -> Any:
     """Return a text with digits of other scripts, which Python reads too, by name: no number."""
     return value.encode("ascii", "namereplace").decode() if isinstance(value, str) else value
 

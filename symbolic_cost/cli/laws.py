@@ -52,12 +52,12 @@ def command(*, out: Output) -> None:
 
 def _of(name: str) -> click.Command:
     said = f"Show law {name}, or its best size and tokens."
-    law: click.Command = options.command("laws NAME", help=said)(partial(_shown, name))
+    law: click.Command = options.command("laws NAME", help=said)(partial(_laws, name))
     law.name = name
     return law
 
 
-def _shown(
+def _laws(
     name: str,
     *,
     flops: tuple[float, ...],

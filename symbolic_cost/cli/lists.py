@@ -11,12 +11,12 @@ from symbolic_cost.cli.options import Output
 def command(name: str, meaning: str) -> click.Command:
     """Return the command that lists one kind of thing."""
     listed = options.command("list", help=f"List {meaning}.")
-    listing: click.Command = listed(partial(_listed, name))
+    listing: click.Command = listed(partial(_list, name))
     listing.name = name
     return listing
 
 
-def _listed(name: str, *, out: Output) -> None:
+def _list(name: str, *, out: Output) -> None:
     if name == "publications":
         from symbolic_cost.cli.sheets.reproduce import publications_sheet
 

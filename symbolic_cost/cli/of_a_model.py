@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, command, said
+from symbolic_cost.cli.options import Choices, Output, command, typed_options
 
 if TYPE_CHECKING:
     from symbolic_cost.costs import NamedCost
@@ -148,7 +148,7 @@ def memory(
     -o FILE.svg draws what is held at the peak, by strategy: memory llama-3-8b --set b=1
     --strategy tp=8 --against tp=8,sp -o memory.svg
     """
-    trained |= said(stack=stack, offload=offload)
+    trained |= typed_options(stack=stack, offload=offload)
     if out.is_picture:
         if view:
             from symbolic_cost.errors import InputError
@@ -223,7 +223,7 @@ def time(
     from symbolic_cost.jobs.tables.explained import explained_sheet
     from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
 
-    trained |= said(**methods)
+    trained |= typed_options(**methods)
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
     if out.is_picture:
@@ -276,7 +276,7 @@ def count(*, config: str, batch: int, seq: int, conventions: str, out: Output, *
     A model that sees images counts them with the tokens that they take, here 576 of 1024:
     symbolic-cost count llava.json --image-tokens 576
     """
-    from symbolic_cost.jobs.launched import count
+    from symbolic_cost.jobs.launch_files import count
 
     counts = count(config, batch, seq, conventions, **more)
     if out.form == "json":

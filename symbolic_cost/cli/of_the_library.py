@@ -88,7 +88,7 @@ def calibrate(
     Rows with columns e, h, l and iteration_time_ms alone, and no --stack, fit the efficiencies of
     the machine's record to GPT runs instead.
     """
-    from symbolic_cost.cli.sheets.calibrated import calibrated, calibrated_sheet, has_efficiencies
+    from symbolic_cost.cli.sheets.calibration import calibrated, calibrated_sheet, has_efficiencies
     from symbolic_cost.cli.sheets.machines import fitted, fitted_sheet
     from symbolic_cost.systems.calibration import record
 

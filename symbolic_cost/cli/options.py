@@ -44,7 +44,7 @@ class Choices:
             InputError: every problem of every option.
         """
         from symbolic_cost.jobs.job import job
-        from symbolic_cost.jobs.launched import launched
+        from symbolic_cost.jobs.launch_files import launched
         from symbolic_cost.jobs.numbers import degree_names
         from symbolic_cost.numeric.assignments import parse_assignments
 
@@ -136,14 +136,14 @@ class Searched:
 
     def job(self, problems: Problems, **options: Any) -> tuple[Job, dict[str, Any]]:
         """Return the job that candidates share, and what may be chosen; problems are collected."""
-        from symbolic_cost.explore.asking import read_choices
+        from symbolic_cost.explore.search_options import read_choices
 
         chosen = problems.attempt(read_choices, self.choose)
         return problems.attempt(self._job, options), chosen
 
     def subject(self, problems: Problems, **options: Any) -> tuple[Subject, dict[str, Any]]:
         """Return the same as a search takes it: what is kept of the job where that is enough."""
-        from symbolic_cost.explore.asking import read_choices
+        from symbolic_cost.explore.search_options import read_choices
         from symbolic_cost.explore.subject import subject_of_words
 
         words = {**self.shared, **options, "model": self.model, "set": " ".join(self.settings)}
@@ -179,7 +179,7 @@ def _line(options: Options, before: Options) -> Options:
 
     model, choices, trained = (before.pop(name) for name in ("model", "choices", "trained"))
     batch, bound = trained.pop("global_batch"), "none" if options.pop("yes") else "usual"
-    own = trained | said(stack=options.pop("stack"))
+    own = trained | typed_options(stack=options.pop("stack"))
     line = Line(
         make=lambda strategy: replace(choices, strategy=strategy).job(model, **own),
         strategy=choices.strategy,
@@ -193,7 +193,7 @@ def _line(options: Options, before: Options) -> Options:
 
 def _searched(options: Options, _: Options) -> Options:
     own = {name: options.pop(name) for name in ("model", "gpus", "settings", "choose")}
-    return {"of": Searched(**own, shared=said(**options))}
+    return {"of": Searched(**own, shared=typed_options(**options))}
 
 
 def _noted(options: Options) -> Notation | None:
@@ -212,7 +212,7 @@ def _notated(options: Options, _: Options) -> Options:
     return {}
 
 
-def _asked(options: Options, _: Options) -> Options:
+def _cost_options(options: Options, _: Options) -> Options:
     """Return what `check` and `derive` ask of a cost."""
     from symbolic_cost.jobs.numbers import degree_names
     from symbolic_cost.numeric.assignments import parse_assignments
@@ -233,7 +233,7 @@ def _output(options: Options, before: Options) -> Options:
     return {"out": out}
 
 
-def said(**options: Any) -> Options:
+def typed_options(**options: Any) -> Options:
     """Return the options that somebody said."""
     return {name: one for name, one in options.items() if one is not None}
 
@@ -244,7 +244,7 @@ _BUNDLES: Mapping[str, Callable[[Options, Options], Options]] = {
     "sweeping": _line,
     "searched": _searched,
     "notated": _notated,
-    "asked": _asked,
+    "asked": _cost_options,
     "output": _output,
     "planned": _output,
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, command, said
+from symbolic_cost.cli.options import Choices, Output, command, typed_options
 from symbolic_cost.errors import InputError, Problems, shown
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def derive(*, model: str, cost: str, asked: Asked, out: Output, **step: Any) -> 
     if cost == "step":
         out.sheet(_step(model, asked, step))
         return
-    if said(**step):
+    if typed_options(**step):
         raise click.UsageError("--system and --global-batch are of --cost step alone")
     out.sheet(derive(model, cost, **asked).sheet())
 
@@ -209,7 +209,7 @@ def diff(*, settings: tuple[str, ...], global_batch: int | None, out: Output, **
     from symbolic_cost.numeric.assignments import parse_assignments
 
     numbers = parse_assignments(settings, degree_names())
-    out.sheet(diff(**asked, numbers=numbers, **said(global_batch=global_batch)).sheet())
+    out.sheet(diff(**asked, numbers=numbers, **typed_options(global_batch=global_batch)).sheet())
 
 
 @command("flops-per-token")
@@ -254,8 +254,8 @@ def _lengths(text: str) -> list[int]:
         if not (part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS)
     ]
     if wrong:
-        said = ", ".join(map(shown, wrong[:5]))
-        raise InputError(f"--batch: {said}: lengths are positive integers, as in 512,1024,2048")
+        texts = ", ".join(map(shown, wrong[:5]))
+        raise InputError(f"--batch: {texts}: lengths are positive integers, as in 512,1024,2048")
     return [int(part) for part in parts]
 
 

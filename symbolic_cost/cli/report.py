@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symbolic_cost.cli import Group, options
-from symbolic_cost.cli.options import Choices, Output, every_stage, said
+from symbolic_cost.cli.options import Choices, Output, every_stage, typed_options
 
 
 class _Reports(Group):
@@ -42,7 +42,7 @@ def run(
     check_path(file)
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    report(every_stage(choices).job(model, **trained, **said(stack=stack))).write(file)
+    report(every_stage(choices).job(model, **trained, **typed_options(stack=stack))).write(file)
 
 
 @options.command("report megatron")

@@ -34,8 +34,8 @@ def search(
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """
-    from symbolic_cost.explore.asking import checked_space, read_ranges, search_of, usual
-    from symbolic_cost.explore.told import search_sheet
+    from symbolic_cost.explore.search_options import checked_space, read_ranges, search_of, usual
+    from symbolic_cost.explore.search_table import search_sheet
 
     problems = Problems()
     base, chosen = of.subject(problems, conventions=conventions)
@@ -44,8 +44,8 @@ def search(
     space = checked_space(problems, of.gpus, global_batch, chosen, top)
     problems.refuse()
     if proves:
+        from symbolic_cost.explore.proof_table import proof_sheet
         from symbolic_cost.explore.proven import proof
-        from symbolic_cost.explore.proven_told import proof_sheet
 
         done = proof(base, usual(base.facts, space, chosen), varied, objective)
         out.sheet(proof_sheet(done))
@@ -63,7 +63,7 @@ def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) ->
     For example: symbolic-cost fit llama-3-70b --system h100 --gpus 64
     """
     from symbolic_cost.explore.ask import fit
-    from symbolic_cost.explore.told import fits_sheet
+    from symbolic_cost.explore.search_table import fits_sheet
 
     problems = Problems()
     run, chosen = of.job(problems)

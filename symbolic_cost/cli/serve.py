@@ -114,7 +114,7 @@ def _inside(value: str, folder: Path) -> None:
             raise InputError(f"{shown(value)}: paths below the working folder are accepted")
 
 
-def called(name: str, named: Mapping[str, Any], folder: Path) -> tuple[str, bool]:
+def run_call(name: str, named: Mapping[str, Any], folder: Path) -> tuple[str, bool]:
     """Run one call in a process of its own; return what it prints, and whether it was refused."""
     if name not in tools():
         return f"unknown tool {shown(name)}", True
@@ -162,7 +162,7 @@ def command(*, mcp: bool) -> None:  # noqa: ARG001 - the one protocol that there
         )
 
     async def answered(_: object, call: types.CallToolRequestParams) -> types.CallToolResult:
-        run = partial(called, call.name, call.arguments or {}, folder)
+        run = partial(run_call, call.name, call.arguments or {}, folder)
         text, refused = await anyio.to_thread.run_sync(run)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], is_error=refused

@@ -62,13 +62,13 @@ def command(
     run = partial(serve_plan, model, system, gpus, **options)  # type: ignore[arg-type]  # of click
     plans = problems.attempt(run)
     problems.refuse()
-    _told(plans, price, out, pareto=pareto)
+    _output(plans, price, out, pareto=pareto)
 
 
-def _told(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> None:
+def _output(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> None:
     """Print or draw plans."""
     from symbolic_cost.emit.front import draw
-    from symbolic_cost.serving.told import plan_front, plan_sheet
+    from symbolic_cost.serving.plan_table import plan_front, plan_sheet
 
     full = out.form in _OF_PROGRAMS
     if not pareto:

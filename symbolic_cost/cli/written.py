@@ -28,7 +28,7 @@ def export(
     --strategy tp,sp,pp=8,dp --language c -o step.c
     """
     from symbolic_cost.emit.code import source
-    from symbolic_cost.jobs.exported import source_of
+    from symbolic_cost.jobs.code_export import source_of
 
     names = [name.strip() for name in costs.split(",") if name.strip()]
     symbols = [name.strip() for name in free.split(",") if name.strip()]

@@ -118,7 +118,7 @@ FRAMEWORKS = (TORCH_FLOP_COUNTER, TORCH_AUTOGRAD, TORCH_AUTOGRAD_SINGLE, FVCORE,
 """The presets of this module."""
 
 
-def _seen(forward: Expr) -> ElementwiseFlop:
+def _with_backward(forward: Expr) -> ElementwiseFlop:
     return elementwise_flop(forward, 2 * forward)
 
 
@@ -134,13 +134,13 @@ FLOPS_PROFILER = Conventions(
     addition=Integer(0),
     elementwise=Elementwise(
         {
-            **dict.fromkeys(_NORMS, _seen(5 * n)),
-            "layer_norm_bare": _seen(4 * n),
-            "batch_norm": _seen(2 * n),
-            "rnn_cell": _seen(n),
-            "gru_cell": _seen(7 * n),
-            "lstm_cell": _seen(10 * n),
-            **dict.fromkeys(_PER_ELEMENT, _seen(n)),
+            **dict.fromkeys(_NORMS, _with_backward(5 * n)),
+            "layer_norm_bare": _with_backward(4 * n),
+            "batch_norm": _with_backward(2 * n),
+            "rnn_cell": _with_backward(n),
+            "gru_cell": _with_backward(7 * n),
+            "lstm_cell": _with_backward(10 * n),
+            **dict.fromkeys(_PER_ELEMENT, _with_backward(n)),
         },
         default=FREE,
     ),
@@ -166,8 +166,8 @@ FLOPS_PROFILER_MACS = replace(
     called_addition=Integer(0),
 )
 
-_MACS_2021 = {"softmax": _seen(n), "pooled": _seen(n)}
-_FLOP_2021 = {"softmax": _seen(2 * n), "pooled": _seen(2 * n)}
+_MACS_2021 = {"softmax": _with_backward(n), "pooled": _with_backward(n)}
+_FLOP_2021 = {"softmax": _with_backward(2 * n), "pooled": _with_backward(2 * n)}
 
 FLOPS_PROFILER_2021 = replace(
     FLOPS_PROFILER,

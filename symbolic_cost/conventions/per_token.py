@@ -181,12 +181,12 @@ def _read(name: str, record: Mapping[str, Any], place: str) -> TokenConventions:
     try:
         entry = _Record.model_validate(record)
     except ValidationError as error:
-        raise InputError([_said(place, problem) for problem in error.errors()]) from None
+        raise InputError([_problem_text(place, problem) for problem in error.errors()]) from None
     families = {family: own.given() for family, own in entry.families.items()}
     return TokenConventions(name, entry.meaning, entry.source, families=families, **entry.given())
 
 
-def _said(place: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's own record
+def _problem_text(place: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's own record
     where = ".".join(str(step) for step in problem["loc"])
     if problem["type"] == "missing":
         return f"{place}: {where} is missing"

@@ -80,7 +80,7 @@ def _packs(columns: tuple[Col, ...], headings: frozenset[int], page: Page) -> li
     groups = _together(columns[len(keys) :])
     if len(groups) > 1 and _tell_apart(keys, headings):
         return [
-            _told(table, len(keys))
+            _without_empty(table, len(keys))
             for some in _divided(keys, groups, page.text)
             for table in _packs((*keys, *_joined(some)), headings, page)
         ]
@@ -114,7 +114,7 @@ def _tell_apart(keys: tuple[Col, ...], headings: frozenset[int]) -> bool:
     return True
 
 
-def _told(table: Table, keys: int) -> Table:
+def _without_empty(table: Table, keys: int) -> Table:
     """Leave out rows of which no column says anything, and headings of none."""
     rows: list[int] = []
     for row in reversed(table.rows):
@@ -211,15 +211,15 @@ def _pages(table: Table, page: Page) -> Iterator[Table]:
             for column, wide in zip(table.columns, table.widths, strict=True)
         )
         if rows and used + tall > room:
-            yield replace(table, rows=tuple(_whole(rows, table)))
-            rows = rows[len(_whole(rows, table)) :]
+            yield replace(table, rows=tuple(_without_cut_heading(rows, table)))
+            rows = rows[len(_without_cut_heading(rows, table)) :]
             used = _LINE * len(rows)
         rows.append(row)
         used += tall
     yield replace(table, rows=tuple(rows))
 
 
-def _whole(rows: list[int], table: Table) -> list[int]:
+def _without_cut_heading(rows: list[int], table: Table) -> list[int]:
     """Leave out a heading at the end, and what little follows it."""
     starts = [place for place, row in enumerate(rows) if row in table.headings and place]
     near = starts and len(rows) - starts[-1] <= max(2, len(rows) // 3)

@@ -154,9 +154,9 @@ def number(value: Number) -> str:
         return "NA()"
     above, below = value.as_integer_ratio()
     if below != 1 and max(len(_digits(above)), len(_digits(below))) <= _DIGITS:
-        return f"({_whole(above)}/{_whole(below)})"
+        return f"({_integer(above)}/{_integer(below)})"
     if below == 1 and abs(above) < 1 << 63:
-        return _whole(above)
+        return _integer(above)
     high = Decimal(rounded(value))
     first = Decimal(f"{high:.{_DIGITS - 1}e}")
     rest = Decimal(f"{high - first:.{_DIGITS - 1}e}")
@@ -167,7 +167,7 @@ def _digits(value: int) -> str:
     return str(abs(value)).rstrip("0")
 
 
-def _whole(value: int) -> str:
+def _integer(value: int) -> str:
     """Return an integer, of which a part is given that a spreadsheet reads."""
     sign, text, digits = "-" * (value < 0), str(abs(value)), _digits(value)
     if len(digits) > _DIGITS:

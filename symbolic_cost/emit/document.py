@@ -100,16 +100,16 @@ def _visible(document: Document) -> Document:
     return replace(
         document,
         title=visible(document.title),
-        head=tuple(map(_seen, document.head)),
+        head=tuple(map(_visible_phrase, document.head)),
         sheets=tuple(replace(sheet.visible, notes=()) for sheet in document.sheets),
         sections=tuple(
-            Section(visible(section.title), tuple(map(_seen, section.lines)))
+            Section(visible(section.title), tuple(map(_visible_phrase, section.lines)))
             for section in document.sections
         ),
     )
 
 
-def _seen(line: Phrase) -> Phrase:
+def _visible_phrase(line: Phrase) -> Phrase:
     return tuple(visible(part) if isinstance(part, str) else part for part in line)
 
 

@@ -184,7 +184,7 @@ def inline(draw: Callable[[Any], None], name: str) -> str:
     head, _, rest = text.partition(">")
     head = re.sub(r' (width|height|version|xmlns(:xlink)?)="[^"]*"', "", head)
     text = f'{head} aria-hidden="true">{rest}'.replace("xlink:href", "href")
-    text = _named(text, name)
+    text = _unique_identifiers(text, name)
     text = re.sub(_PLACES, lambda place: " " * place[0].startswith(" ") + _rounded(place[0]), text)
     text = re.sub(r">\s+<", "><", text)
     return text.replace("#000000", "currentColor").replace("#ffffff", "var(--paper)").strip()
@@ -194,7 +194,7 @@ _PLACES = r' (?:d|x|y)="[^"]*"|translate\([^)]*\)'
 _LINKED = r'(?:url\(#|href="#)([^")]+)'
 
 
-def _named(text: str, name: str) -> str:
+def _unique_identifiers(text: str, name: str) -> str:
     """Return a picture with short identifiers that no other of a page has, and none without use."""
     used = {
         old: f"{name}{place:x}"

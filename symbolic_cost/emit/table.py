@@ -43,7 +43,7 @@ def write(sheet: Sheet) -> str:
     if sys.stdout is not None and sys.stdout.isatty():
         width = max(_NARROWEST, get_terminal_size((_NARROWEST, 0)).columns)
     cells = _indented(sheet, sheet.printed(plain))
-    shown = _shown(sheet, cells)
+    shown = _filled_columns(sheet, cells)
     below = _below(sheet, cells, shown, width)
     beside = [place for place in shown if place not in below]
     lines = [*folded(sheet.title, width), ""]
@@ -65,7 +65,7 @@ def _indented(sheet: Sheet, cells: list[list[str]]) -> list[list[str]]:
     ]
 
 
-def _shown(sheet: Sheet, cells: list[list[str]]) -> list[int]:
+def _filled_columns(sheet: Sheet, cells: list[list[str]]) -> list[int]:
     """Return the columns that say anything; the first always does."""
     return [
         place

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.explore.asking import Choice, checked_space, search_of, usual
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.facts import subject
+from symbolic_cost.explore.search_options import Choice, checked_space, search_of, usual
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Subject
 from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
@@ -58,7 +58,7 @@ def search(
         InputError: every problem of every argument.
     """
     own = choose or {}
-    base, space = _asked(of, system, (gpus, global_batch), own, top)
+    base, space = _job_and_space(of, system, (gpus, global_batch), own, top)
     return search_of(base, space, own, objective=objective, top=top, progress=progress)
 
 
@@ -86,7 +86,7 @@ def prove(
     """
     from symbolic_cost.explore.proven import proof
 
-    base, space = _asked(of, system, (gpus, global_batch), choose or {})
+    base, space = _job_and_space(of, system, (gpus, global_batch), choose or {})
     return proof(base, usual(base.facts, space, choose or {}), vary, objective)
 
 
@@ -112,7 +112,7 @@ def fit(
     from symbolic_cost.explore.fits import what_fits
 
     chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
-    base, space = _asked(of, system, (gpus, global_batch or gpus), chosen)
+    base, space = _job_and_space(of, system, (gpus, global_batch or gpus), chosen)
     run = base.setup
     names = {s.name for size in run.model.sizes.values() for s in size.free_symbols}
     names |= {s.name for part in run.model.parts for s in part.repeat.free_symbols}
@@ -121,7 +121,7 @@ def fit(
     return what_fits(base, usual(base.facts, space, choose or {}), asked)
 
 
-def _asked(
+def _job_and_space(
     of: Job | Modelled,
     system: str | None,
     ranks: tuple[int, int],

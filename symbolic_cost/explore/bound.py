@@ -107,7 +107,7 @@ class _Search:
             for share in (0.0, 0.5, 1.0):
                 places = low + np.round(share * (high - low)).astype(np.int64)
                 for wish, values in asked.values(rows, places, wishes).items():
-                    self._told((place, wish), rows, places, *values)
+                    self._record((place, wish), rows, places, *values)
             boxes = Boxes(rows, low, high, np.zeros(len(rows)))
             for wish, (bound, possible) in self._bounds(asked, boxes, wishes).items():
                 self._keep((place, wish), boxes._replace(bound=bound).at(possible))
@@ -227,10 +227,10 @@ class _Search:
         if not len(row):
             return np.zeros(0, dtype=bool)
         ((value, meets),) = self._of(place).values(row, places, (0,)).values()
-        self._told(place, row, places, value, meets)
+        self._record(place, row, places, value, meets)
         return meets
 
-    def _told(
+    def _record(
         self, place: _Place, row: Places, places: Places, value: Floats, meets: NDArray[np.bool_]
     ) -> None:
         """Keep the best of some combinations."""

@@ -152,8 +152,8 @@ class Asked:
 
     def bounds(self, boxes: Boxes, wishes: Sequence[int]) -> dict[int, Bounded]:
         """Return by wish a number that no value is below, and whether a combination may do."""
-        low = self._taken(boxes.row, boxes.low)
-        high = self._taken(boxes.row, boxes.high)
+        low = self._columns_at(boxes.row, boxes.low)
+        high = self._columns_at(boxes.row, boxes.high)
         spans, size = self._intervals(low, high), len(boxes.row)
         bounds: dict[int, Bounded] = {}
         for place in wishes:
@@ -170,7 +170,7 @@ class Asked:
 
     def values(self, row: Places, places: Places, wishes: Sequence[int]) -> dict[int, Bounded]:
         """Return by wish the value of every combination, and whether it meets all conditions."""
-        outputs = evaluated(self._piece.tape, self._taken(row, places), len(row))
+        outputs = evaluated(self._piece.tape, self._columns_at(row, places), len(row))
         results: dict[int, Bounded] = {}
         for place in wishes:
             wish = self._piece.wishes[place]
@@ -182,7 +182,7 @@ class Asked:
             results[place] = wish.sign * outputs[wish.objective], meets
         return results
 
-    def _taken(self, row: Places, places: Places) -> dict[str, Floats]:
+    def _columns_at(self, row: Places, places: Places) -> dict[str, Floats]:
         return {
             name: column[places[:, self._places[name]]] if name in self._places else column[row]
             for name, column in self._columns.items()

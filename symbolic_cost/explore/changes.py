@@ -11,8 +11,8 @@ from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.ask import search
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.fits import MORE
+from symbolic_cost.explore.search_table import search_sheet
 from symbolic_cost.explore.solve import Solved, answer, question
-from symbolic_cost.explore.told import search_sheet
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, quantity
 from symbolic_cost.jobs.tables.explained import gains

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.evaluation import Evaluation
-from symbolic_cost.explore.kept import Result
 from symbolic_cost.explore.plan import Plan
+from symbolic_cost.explore.results import Result
+from symbolic_cost.explore.sweep_question import Asked
 
 ANSWER_WITHIN = 10
 """Seconds in which a scheduler must answer, and a first worker be there."""

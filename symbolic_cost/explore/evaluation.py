@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.asked import Asked, columns_of, needs, plain
-from symbolic_cost.explore.kept import Result, Rows, joined
 from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
+from symbolic_cost.explore.results import Result, Rows, joined
+from symbolic_cost.explore.sweep_question import Asked, columns_of, needs, plain
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.tape import Tape
@@ -129,7 +129,7 @@ class Evaluation:
                 parts.append(columns_of(plan, case, self._asked.columns, part, outputs))
                 order.append(own[some])
         table = joined(
-            [_whole(part, len(o)) for part, o in zip(parts, order, strict=True)],
+            [_full_columns(part, len(o)) for part, o in zip(parts, order, strict=True)],
             self._asked.columns,
         )
         back = np.argsort(np.concatenate(order)) if order else np.empty(0, dtype=np.int64)
@@ -245,7 +245,7 @@ class Evaluation:
             result.nearest = min(result.nearest, near)
         if asked.mode == "all":
             own = {n: c if isinstance(c, str | int) else c[chosen] for n, c in columns.items()}
-            parts.append(_whole(own, len(chosen)))
+            parts.append(_full_columns(own, len(chosen)))
         elif len(chosen):
             keys = [np.broadcast_to(key.values(columns), (size,))[chosen] for key in asked.keys]
             if asked.mode == "histogram":
@@ -309,7 +309,7 @@ def _rule_out(
         lawful &= met
 
 
-def _whole(columns: Mapping[str, Any], size: int) -> Rows:
+def _full_columns(columns: Mapping[str, Any], size: int) -> Rows:
     """Return columns of which words are arrays as well."""
     return {
         name: np.full(size, column) if isinstance(column, str | int) else np.asarray(column)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.explore.kept import Rows
+from symbolic_cost.explore.results import Rows
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 

@@ -9,8 +9,8 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.errors import Problems, refuse, shown
 from symbolic_cost.explore.ranges import values
 from symbolic_cost.explore.sweep import bounded, check_words, kept_of, told_plan
-from symbolic_cost.explore.sweeping import Outcome, Sweeping
-from symbolic_cost.explore.varied import Varied
+from symbolic_cost.explore.sweep_axes import Varied
+from symbolic_cost.explore.sweep_run import Outcome, Sweeping
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.records import dataclass
@@ -90,7 +90,7 @@ def sweep_line(
         where=line.where,
         by=keys,
         most=top or 0,
-        columns=_listed(line.columns),
+        columns=_comma_separated(line.columns),
     )
     done = sweeping.outcome(out, line.engine, line.scheduler)
     return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}", own.job)
@@ -102,14 +102,14 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     Raises:
         InputError: everything that is refused.
     """
-    pairs = [_listed(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
+    pairs = [_comma_separated(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
     refuse(
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len({*p}) != len("xy")
     )
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
     plan, fronts = told_plan(own), []
     for pair in pairs:
-        columns = _listed(line.columns)
+        columns = _comma_separated(line.columns)
         sweeping = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
         done = sweeping.outcome(None, line.engine, line.scheduler)
         fronts.append(_front(done, sweeping, pair, own.job))
@@ -123,7 +123,7 @@ def _with_names(strategy: str, names: Iterable[str]) -> str:
     return ",".join([*filter(None, [strategy]), *dict.fromkeys(more)])
 
 
-def _listed(text: str) -> list[str]:
+def _comma_separated(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

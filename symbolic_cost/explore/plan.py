@@ -19,8 +19,8 @@ from symbolic_cost.explore.choices import as_option
 from symbolic_cost.explore.points import ALIKE, ONE, TWO, Grid, Key, Ranks
 from symbolic_cost.explore.priced import Costs, about_setup, bound_numbers, structure_of
 from symbolic_cost.explore.ranges import Value
+from symbolic_cost.explore.sweep_axes import Varied, numbers_missing
 from symbolic_cost.explore.together import together
-from symbolic_cost.explore.varied import Varied, numbers_missing
 from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.setup import Setup
@@ -146,7 +146,15 @@ def planned(own: Varied, tell: Tell = lambda _done, _all: None) -> Plan:
     _refuse(own, programs)
     title = f"{own.job.model.name}" + (f" on {own.job.machine.name}" if own.job.machine else "")
     return Plan(
-        title, own.words, own.outer, own.inner, own.ranks, own.names, cases, programs, _about(own)
+        title,
+        own.words,
+        own.outer,
+        own.inner,
+        own.ranks,
+        own.names,
+        cases,
+        programs,
+        _job_facts(own),
     )
 
 
@@ -259,7 +267,7 @@ def _degree(degree: object, classes: Mapping[str, int]) -> object:
     return {ONE: 1, TWO: 2}.get(kind or -1, degree)
 
 
-def _about(own: Varied) -> dict[str, str]:
+def _job_facts(own: Varied) -> dict[str, str]:
     job = own.job
     varies = {{"system": "machine"}.get(axis.name, axis.name) for axis in own.words.axes}
     about = {

@@ -25,8 +25,8 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import OPENED
 from symbolic_cost.explore.outputs import HELD, LEGAL, MEMORY, SHARE
 from symbolic_cost.extrema import Max
+from symbolic_cost.jobs.model_terms import ModelTerms
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.shared import ModelTerms
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, Split

@@ -16,7 +16,7 @@ from symbolic_cost.explore.bound import MOST_BOXES, Minimum, minimum
 from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
-from symbolic_cost.explore.freed import Numbers, checked, freed, with_numbers
+from symbolic_cost.explore.free_symbols import Numbers, checked, freed, with_numbers
 from symbolic_cost.explore.objectives import OBJECTIVES, Objective
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
 from symbolic_cost.explore.progress import bar

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.evaluation import Evaluation
-from symbolic_cost.explore.kept import Result
 from symbolic_cost.explore.plan import Plan
+from symbolic_cost.explore.results import Result
+from symbolic_cost.explore.sweep_question import Asked
 
 Task = tuple[int, int]
 """First candidate, and the one after the last."""

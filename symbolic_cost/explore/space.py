@@ -58,7 +58,7 @@ class Space:
         problems = [
             f"{name} = {shown(number)}: an integer from 1 to {MOST_RANKS} is accepted"
             for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
-            for number in _listed(getattr(self, name))
+            for number in _as_tuple(getattr(self, name))
             if type(number) is not int or not 1 <= number <= MOST_RANKS
         ]
         problems += [
@@ -105,5 +105,5 @@ def _unknown_words(recompute: Iterable[str], schedule: Iterable[str]) -> Iterato
 _OPTIONS = ("sp", "zero", "recompute", "schedule", *UNSAID, "scattered", "context")
 
 
-def _listed(value: object) -> tuple[object, ...]:
+def _as_tuple(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)

@@ -23,9 +23,9 @@ import numpy as np
 
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.formats import About, about_file, beside, encoded, ending, put_together
-from symbolic_cost.explore.kept import Result, Rows
+from symbolic_cost.explore.results import Result, Rows
+from symbolic_cost.explore.sweep_question import Asked
 
 
 class Store:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.explore.asked import Mode
 from symbolic_cost.explore.formats import ending
 from symbolic_cost.explore.grammar import parsed
 from symbolic_cost.explore.plan import Plan, planned
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.running import check_engine
-from symbolic_cost.explore.sweeping import Summary, Sweeping
-from symbolic_cost.explore.varied import Varied, varied
+from symbolic_cost.explore.sweep_axes import Varied, varied
+from symbolic_cost.explore.sweep_question import Mode
+from symbolic_cost.explore.sweep_run import Summary, Sweeping
 from symbolic_cost.jobs.job import Job
 
 if TYPE_CHECKING:

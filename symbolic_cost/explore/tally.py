@@ -109,7 +109,7 @@ class _Kept(NamedTuple):
     row: int
 
 
-def _whole(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
+def _with_every_output(kept: Sequence[_Kept]) -> tuple[Candidate, ...]:
     """Return candidates with every output; those of one program are evaluated together."""
     alike = grouped((id(one.part.together), one) for one in kept)
     outputs: dict[int, dict[str, float]] = {}
@@ -144,12 +144,12 @@ class Tally:
     @property
     def best(self) -> tuple[Candidate, ...]:
         """The candidates that fit, the best first."""
-        return _whole(self._best)
+        return _with_every_output(self._best)
 
     @property
     def smallest(self) -> Candidate | None:
         """Of what is legal, the one that takes least memory."""
-        return None if self._smallest is None else _whole([self._smallest])[0]
+        return None if self._smallest is None else _with_every_output([self._smallest])[0]
 
     def add(self, part: Part) -> None:
         """Count the candidates of some degrees, and keep the best of those that fit.

@@ -21,7 +21,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.layered import Layered, Places, kept, layered
+from symbolic_cost.program.layered import Layered, Places, cached, layered
 from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import Tape, recorded
 from symbolic_cost.records import dataclass
@@ -113,7 +113,7 @@ class Together(Generic[StructureT]):
         """Why the model refuses a structure, by place."""
         names, (groups, of, _) = self.layers.names, self.layers.outputs
         reasons = {n: one.removeprefix(_REFUSED) for n, one in enumerate(names) if _is_reason(one)}
-        return {g: reasons[n] for g, n in zip(*_listed(groups, of), strict=True) if n in reasons}
+        return {g: reasons[n] for g, n in zip(*_lists(groups, of), strict=True) if n in reasons}
 
     @property
     def refused(self) -> dict[StructureT, str]:
@@ -157,10 +157,10 @@ class Together(Generic[StructureT]):
         """
         asked = self._chosen(names, columns)
         if count <= MOST_LAYERED:
-            return self._told(asked, [*asked.layers.run(columns, count)])
-        tape = self._tapes.of(names, lambda: _each(asked.layers))
+            return self._by_structure(asked, [*asked.layers.run(columns, count)])
+        tape = self._tapes.of(names, lambda: _tape_of_outputs(asked.layers))
         arrays = evaluated(tape, columns, count).values()
-        return self._told(asked, [filled(array, count) for array in arrays])
+        return self._by_structure(asked, [filled(array, count) for array in arrays])
 
     def over(
         self, axes: Axes, width: int, names: frozenset[str]
@@ -176,13 +176,13 @@ class Together(Generic[StructureT]):
         own = axes.read(asked.layers.inputs)
         if own.ways * width <= MOST_LAYERED:
             arrays = asked.layers.run(own.columns(), own.size).reshape(-1, *own.sizes)
-            return self._told(asked, [*arrays])
-        tape = self._tapes.of(names, lambda: _each(asked.layers))
+            return self._by_structure(asked, [*arrays])
+        tape = self._tapes.of(names, lambda: _tape_of_outputs(asked.layers))
         sizes = (*own.sizes[:-1], width)
         make = partial(Spread, tape, [[*one] for one in own.along], sizes, _buffers())
         bound = self._bound.of((names, sizes, get_ident()), make)
         results = bound(own.along).values()
-        return self._told(asked, [np.broadcast_to(one, own.sizes) for one in results])
+        return self._by_structure(asked, [np.broadcast_to(one, own.sizes) for one in results])
 
     def _chosen(self, names: frozenset[str], known: Collection[str]) -> _Asked:
         """Return some outputs; refuse symbols without numbers."""
@@ -191,7 +191,7 @@ class Together(Generic[StructureT]):
             raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
         return self._asked.of(names, lambda: self._only(names))
 
-    def _told(
+    def _by_structure(
         self, asked: _Asked, arrays: Sequence[Floats]
     ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
         """Yield arrays by structure; one that several have is one object."""
@@ -232,14 +232,14 @@ class _Asked:
         registers, places = np.unique(chosen.outputs[2], return_inverse=True)
         self.groups: dict[int, dict[str, int]] = {}
         for group, name, one in zip(
-            *_listed(chosen.outputs[0], chosen.outputs[1], places), strict=True
+            *_lists(chosen.outputs[0], chosen.outputs[1], places), strict=True
         ):
             self.groups.setdefault(group, {})[chosen.names[name]] = one
         count = np.arange(len(registers))
         self.layers = replace(chosen, outputs=np.stack([0 * count, 0 * count, registers]))
 
 
-def _listed(*arrays: Places) -> Iterator[list[int]]:
+def _lists(*arrays: Places) -> Iterator[list[int]]:
     return (array.tolist() for array in arrays)
 
 
@@ -282,7 +282,7 @@ def together(
     make = partial(_derived, space, structures, setup, tick)
     if about is None:
         return Together(structures, layered(_seldom(make)))
-    read = partial(kept, about, make)
+    read = partial(cached, about, make)
     return _TOGETHER.of(about, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
 
 
@@ -316,7 +316,7 @@ def _derived(
     return recorded(of.graph, outputs)
 
 
-def _each(layers: Layered) -> Tape:
+def _tape_of_outputs(layers: Layered) -> Tape:
     """Return the tape of some outputs, by their order."""
     tape, registers = layers.tape, layers.outputs[2].tolist()
     moved = layers.moved.tolist()

@@ -25,7 +25,7 @@ def megatron(values: Values, refuse: Refuse) -> None:
 
     Source: github.com/NVIDIA/Megatron-LM, megatron/training/arguments.py.
     """
-    said = _said(values)
+    said = _settings(values)
     if not said.get("group_query", False):
         values.pop("config.num_key_value_heads", None)
     elif "config.num_attention_heads" in values:
@@ -43,7 +43,7 @@ def megatron(values: Values, refuse: Refuse) -> None:
 
 def nemo(values: Values, refuse: Refuse) -> None:
     """Complete a run of NeMo's megatron_gpt_config: Megatron by other names."""
-    said = _said(values)
+    said = _settings(values)
     _widths(values)
     _context(values, "p2p", refuse)
     _again(values, said, refuse)
@@ -62,7 +62,7 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     Gradients are kept in the type of the model under ZeRO, else in single precision.
     Source: github.com/deepspeedai/DeepSpeed, runtime/engine.py, get_data_types.
     """
-    said = _said(values)
+    said = _settings(values)
     if values.get("run.bf16") is True:
         usual = "bf16" if values.get("degrees.zero", 0) else "fp32"
         kept = said.get("gradients") or usual
@@ -81,7 +81,7 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
 
 def accelerate(values: Values, refuse: Refuse) -> None:
     """Complete a run of accelerate: weights are in single precision, and cast for computing."""
-    said = _said(values)
+    said = _settings(values)
     kind = str(said.get("kind", ""))
     if kind == "DEEPSPEED":
         values["run.bf16"] = values.pop("run.precision", None) == "bf16"
@@ -95,7 +95,7 @@ def accelerate(values: Values, refuse: Refuse) -> None:
 
 def nanotron(values: Values, refuse: Refuse) -> None:
     """Complete a run of nanotron: gradients in single precision unless it says otherwise."""
-    said = _said(values)
+    said = _settings(values)
     if said.get("again") is True:
         values["run.recompute"] = "full"
     schedules = {"1f1b": "1f1b", "afab": "gpipe"}
@@ -109,7 +109,7 @@ def nanotron(values: Values, refuse: Refuse) -> None:
 
 def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its neighbours
     """Complete a run of Calculon: chunks of its stages, and what it keeps on the host."""
-    said = _said(values)
+    said = _settings(values)
     if is_size(said.get("chunks")) and said["chunks"] > 1:
         values["run.chunks"] = said["chunks"]
     hosted = {"weights": "weight", "activations": "saved", "optimizer": "master_weight,optimizer"}
@@ -129,7 +129,7 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
 
     Source: github.com/pytorch/torchtitan, torchtitan/config/job_config.py.
     """
-    said = _said(values)
+    said = _settings(values)
     mode, option = values.get("run.recompute", "selective"), str(said.get("selective", "2"))
     if mode == "selective":
         values["run.recompute"] = {"op": "selective-op", "1": "full"}.get(option)
@@ -172,7 +172,7 @@ COMPLETIONS: Mapping[str, Callable[[Values, Refuse], None]] = {
 """By the name of a format."""
 
 
-def _said(values: Values) -> Values:
+def _settings(values: Values) -> Values:
     """Return what a format collected to be decided here."""
     prefix = "said."
     return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}

@@ -12,7 +12,7 @@ from sympy import Expr, Integer
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
-from symbolic_cost.jobs.launched import launched
+from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model

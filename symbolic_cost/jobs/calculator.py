@@ -19,7 +19,7 @@ from symbolic_cost.emit.html import escaped
 from symbolic_cost.errors import InputError, Problems, refuse, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.opened import figure_unit
+from symbolic_cost.jobs.open_machine import figure_unit
 from symbolic_cost.jobs.packed import DEGREES, Packed
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.structures import CLASSES, Structures, rates_of

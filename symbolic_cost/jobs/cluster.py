@@ -76,7 +76,7 @@ def fit_cluster(
     before, *_ = all_seconds(steps)
     now, normal = np.log(before) - truth, np.diag(prior**-2)
     for _ in range(_ROUNDS):
-        near = [_named(at + step) for step in (np.zeros(len(at)), *_STEP * np.eye(len(at)))]
+        near = [_cluster(at + step) for step in (np.zeros(len(at)), *_STEP * np.eye(len(at)))]
         now, *moved = np.log(all_seconds(steps, *near)) - truth
         slopes = (np.stack(moved, 1) - now[:, None]) / _STEP
         sure = votes * _influence(now) / NOISE**2
@@ -86,12 +86,12 @@ def fit_cluster(
         at = at + move
         if float(np.abs(move).max()) < _STEP:
             break
-    (after,) = all_seconds(steps, _named(at))
+    (after,) = all_seconds(steps, _cluster(at))
     now = np.log(after) - truth
     left = np.sqrt(np.diag(np.linalg.inv(normal)))
     far = tuple(int(n) for n in np.flatnonzero(np.abs(now) > FAR * NOISE))
     return ClusterFit(
-        _named(at),
+        _cluster(at),
         {name: float(size) for name, size in zip(CLUSTER, left, strict=True)},
         errors_of(before, seconds),
         errors_of(after, seconds),
@@ -115,7 +115,7 @@ def on_cluster(machine: Machine, fit: ClusterFit, runs: int) -> Machine:
     )
 
 
-def _named(logs: NDArray[np.float64]) -> Cluster:
+def _cluster(logs: NDArray[np.float64]) -> Cluster:
     return {name: float(np.exp(log)) for name, log in zip(CLUSTER, logs, strict=True)}
 
 

@@ -32,19 +32,19 @@ def condition_nodes(
                 continue
             whole = graph.floor(graph.over(size, degree))
             rest = graph.sum([(size, 1), (graph.product([(whole, 1), (degree, 1)]), -1)])
-            by = " ".join(_shown(d) for _, d in one.degrees)
+            by = " ".join(_size_text(d) for _, d in one.degrees)
             what = f"is a multiple of {by}" if by else "is whole"
-            said = f"{_shown(one.size)} {what} ({one.path}, axis {one.axis})"
+            said = f"{_size_text(one.size)} {what} ({one.path}, axis {one.axis})"
         else:
             least = node(one.least)
             rest = graph.extremum("max", [graph.number(0), graph.sum([(least, 1), (size, -1)])])
-            said = f"{one.what}: {_shown(one.size)} is at least {one.least}"
+            said = f"{one.what}: {_size_text(one.size)} is at least {one.least}"
         if graph.value(rest) is None and rest not in met:
             met.add(rest)
             yield said, rest
 
 
-def _shown(expr: Expr) -> str:
+def _size_text(expr: Expr) -> str:
     """Return a size in words; that of a term is read from its node."""
     return str(expr) if isinstance(expr, Basic) else expr.space.said(expr.node)
 

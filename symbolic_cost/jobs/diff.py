@@ -71,8 +71,9 @@ class Section:
         share = f" ({100 * float(abs(more / base)):.3g} %)" if base != 0 else ""
         largest = max(parts, key=lambda name: abs(parts[name]))
         return (
-            f"{self.cost}: {second} has {_shown(abs(more), self.unit)}{share} {word} than {first}, "
-            f"most of it in {largest} ({_shown(parts[largest], self.unit)})"
+            f"{self.cost}: {second} has {_in_unit(abs(more), self.unit)}{share} {word} than "
+            f"{first}, "
+            f"most of it in {largest} ({_in_unit(parts[largest], self.unit)})"
         )
 
 
@@ -335,5 +336,5 @@ def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
     return (*formulas, value, section.unit, source)
 
 
-def _shown(expr: Expr, unit: Unit) -> str:
+def _in_unit(expr: Expr, unit: Unit) -> str:
     return human(value(expr), unit) if expr.is_Rational else str(expr)

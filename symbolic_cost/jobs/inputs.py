@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from symbolic_cost.jobs.opened import figure_unit
+from symbolic_cost.jobs.open_machine import figure_unit
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.numeric.binding import value

@@ -72,7 +72,7 @@ def trace_text(job: Job) -> str:
     events = timeline(trained.schedule, count, int(timed.microbatches), chunks, by_stage=by_stage)
     last = max(event.end for event in events)
     listed = [
-        *_named(kinds),
+        *_track_names(kinds),
         *(one for event in events for one in _passed(event, kinds[event.stage], known)),
         *_ended(count, last, known),
     ]
@@ -96,7 +96,7 @@ def stage_kind(stage: int, count: int) -> Stage:
     return Stage.LAST if stage == count - 1 else Stage.MIDDLE
 
 
-def _named(kinds: list[Stage]) -> Iterator[dict[str, object]]:
+def _track_names(kinds: list[Stage]) -> Iterator[dict[str, object]]:
     """Yield the names of the processes and threads."""
     for stage, kind in enumerate(kinds):
         process = f"stage {stage + 1} ({kind})"

@@ -264,7 +264,7 @@ class RowRead:
         if sizes:
             missing = ", ".join(name for name in SIZES if name not in sizes)
             raise InputError(f"sizes {', '.join(sizes)} are given without {missing}")
-        return model(named(self.cells.get("model", "")), self._size("predicted", 0))
+        return model(catalogue_name(self.cells.get("model", "")), self._size("predicted", 0))
 
     def _config(self, ranks: int) -> dict[str, Any]:
         """Return the sizes as a configuration of the family."""
@@ -318,7 +318,7 @@ _PADDED = 128
 _FOLDED = re.compile(r"[^a-z0-9]")
 
 
-def named(text: str) -> str:
+def catalogue_name(text: str) -> str:
     """Return the name of the catalogue that a text stands for, however it is punctuated.
 
     >>> named("Llama3-70B"), named("llama3.1-405b"), named("GPT3_175B")

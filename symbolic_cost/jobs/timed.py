@@ -119,10 +119,10 @@ class Timed:
 
     def number(self, expr: Expr) -> Expr:
         """Return an expression in the definitions as a number."""
-        return expr.xreplace(self._known)
+        return expr.xreplace(self._numbers)
 
     @cached_property
-    def _known(self) -> Mapping[Expr, Expr]:
+    def _numbers(self) -> Mapping[Expr, Expr]:
         return {named(name): number for name, number in self.known.items()}
 
     @property

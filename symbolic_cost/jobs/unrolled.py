@@ -117,10 +117,10 @@ class Step:
         """Return the ops of a pass one after the other, block by block."""
         key = (self.kind(stage), work, chunk)
         if key not in self._passes:
-            self._passes[key] = list(self._listed(*key))
+            self._passes[key] = list(self._pass_ops(*key))
         return self._passes[key]
 
-    def _listed(self, kind: Stage, work: Pass, chunk: int) -> Iterator[Op]:
+    def _pass_ops(self, kind: Stage, work: Pass, chunk: int) -> Iterator[Op]:
         """Yield ops: forward from the first part on, backward from the last."""
         parts = [*self.job.divided.share(kind).parts]
         blocks = next((n for n, part in enumerate(parts) if part.is_block), 0)
@@ -149,20 +149,20 @@ class Step:
         return frozenset(p.path for p in self.job.divided.share(kind).parts if p.is_block)
 
     @cached_property
-    def _known(self) -> dict[tuple[Stage, Phase], dict[str, list[Op]]]:
+    def _ops_by_pass(self) -> dict[tuple[Stage, Phase], dict[str, list[Op]]]:
         return {}
 
     def _ops(self, kind: Stage, phase: Phase) -> dict[str, list[Op]]:
         """Return the ops of a phase by part, all blocks of the stage together."""
         key = (kind, phase)
-        if key not in self._known:
+        if key not in self._ops_by_pass:
             ops: dict[str, dict[str, Op]] = defaultdict(dict)
             for row in self.timed.step.table[kind]:
                 if row.phase is phase and not row.per_step and row.origin is Origin.OP:
                     op = ops[row.part].setdefault(row.path, Op(row.path))
                     self._add(op, row)
-            self._known[key] = {part: list(own.values()) for part, own in ops.items()}
-        return self._known[key]
+            self._ops_by_pass[key] = {part: list(own.values()) for part, own in ops.items()}
+        return self._ops_by_pass[key]
 
     def _add(self, op: Op, row: Row) -> None:
         count = self._number(row.count)

@@ -20,9 +20,9 @@ from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.inputs import Input, degree_classes, inputs_of, lacking
-from symbolic_cost.jobs.opened import opened_machine
+from symbolic_cost.jobs.model_terms import Named, Shared, open_graph
+from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.shared import Named, Shared, open_graph
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
 from symbolic_cost.ops.graph import Model
@@ -128,7 +128,7 @@ class Workings:
     @cached_property
     def definitions(self) -> Mapping[str, Expr]:
         """The expression of every step, in symbols and in `named` earlier ones."""
-        return dict((*self._made.steps.items(), *self._memory(), *self._sent()))
+        return dict((*self._derived.steps.items(), *self._memory(), *self._sent()))
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -174,7 +174,7 @@ class Workings:
         return Timed(self.open_job, by="m1")  # degrees as symbols
 
     @cached_property
-    def _made(self) -> _Made:
+    def _derived(self) -> _Made:
         to = Definitions() if self.space is None else Named(self.space)
         setting = replace(self._timed.setting, machine=self.opened[0])
         setting = replace(setting, model=self._modelled(setting.model))
@@ -199,8 +199,8 @@ class Workings:
         """Yield what a rank of every stage holds by quantity, at every moment, and at most."""
         peaks = []
         for stage in self.open_job.structure.stages:
-            table = self._made.held.table(stage)
-            held = sums((_held(row), row.total) for row in table)
+            table = self._derived.held.table(stage)
+            held = sums((_memory_text(row), row.total) for row in table)
             at = {f"memory.{stage}.at {moment}": e for moment, e in moments(table).items()}
             sizes = {f"memory.{stage}.{what}": size for what, size in held.items()} | at
             yield from sizes.items()
@@ -235,10 +235,10 @@ class Workings:
     def ops(self) -> tuple[Op, ...]:
         """Every op and pass of every stage: what it computes, moves and takes."""
         listed = []
-        for times in self._made.stages:
+        for times in self._derived.stages:
             work = {
                 (path, phase): rows
-                for part in self._made.costs[times.stage].parts
+                for part in self._derived.costs[times.stage].parts
                 for (path, phase), rows in _by_op(part.once).items()
             }
             for op in times.ops:
@@ -260,7 +260,7 @@ class Workings:
             if self.space is None:
                 low.known[named(name)] = nodes[name]
         checks: list[Check] = []
-        for said, node in condition_nodes(self._node, graph, self._made.conditions):
+        for said, node in condition_nodes(self._node, graph, self._derived.conditions):
             checks.append(Check(f"check {len(checks) + 1}", said))
             nodes[checks[-1].name] = node
         if low.refused:
@@ -312,7 +312,7 @@ def _run(job: Setup) -> str:
     return f"{named}, schedule {training.schedule}, layout {job.trained.layout}"
 
 
-def _held(row: Row) -> str:
+def _memory_text(row: Row) -> str:
     """Say what a row of memory holds, and where."""
     return row.quantity.value.replace("_", " ") + " on the host" * (row.place is Place.HOST)
 

@@ -115,7 +115,8 @@ class Adapter:
         late = tuple(axis for axis in y.axes if axis not in columns)
         first = f"*a[{_text(*every, *summed, self.rank)}]"
         yield einsum(
-            f"{path}.lora_a", f"{_shown(taken)}, {first} -> {low}[{_text(*early, self.rank)}]"
+            f"{path}.lora_a",
+            f"{_operand_text(taken)}, {first} -> {low}[{_text(*early, self.rank)}]",
         )
         if early != rows:
             yield view(f"{path}.lora_in", _renamed(low, early, f"{low}_in", rows, self.rank))
@@ -131,7 +132,9 @@ class Adapter:
         scaled = f"{path}.scaled"
         yield pointwise(f"{path}.lora_scale", f"{_like(wide, y)} -> {_like(scaled, y)}", "scale")
         yield pointwise(
-            f"{path}.lora_add", f"{_shown(base)}, {_like(scaled, y)} -> {_shown(y)}", "add"
+            f"{path}.lora_add",
+            f"{_operand_text(base)}, {_like(scaled, y)} -> {_operand_text(y)}",
+            "add",
         )
 
     def _later(self, axis: str) -> str:
@@ -157,7 +160,7 @@ class Bottleneck(Adapter):
         narrow, wider = f"[{_text(*rows, rank)}]", f"[{_text(*columns)}]"
         yield einsum(
             f"{path}.adapter_down",
-            f"{_shown(base)}, *a[{_text(*columns, rank)}] + *c[{rank}] -> {low}{narrow}",
+            f"{_operand_text(base)}, *a[{_text(*columns, rank)}] + *c[{rank}] -> {low}{narrow}",
         )
         yield pointwise(f"{path}.adapter_act", f"{low}{narrow} -> {bent}{narrow}", "gelu")
         yield einsum(
@@ -165,7 +168,9 @@ class Bottleneck(Adapter):
             f"{bent}{narrow}, *b[{_text(rank, *columns)}] + *d{wider} -> {_like(wide, y)}",
         )
         yield pointwise(
-            f"{path}.adapter_add", f"{_shown(base)}, {_like(wide, y)} -> {_shown(y)}", "add"
+            f"{path}.adapter_add",
+            f"{_operand_text(base)}, {_like(wide, y)} -> {_operand_text(y)}",
+            "add",
         )
 
 
@@ -179,7 +184,7 @@ def _text(*names: str) -> str:
     return " ".join(names)
 
 
-def _shown(operand: Operand) -> str:
+def _operand_text(operand: Operand) -> str:
     return _like(operand.tensor, operand)
 
 

@@ -11,9 +11,9 @@ from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
+from symbolic_cost.layers.attention_core import FULL, PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.chain import Step as Link
 from symbolic_cost.layers.chain import chain
-from symbolic_cost.layers.core import FULL, PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache

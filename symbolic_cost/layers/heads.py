@@ -130,7 +130,7 @@ class Classes:
             ops.append(self.before.op("norm", "x[b r e]", "normed[b r e]"))
             stream = "normed"
         rows = "b l" if self.take is Take.EACH else "b one"
-        ops += _taken(self.take, stream)
+        ops += _selected(self.take, stream)
         at, width = "taken", "e"
         if self.after is not None:
             ops.append(self.after.op("norm_taken", f"taken[{rows} e]", f"fine[{rows} e]", row="e"))
@@ -140,11 +140,11 @@ class Classes:
             at, width = "pooled", "w"
         taken = f"{at}[{rows} {width}]"
         if self.take is Take.BOTH:
-            return (*ops, *_both(stream, taken, biased=self.biased))
+            return (*ops, *_first_and_mean(stream, taken, biased=self.biased))
         return (*ops, *classifier("classes", taken, biased=self.biased))
 
 
-def _both(stream: str, taken: str, *, biased: bool) -> tuple[Op, ...]:
+def _first_and_mean(stream: str, taken: str, *, biased: bool) -> tuple[Op, ...]:
     """Declare classes of a first position and of the mean of the others, side by side."""
     bias = " + *bias[z]" if biased else ""
     return (
@@ -209,7 +209,7 @@ class Projected:
         at = "taken" if self.norm is None else "fine"
         weights = "*w[e w_t] + *bias[w_t]" if self.biased else "*w[e w_t]"
         product = einsum("projection", f"{at}[b one e], {weights} -> features[b one w_t]")
-        return (*_taken(Take.FIRST, "x"), *norm, product)
+        return (*_selected(Take.FIRST, "x"), *norm, product)
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class Cells:
 
     def ops(self) -> tuple[Op, ...]:
         pooled = (
-            *_taken(Take.FIRST, "x"),
+            *_selected(Take.FIRST, "x"),
             *hidden_layer("dense", Hidden(), "taken[b one e]", "pooled[b one w]"),
         )
         return (
@@ -265,7 +265,7 @@ class Taught:
 
     def ops(self) -> tuple[Op, ...]:
         return (
-            *_taken(Take.FIRST, "x"),
+            *_selected(Take.FIRST, "x"),
             einsum("classes", "taken[b one e], *w[e z] + *bias[z] -> own[b one z]"),
             view("gather", "x[b r e] -> full[b l e]"),
             pointwise("take", "full[b l e] -> second[b n_x e]", "copy", laid="l"),
@@ -308,7 +308,7 @@ def hidden_layer(
     return tuple(ops)
 
 
-def _taken(take: Take, stream: str) -> tuple[Op, ...]:
+def _selected(take: Take, stream: str) -> tuple[Op, ...]:
     """Declare what is taken of a stream, as taken[b one e] or taken[b l e]."""
     if take is Take.EACH:
         return (view("gather", f"{stream}[b r e] -> taken[b l e]"),)

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Gate, output
-from symbolic_cost.layers.core import FULL, GROUPED, SLIDING, AttentionCore, Heads
+from symbolic_cost.layers.attention_core import FULL, GROUPED, SLIDING, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
 from symbolic_cost.ops.cache import cache

@@ -6,7 +6,7 @@ h heads, d head width, f width of the perceptron.
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, output
-from symbolic_cost.layers.core import PLAIN, AttentionCore, Positions, Step
+from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Positions, Step
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise

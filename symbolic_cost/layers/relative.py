@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, Kept, joined, output
-from symbolic_cost.layers.core import PLAIN, AttentionCore, Heads, Positions
+from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise

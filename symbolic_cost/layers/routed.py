@@ -7,7 +7,7 @@ experts that a token is sent to (Shen et al. 2024).
 from symbolic_cost.axes import glossary
 from symbolic_cost.layers import attention, moe
 from symbolic_cost.layers.attention import Attention, joined
-from symbolic_cost.layers.core import FULL, GROUPED
+from symbolic_cost.layers.attention_core import FULL, GROUPED
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.rotary import rotation
 from symbolic_cost.ops.einsum import einsum

@@ -114,21 +114,23 @@ def _check(batch: object, seq: Any, tokens: object) -> None:  # noqa: ANN401 - u
 def _counts(whole: Imported, rules: Conventions) -> dict[str, int | str | None]:
     """Return what a model costs, but for a step of generation."""
     model, table = whole.model, counted(whole.model, rules, _COUNTED)
-    cached, params = (_whole(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
+    cached, params = (_exact_integer(table.total(q)) for q in (Quantity.CACHED, Quantity.PARAMETER))
     met = active(model)
     least = (
-        params if met is model else _whole(counted(met, rules, _COUNTED).total(Quantity.PARAMETER))
+        params
+        if met is model
+        else _exact_integer(counted(met, rules, _COUNTED).total(Quantity.PARAMETER))
     )
     return {
         "model_type": whole.model_type,
         "architecture": whole.architecture,
         "params": params,
         "params_active": least,
-        "flops_fwd": _whole(_forward(table)),
-        "flops_train": _whole(table.total(Quantity.FLOP)),
+        "flops_fwd": _exact_integer(_forward(table)),
+        "flops_train": _exact_integer(table.total(Quantity.FLOP)),
         "flops_decode": None,
         "kv_cache_elements": cached,
-        "saved_bytes": _whole(table.total(Quantity.SAVED)),
+        "saved_bytes": _exact_integer(table.total(Quantity.SAVED)),
     }
 
 
@@ -136,7 +138,9 @@ def _decoded(
     source: str | Path | Mapping[str, Any], step: Shape, train: str, rules: Conventions
 ) -> int:
     """Return the FLOP of a step of generation."""
-    return _whole(_forward(counted(_declared(source, step, train).model, rules, {Quantity.FLOP})))
+    return _exact_integer(
+        _forward(counted(_declared(source, step, train).model, rules, {Quantity.FLOP}))
+    )
 
 
 def _stored(
@@ -172,15 +176,18 @@ def _bytes(source: Imported) -> dict[str, int | str | None]:
         return {}
     name = str(source.dtype)
     sums = bytes_by_format(model, name, WIDTHS[name])
-    formats = ", ".join(f"{form}: {_whole(size)}" for form, size in sums.items())
-    return {"weight_bytes": sum(map(_whole, sums.values())), "weight_bytes_by_format": formats}
+    formats = ", ".join(f"{form}: {_exact_integer(size)}" for form, size in sums.items())
+    return {
+        "weight_bytes": sum(map(_exact_integer, sums.values())),
+        "weight_bytes_by_format": formats,
+    }
 
 
 def _trained(model: Model) -> dict[str, int | str | None]:
     """Return what is trained, where that is not everything."""
     if model.trains == ALL:
         return {}
-    return {"trained": model.trains, "params_trained": _whole(trained_parameters(model))}
+    return {"trained": model.trains, "params_trained": _exact_integer(trained_parameters(model))}
 
 
 def _sees(model: Model) -> bool:
@@ -200,7 +207,7 @@ def _graph(path: str, shape: Shape) -> Imported:
     return Imported("graph", model.name, replace(model, sizes=bound_sizes), head_given=True)
 
 
-def _named(source: str | Path | Mapping[str, Any]) -> Preset | None:
+def _named_model(source: str | Path | Mapping[str, Any]) -> Preset | None:
     """Return the named model that is meant, if any; configurations need no catalogue."""
     if not isinstance(source, str) or source.endswith(".json") or is_graph(source):
         return None
@@ -211,7 +218,7 @@ def _named(source: str | Path | Mapping[str, Any]) -> Preset | None:
 
 def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None:
     """Return what a reader should know of the counts."""
-    if _named(source) is not None:
+    if _named_model(source) is not None:
         target = model.model.bindings.get(symbols.l_t.name)
         of_it = (f"a target of {target} tokens",) if target else ()
         told = (*of_it, saved_note(model.model_type, trains=model.model.trains))
@@ -231,7 +238,7 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) 
     Raises:
         InputError: as `count`; or sizes that the name leaves open.
     """
-    named = _named(source)
+    named = _named_model(source)
     if is_graph(source):
         declared = _graph(str(source), shape)
     elif named is not None:
@@ -266,7 +273,7 @@ def _forward(table: CostTable) -> Expr:
     return table.total(Quantity.FLOP, phase=Phase.FORWARD)
 
 
-def _whole(number: Expr) -> int:
+def _exact_integer(number: Expr) -> int:
     """Return an exact integer.
 
     Raises:

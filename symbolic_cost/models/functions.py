@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from symbolic_cost.layers.core import Core
+from symbolic_cost.layers.attention_core import Core
 
 ACTIVATIONS = {
     "silu": "silu",

@@ -35,8 +35,8 @@ def stored_as(model: Model, name: str) -> Model:
         UnknownNameError: no such format.
     """
     weight_format = looked_up("format of weights", name, FORMATS)
-    held = {path: weight_format for path, *_ in linear(model)}
-    return _with(model, {path: one for path, one in held.items() if path not in heads(model)})
+    formats = {path: weight_format for path, *_ in linear(model)}
+    return _with(model, {path: one for path, one in formats.items() if path not in heads(model)})
 
 
 def _with(model: Model, formats: Formats) -> Model:
@@ -92,7 +92,7 @@ def quantized(model: Model, config: Mapping[str, Any], where: str, width: int) -
     return _with(model, formats)
 
 
-def held(model: Model) -> Model:
+def as_stored(model: Model) -> Model:
     """Return a model whose weights are held as they are stored.
 
     Raises:

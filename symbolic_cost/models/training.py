@@ -70,7 +70,7 @@ def training(model: Model, text: str) -> Model:
     problems.refuse()
     adapted, own = replace(whole, origin=None), set[Key]()
     beside = [(term, problems.attempt(_linear, whole, term)) for term in read if term.method]
-    plain = [problems.attempt(_named, whole, term) for term in read if not term.method]
+    plain = [problems.attempt(_weights_of_term, whole, term) for term in read if not term.method]
     problems.refuse()
     for number, (term, targets) in enumerate(beside):
         adapted, added = _attached(adapted, term, targets, number)
@@ -127,7 +127,7 @@ def _term(text: str) -> _Term:
     return _Term(text, method, rank, names, head if is_method and not method else "")
 
 
-def _named(model: Model, term: _Term) -> set[Key]:
+def _weights_of_term(model: Model, term: _Term) -> set[Key]:
     """Return the weights that a term means.
 
     Raises:

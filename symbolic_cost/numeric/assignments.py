@@ -34,7 +34,7 @@ def parse_assignments(
     for text in (piece for whole in texts for piece in whole.split(",")):
         match = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None or ((match["rate"] or match["power"]) and _counts(match["name"])):
-            problems.append(f"{_shown(text)} is not an assignment: {_ACCEPTED}")
+            problems.append(f"{_quoted(text)} is not an assignment: {_ACCEPTED}")
         elif match["name"] in values:
             problems.append(
                 f"{text.strip()!r} gives {match['name']} a second number: one is accepted"
@@ -55,5 +55,5 @@ def _counts(name: str) -> bool:
     return name not in GLOSSARY or GLOSSARY[name].integer
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")

@@ -100,11 +100,11 @@ def _number(name: str, assigned: object) -> Expr:
         number = Integer(0)
     fits = number.is_Integer and number <= LARGEST_COUNT if entry.integer else number.is_Rational
     if not (fits and (number > 0 or (zero and number == 0))):
-        raise InputError(f"{name} = {_shown(assigned)}: {accepted} is accepted ({entry.meaning})")
+        raise InputError(f"{name} = {_quoted(assigned)}: {accepted} is accepted ({entry.meaning})")
     return number
 
 
-def _shown(assigned: object) -> str:
+def _quoted(assigned: object) -> str:
     if isinstance(assigned, int) and abs(assigned) > LARGEST_COUNT:
         return f"an integer of {assigned.bit_length()} bits"
     text = repr(assigned)

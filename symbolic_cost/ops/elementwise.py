@@ -179,7 +179,7 @@ class Elementwise(Op):
         if needs.of_weights and not flows:
             needs = replace(needs, keeps=Keeps.NOTHING, statistics=0, scale=None)
             needs = replace(needs, between=needs.of_weights)
-        first, saved = self.outputs[0], list(self._kept(needs.keeps))
+        first, saved = self.outputs[0], list(self._saved_operands(needs.keeps))
         if needs.between:
             role, name = (Role.SINGLE if needs.precise else first.role), f"{first.tensor}.between"
             saved.append(replace(first, tensor=name, role=role, copies=needs.between))
@@ -204,7 +204,7 @@ class Elementwise(Op):
         linear = KINDS[self.function].keeps is Keeps.NOTHING
         return () if linear else self.weights[:1]
 
-    def _kept(self, keeps: Keeps) -> tuple[Operand, ...]:
+    def _saved_operands(self, keeps: Keeps) -> tuple[Operand, ...]:
         axes = self.inputs[0].axes
 
         def own(name: str, role: Role = Role.VALUE, axes: tuple[str, ...] = axes) -> Operand:

@@ -341,9 +341,9 @@ class Model(Shown):
                         f"{', '.join(handed) or 'none'}"
                     )
                 elif all(other.axes != operand.axes for other in handed[source]):
-                    other = ", ".join(_shown(result) for result in handed[source])
+                    other = ", ".join(_text_of(result) for result in handed[source])
                     yield (
-                        f"part {part.path!r} takes {_shown(operand)} and {source!r} hands on "
+                        f"part {part.path!r} takes {_text_of(operand)} and {source!r} hands on "
                         f"{other}"
                     )
             if part.results:
@@ -381,8 +381,8 @@ def _unlinked_repeats(part: Part) -> Iterator[str]:
         return
     if all(result.axes != entry.axes for result in part.results):
         yield (
-            f"part {part.path!r} is repeated, takes {_shown(entry)} and hands on "
-            f"{', '.join(map(_shown, part.results)) or 'nothing'}"
+            f"part {part.path!r} is repeated, takes {_text_of(entry)} and hands on "
+            f"{', '.join(map(_text_of, part.results)) or 'nothing'}"
         )
 
 
@@ -390,7 +390,7 @@ def _is_shared(operand: Operand) -> bool:
     return operand.tensor.startswith("@")
 
 
-def _shown(operand: Operand) -> str:
+def _text_of(operand: Operand) -> str:
     return f"{operand.tensor}[{' '.join(operand.axes)}]"
 
 

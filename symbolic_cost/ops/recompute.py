@@ -139,14 +139,14 @@ class Recompute:
     def _again(self, part: Part) -> Mapping[str, str]:
         """Return the region of every op of a part that runs again."""
         again = _AGAIN.of(
-            (self.name, id(part.ops), part.path), lambda: (part.ops, self._found(part))
+            (self.name, id(part.ops), part.path), lambda: (part.ops, self._regions(part))
         )
-        return again[1] if again[0] is part.ops else self._found(part)
+        return again[1] if again[0] is part.ops else self._regions(part)
 
-    def _found(self, part: Part) -> Mapping[str, str]:
+    def _regions(self, part: Part) -> Mapping[str, str]:
         if self.kept is not None:
             whole = part.is_block and part.live
-            return dict.fromkeys(self._needed(part) if whole else (), part.path)
+            return dict.fromkeys(self._rerun(part) if whole else (), part.path)
         cores = {op.path: op.core for op in part.ops}
         return {
             path: f"{part.path}.{cores[path] if module.ops == _CORES else module.name}"
@@ -155,7 +155,7 @@ class Recompute:
             if next(op for op in part.ops if op.path == path).live
         }
 
-    def _needed(self, part: Part) -> Iterator[str]:
+    def _rerun(self, part: Part) -> Iterator[str]:
         """Yield the ops of a block that run again.
 
         What backward needs of them are tensors that ops save, and what these are made of.

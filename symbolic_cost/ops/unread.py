@@ -94,7 +94,7 @@ def stored(name: str, **weights: str) -> Stored:
     return Stored(name, Pattern(f"stored {name}", tuple(operands), (), ()))
 
 
-def kept(ops: Iterable[Op]) -> tuple[Op, ...]:
+def unused_weights(ops: Iterable[Op]) -> tuple[Op, ...]:
     """Return the weights of layers that do not run, but for those that others share."""
     weights = ((op.path, weight) for op in ops for weight in op.weights)
     return tuple(

@@ -141,7 +141,7 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
     stored = book.placement.stored_over("weight", weight.axes)
     shard = book.counter.elements(first.axes) / book.placement.degree(stored)
     turned = moves(*cuts(book.placement, first, weight), shard, book.placement)
-    viewed = (*turned, *_whole(book, weight, stored))
+    viewed = (*turned, *_gather(book, weight, stored))
     if not viewed:
         return
     readers = {
@@ -162,11 +162,11 @@ def _gather_updated(book: Book, op: Op, weight: Operand) -> None:
     stored = book.placement.stored_over("weight", weight.axes)
     states = book.placement.stored_over("optimizer", weight.axes)
     updated = tuple(mesh for mesh in states if mesh not in stored)
-    for move in _whole(book, weight, updated):
+    for move in _gather(book, weight, updated):
         book.move(op, Phase.STEP, move, weight, per_step=True)
 
 
-def _whole(book: Book, weight: Operand, meshes: tuple[str, ...]) -> tuple[Move, ...]:
+def _gather(book: Book, weight: Operand, meshes: tuple[str, ...]) -> tuple[Move, ...]:
     """Return what makes a weight whole that ranks hold in shards."""
     shard = book.counter.elements(weight.axes) / book.placement.degree(meshes)
     have, need = dict.fromkeys(meshes, _FLAT), dict.fromkeys(meshes, Replicate())

@@ -288,7 +288,7 @@ Held: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
 
 def moments(table: CostTable) -> dict[str, Expr]:
     """Return what the device holds at each moment of the step [byte], by the moment's name."""
-    return at_moments(_held(table))
+    return at_moments(_by_quantity(table))
 
 
 def at_moments(held: Held) -> dict[str, Expr]:
@@ -301,12 +301,12 @@ def at_moments(held: Held) -> dict[str, Expr]:
 
 def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
     """Return what the device holds at a moment of the step [byte], by quantity."""
-    sums = _held(held) if isinstance(held, CostTable) else held
+    sums = _by_quantity(held) if isinstance(held, CostTable) else held
     present = _present(moment)
     return {key[0].value: add(*terms) for key, terms in sums.items() if key in present}
 
 
-def _held(table: CostTable) -> Held:
+def _by_quantity(table: CostTable) -> Held:
     return grouped(
         ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
         for row in table

@@ -72,7 +72,7 @@ _ROUTED = At(Role.EXPERT, ("",))
 _POSTED = At(Role.TOKEN, ("posted",))
 
 
-def whole(axis: str) -> Axis:
+def undivided(axis: str) -> Axis:
     """Return the copy of an axis that no mesh axis splits."""
     return Axis(f"{axis}_whole", Role.WHOLE, SUMMED)
 
@@ -112,15 +112,15 @@ def _exchanged(op: Op, known: Glossary) -> Names:
 
 def _whole_inputs(op: Op, known: Glossary) -> Names:
     if op.use is Use.ROWS:
-        return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
+        return {name: undivided(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
     if op.use is not Use.PRODUCT or not op.movable:
         return {}
-    return {axis: whole(axis) for axis in op.axes if axis not in op.outputs[0].axes}
+    return {axis: undivided(axis) for axis in op.axes if axis not in op.outputs[0].axes}
 
 
 def _planes(op: Op, known: Glossary) -> Names:
     if op.use is Use.ROWS:
-        return {name: whole(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
+        return {name: undivided(name) for name in of_role(known, op.axes, Role.VOCABULARY)}
     if op.use is Use.PRODUCT and op.movable:
         copy = "plane"
     elif any(of_role(known, op.axes, *_INSIDE)):

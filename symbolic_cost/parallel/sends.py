@@ -90,7 +90,7 @@ def _copied(
         both = gradients.total() - own + plan.copies * own
         if both != 0:
             share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
-            yield "copies", _both(share * both)
+            yield "copies", _between_ends(share * both)
 
 
 def _tied(
@@ -112,7 +112,7 @@ def _tied(
         if tensor in firsts:
             first = firsts[tensor]
             there, back = gradients.turned(last, first), gradients.turned(first, last)
-            added = _both(gradients.kept(first))
+            added = _between_ends(gradients.kept(first))
             both = (*there, added, *back) if stage in plan.exit else (added,)
             yield from ((first.tensor, move) for move in both)
 
@@ -138,7 +138,7 @@ class _Gradients:
             yield Collective(move.kind, move.meshes, ranks, move.elements, move.axis)
 
 
-def _both(size: Expr) -> Collective:
+def _between_ends(size: Expr) -> Collective:
     return Collective(CollectiveKind.ALL_REDUCE, ("pp",), Integer(2), size)
 
 

@@ -60,13 +60,13 @@ def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -
     between = tuple(part for part in model.parts if part.is_block)
     ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
     total = _number(between)
-    held = _held(total, stages, stage, pipeline)
+    held = _block_count(total, stages, stage, pipeline)
     leading = _number(ahead)
     leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
     return Blocks(leads, held - leads)
 
 
-def _held(total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) -> Expr:
+def _block_count(total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) -> Expr:
     """Return the blocks of a stage, of each copy: both ends hold those of both where there are two.
 
     For example 61 blocks on 16 stages, 3 on the first and 2 on the last, are 5 on either end.

@@ -146,7 +146,7 @@ class Strategy(Shown):
 
     def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one."""
-        degrees = self._each(
+        degrees = self._by_degree(
             lambda symbol, degree: (
                 exact(numbers.get(symbol.name, degree)) if degree == symbol else degree
             )
@@ -155,10 +155,10 @@ class Strategy(Shown):
 
     def resized(self, symbol: str, size: int) -> Strategy:
         """Return the strategy with another degree, by the name of its symbol."""
-        degrees = self._each(lambda one, degree: size if one.name == symbol else degree)
+        degrees = self._by_degree(lambda one, degree: size if one.name == symbol else degree)
         return replace(self, degrees=degrees, copies=1, shared=())
 
-    def _each(self, read: Callable[[Symbol, Expr], Any]) -> dict[str, tuple[Any, ...]]:
+    def _by_degree(self, read: Callable[[Symbol, Expr], Any]) -> dict[str, tuple[Any, ...]]:
         """Return what stands for each degree, by its symbol and value."""
         return {
             name: tuple(starmap(read, zip(STRATEGIES[name].meshes.values(), ranks, strict=True)))

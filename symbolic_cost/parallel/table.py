@@ -256,7 +256,7 @@ class StageCosts:
                 divided.own,
                 divided.conventions,
                 divided.placement,
-                lambda: self._whole,
+                lambda: self._joined,
                 stages=divided.stages,
                 stage=stage,
                 pipeline=divided.pipeline,
@@ -269,7 +269,7 @@ class StageCosts:
         return (*self.derivation.splits(self.parts), *self.divided.conditions)
 
     @cached_property
-    def _whole(self) -> CostTable:
+    def _joined(self) -> CostTable:
         return self.derivation.joined(self.parts)
 
     @cached_property
@@ -283,10 +283,10 @@ class StageCosts:
     @cached_property
     def table(self) -> CostTable:
         """All of it."""
-        rows = (*self._whole.rows, *self.buffers, *self.sent)
+        rows = (*self._joined.rows, *self.buffers, *self.sent)
         splits = tuple(c for c in self.conditions if isinstance(c, Split))
         bounds = tuple(c for c in self.conditions if isinstance(c, Least))
-        return replace(self._whole, rows=rows, splits=splits, bounds=bounds)
+        return replace(self._joined, rows=rows, splits=splits, bounds=bounds)
 
 
 def in_steps(

@@ -53,7 +53,7 @@ class Arithmetic:
 
     def number(self, value: Number) -> int:
         """Return the node of an exact number."""
-        return self.node(("num", UNDEFINED if undefined(value) else self._one(value)))
+        return self.node(("num", UNDEFINED if undefined(value) else self._interned(value)))
 
     def symbol(self, name: str) -> int:
         """Return the node of a symbol."""
@@ -79,14 +79,14 @@ class Arithmetic:
             factors[term] = factors.get(term, 0) + factor
         if undefined(constant):
             return self.number(constant)
-        open_ = [(term, self._one(factor)) for term, factor in factors.items() if factor]
+        open_ = [(term, self._interned(factor)) for term, factor in factors.items() if factor]
         if not open_:
             return self.number(constant)
         if len(open_) == 1 and constant == 0:
             return self.product([(open_[0][0], 1)], open_[0][1])
         places = self._places
         open_.sort(key=lambda item: places[item[0]])
-        return self.node(("add", self._one(constant), tuple(open_)))
+        return self.node(("add", self._interned(constant), tuple(open_)))
 
     def product(self, factors: Iterable[tuple[int, int]], number: Number = 1) -> int:
         """Return the product of nodes, each to an integer power, and of a number."""
@@ -114,7 +114,7 @@ class Arithmetic:
         if len(open_) > 1:
             places = self._places
             open_.sort(key=lambda item: places[item[0]])
-        return self.node(("mul", self._one(number), tuple(open_)))
+        return self.node(("mul", self._interned(number), tuple(open_)))
 
     def over(self, above: int, below: int) -> int:
         """Return a quotient."""
@@ -199,7 +199,7 @@ class Arithmetic:
             base = self._bases[product] = self.product(self.nodes[product][2])
         return base
 
-    def _one(self, value: Number) -> Number:
+    def _interned(self, value: Number) -> Number:
         """Return an integer for a fraction that is one, and one object for equal fractions."""
         if type(value) is int:
             return value
@@ -241,7 +241,7 @@ class Ratio(Fraction):
     __eq__ = Fraction.__eq__
 
     def __hash__(self) -> int:  # type: ignore[override]
-        """Return what `_one` computed."""
+        """Return what `_interned` computed."""
         return self._hash
 
 

@@ -31,7 +31,7 @@ def of_ratio(above: int, below: int) -> Number:
     return above if below == 1 else Fraction(above, below)
 
 
-def whole(value: Number) -> Number:
+def as_integer(value: Number) -> Number:
     """Return an integer for a fraction that is one."""
     if isinstance(value, Fraction) and value.denominator == 1:
         return value.numerator

@@ -32,7 +32,7 @@ class Intervals:
     def __init__(self, tape: Tape, low: Mapping[str, Any], high: Mapping[str, Any]) -> None:
         self.tape = tape
         self._constants = [enclosed(one) for one in tape.constants]
-        self._whole = _whole(tape)
+        self._integral = _integral(tape)
         self._ended = _ended(tape)
         self.known: list[Known] = []
         self._doubtful: list[NDArray[np.bool_] | None] | None = None
@@ -58,11 +58,11 @@ class Intervals:
     def _run(self, low: Mapping[str, Any], high: Mapping[str, Any]) -> list[Span]:
         registers: list[Any] = [span_of(low[name], high[name]) for name in self.tape.inputs]
         registers += self._constants
-        learning = len(self.known) < len(self._whole)
+        learning = len(self.known) < len(self._integral)
         if learning:
             self.known = [
                 Known(span, whole=whole)
-                for span, whole in zip(registers, self._whole, strict=False)
+                for span, whole in zip(registers, self._integral, strict=False)
             ]
         known, tape = self.known, self.tape
         with np.errstate(all="ignore"):  # cases that are not chosen
@@ -74,13 +74,13 @@ class Intervals:
                     of = [known[one] for one in taken]
                     span = ROUNDED[kind](spans, of)
                     if learning:
-                        known.append(Known(span, whole=self._whole[place]))
+                        known.append(Known(span, whole=self._integral[place]))
                     if not known[place].whole:
                         span = widened(kind, span, spans, [*of, known[place]])
                     if kind == "mul" and taken[0] == taken[1]:
                         span = (np.maximum(span[0], 0.0), span[1])  # no square is negative
                 if learning:
-                    known[place:] = [Known(span, whole=self._whole[place])]
+                    known[place:] = [Known(span, whole=self._integral[place])]
                 if self._doubtful is not None:
                     self._doubtful.append(_doubt(kind, span))
                 registers.append(span)
@@ -100,7 +100,7 @@ _KEEP_WHOLE = frozenset({"add", "sub", "mul", "max", "min", "select"})
 _MAKE_WHOLE = frozenset({"ceil", "floor", "ge", "gt"})
 
 
-def _whole(tape: Tape) -> list[bool]:
+def _integral(tape: Tape) -> list[bool]:
     """Tell of every register whether it holds whole numbers, where its inputs that count do."""
     whole = [*tape.counts, *(isinstance(one, int) for one in tape.constants)]
     for kind, taken in tape.steps:

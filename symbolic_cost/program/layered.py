@@ -250,7 +250,7 @@ def _layers(tape: Tape) -> Iterator[tuple[str, list[int]]]:
 # ---------------------------------------------------------------------- the folder
 
 
-def kept(about: object, make: Callable[[], Tape]) -> Layered:
+def cached(about: object, make: Callable[[], Tape]) -> Layered:
     """Return the tape of what is described in layers: from the folder, else made and put there.
 
     Args:

@@ -191,7 +191,7 @@ CALLS: dict[type[Any], Call] = {
 """Functions of SymPy and of the library."""
 
 
-def _called(low: Lowering, expr: Basic) -> int:
+def _function_call(low: Lowering, expr: Basic) -> int:
     return CALLS[type(expr)](low.graph, low.nodes(expr.args))
 
 
@@ -202,7 +202,7 @@ _RULES: dict[type[Any], Callable[[Lowering, Any], int]] = {
     sympy.log: _log,
     sympy.exp: _exp,
     sympy.Piecewise: _piecewise,
-    **dict.fromkeys(CALLS, _called),
+    **dict.fromkeys(CALLS, _function_call),
     type(sympy.true): lambda low, _: low.graph.number(1),
     type(sympy.false): lambda low, _: low.graph.number(0),
     **dict.fromkeys(

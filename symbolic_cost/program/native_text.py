@@ -234,7 +234,7 @@ class Writer:
         yield from self._bodies[0]
         for level in range(1, depth + 1):
             yield from self._head(level, inner[0])
-        yield from self._kept() if best else self._stores()
+        yield from self._store_least() if best else self._stores()
         for level in range(depth, 0, -1):
             yield from self._tail(level, inner[0])
         if best and blocks == 0:
@@ -288,7 +288,7 @@ class Writer:
             yield f"%s{number} = getelementptr {VECTOR}, ptr %out{number}, i64 %c{depth}"
             yield f"store {VECTOR} {value}, ptr %s{number}, align 8"
 
-    def _kept(self) -> Iterator[str]:
+    def _store_least(self) -> Iterator[str]:
         """Write the least objective where the bracket is one, and how often it is."""
         depth, bit = len(self._plan.order), self._counted
         value = self._operand(self._tape.outputs[(self._plan.best or ("", ""))[0]], vector=True)

@@ -81,7 +81,7 @@ def _select(bracket: Any, one: Any, other: Any) -> Any:  # noqa: ANN401 - exact 
 
 def _defined(evaluate: Callable[[Any], Number]) -> Callable[[Any], Number]:
     """Let what is undefined stay so."""
-    return lambda value: exact.UNDEFINED if undefined(value) else exact.whole(evaluate(value))
+    return lambda value: exact.UNDEFINED if undefined(value) else exact.as_integer(evaluate(value))
 
 
 def _bracket(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Number]:
@@ -95,7 +95,9 @@ def _bracket(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Number
 
 def _quotient(above: Number, below: Number) -> Number:
     return (
-        exact.whole(Fraction(above) / below) if below and not undefined(above) else exact.UNDEFINED
+        exact.as_integer(Fraction(above) / below)
+        if below and not undefined(above)
+        else exact.UNDEFINED
     )
 
 

@@ -175,7 +175,7 @@ class _Recorder:
         """Return what the outputs need, in registers without gaps."""
         leaves: dict[str, list[int]] = {"input": [], "constant": []}
         steps: list[int] = []
-        for one in self._needed(outputs.values()):
+        for one in self._ancestors(outputs.values()):
             kind = self._steps[one][0]
             (leaves[kind[0]] if type(kind) is tuple else steps).append(one)
         order = {name: place for place, name in enumerate(symbols)}
@@ -209,7 +209,7 @@ class _Recorder:
             return None
         return kind[1] if kind[0] == "input" else exact.of_ratio(*kind[1:])
 
-    def _needed(self, outputs: Iterable[int]) -> list[int]:
+    def _ancestors(self, outputs: Iterable[int]) -> list[int]:
         reached, left = set(outputs), list(set(outputs))
         while left:
             for one in self._steps[left.pop()][1]:

@@ -80,10 +80,10 @@ def power_law(table: str) -> Mapping[str, float]:
 
 def _closed(inputs: Values) -> Values:
     flop = float(inputs["C"])
-    return _told(inputs, "", flop) | _told(inputs, "_tex", flop)
+    return _split_and_losses(inputs, "", flop) | _split_and_losses(inputs, "_tex", flop)
 
 
-def _told(inputs: Values, suffix: str, flop: float) -> dict[str, float]:
+def _split_and_losses(inputs: Values, suffix: str, flop: float) -> dict[str, float]:
     """Return the split under one set of constants, and two losses."""
     own = {
         name: float(inputs.get(name + suffix, inputs[name]))

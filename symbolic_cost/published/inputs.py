@@ -52,7 +52,7 @@ class Inputs(BaseModel):
                 raise InputError(f"inputs are {shown(inputs)}: a mapping by name is accepted")
             accepted = cls.model_validate(cls.in_our_names(inputs))
         except ValidationError as error:
-            raise InputError([cls._said(problem) for problem in error.errors()]) from None
+            raise InputError([cls._problem_text(problem) for problem in error.errors()]) from None
         refuse(accepted.contradictions())
         return accepted
 
@@ -77,7 +77,7 @@ class Inputs(BaseModel):
         return numbered(fields, partial(getattr, self))
 
     @classmethod
-    def _said(cls, problem: Any) -> str:  # noqa: ANN401 - pydantic's record of a problem
+    def _problem_text(cls, problem: Any) -> str:  # noqa: ANN401 - pydantic's record of a problem
         *groups, last = problem["loc"]
         name = ".".join(str(step) for step in problem["loc"])
         group = cls._group(groups)

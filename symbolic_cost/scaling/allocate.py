@@ -157,7 +157,7 @@ def allocate(
 
     def best(share: float) -> int:
         chosen = optimum(law, spent * share, constants, family=family)
-        return _whole(chosen.member[str(family.free)])
+        return _divisible_size(chosen.member[str(family.free)])
 
     assumed: tuple[str, ...] = ()
     if mfu is None:
@@ -187,7 +187,7 @@ def _settled(best: Callable[[float], int], mfu: Callable[[int], float]) -> int:
     return size
 
 
-def _whole(size: float) -> int:
+def _divisible_size(size: float) -> int:
     """Return a size that tensor-parallel ranks divide."""
     return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
 

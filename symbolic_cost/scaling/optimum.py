@@ -69,10 +69,10 @@ class _Plane:
 
     def loss(self, first: float, second: float) -> float:
         point = {self.names[0]: first, self.names[1]: second}
-        return float(self.law.of({**self._known, **point})[self.law.gives])
+        return float(self.law.of({**self._constants, **point})[self.law.gives])
 
     @cached_property
-    def _known(self) -> dict[str, float]:
+    def _constants(self) -> dict[str, float]:
         constants = self.law.constants(self.constants).values
         numbers = {**constants, **self.law.fixed, **self.others}
         return {name: float(value) for name, value in numbers.items()}
@@ -141,7 +141,7 @@ def optimum(
         plane = replace(plane, range=family.range)
     if solved is not None:
         plane.refuse_beaten(solved.values[plane.names[0]], budget, solved.values[law.gives])
-    answer = solved or _told(plane, *plane.best(budget))
+    answer = solved or _optimum_at(plane, *plane.best(budget))
     warnings = law.warnings({**answer.values, **others}, chosen.name)
     if family is None:
         return replace(answer, warnings=warnings)
@@ -174,7 +174,7 @@ def cheapest(
     if not math.isfinite(flop(first)):
         raise InputError(f"no size reaches a loss of {wanted:g} under law {law.name}")
     plane.refuse_end(first, second(first))
-    return _told(plane, first, second(first))
+    return _optimum_at(plane, first, second(first))
 
 
 def _compute(
@@ -217,7 +217,7 @@ def _closed(
     return Optimum(law.name, constants, values, price, exponents, "closed form", excess)
 
 
-def _told(plane: _Plane, first: float, second: float) -> Optimum:
+def _optimum_at(plane: _Plane, first: float, second: float) -> Optimum:
     """Return a point with the price of a FLOP and the local exponents there.
 
     At an optimum the price is the same in each direction: d loss / d D over d C / d D.

@@ -72,7 +72,7 @@ def runs_of(rows: Sequence[Mapping[str, object]], law: Law, place: str = "runs")
     import numpy as np
 
     wanted = [name for name in law.variables if name not in law.fixed]
-    named_rows = [_named(row) for row in rows]
+    named_rows = [_known_columns(row) for row in rows]
     present = set(named_rows[0]) if named_rows else set()
     wanted += [name for name in law.fixed if name in present]
     problems = [
@@ -131,7 +131,7 @@ def read_runs(path: str, law: Law) -> Runs:
     return runs_of(csv_rows(path, place=place, most=_MOST_BYTES), law, place)
 
 
-def _named(row: Mapping[str, object]) -> dict[str, object]:
+def _known_columns(row: Mapping[str, object]) -> dict[str, object]:
     names = {str(name).strip(): value for name, value in row.items()}
     return {WORDS.get(name.lower(), name): value for name, value in names.items()}
 

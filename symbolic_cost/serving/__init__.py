@@ -8,14 +8,14 @@ from symbolic_cost.lazy import lazily
 
 _HOMES = {
     "choice": ("Plan",),
-    "doubt": ("span", "spreads"),
+    "spread": ("span", "spreads"),
     "engine": ("Engine",),
     "load": ("Load", "Targets", "accepted"),
     "passes": ("Pass", "chunk", "decode", "mixed", "prefill"),
     "precisions": ("Decoding", "Reading"),
     "plan": ("Plans", "serve_plan"),
     "pools": ("Pools", "Prefilling"),
-    "sized": ("Clock", "Sized"),
+    "engine_numbers": ("Clock", "Sized"),
     "steady": ("Batching", "Chunked"),
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

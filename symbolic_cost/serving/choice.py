@@ -9,9 +9,9 @@ from math import ceil, inf, sqrt
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.records import dataclass
+from symbolic_cost.serving.engine_numbers import MOST_SEQUENCES, USED, Clock, Sized
 from symbolic_cost.serving.load import Load, Targets
-from symbolic_cost.serving.pools import Pools, held
-from symbolic_cost.serving.sized import MOST_SEQUENCES, USED, Clock, Sized
+from symbolic_cost.serving.pools import Pools, in_flight
 from symbolic_cost.serving.steady import MOST_BUSY, Batching, Chunked
 
 Steady = Batching | Chunked | Pools
@@ -110,7 +110,7 @@ def _with(steady: Steady, sequences: float) -> Steady:
 
 def at_rate(rate: float, at: Callable[[float], Steady], most: float) -> Steady:
     """Return an engine with as many sequences as are in flight at a rate, in the mean."""
-    return at(held(rate, lambda n: at(n).requests, most))
+    return at(in_flight(rate, lambda n: at(n).requests, most))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import Problems, looked_up, shown
 from symbolic_cost.models.inference import Declare
-from symbolic_cost.models.quantized import held as held_as_stored
+from symbolic_cost.models.quantized import as_stored as held_as_stored
 from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING, Shape
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.graph import Model, Part

@@ -11,11 +11,11 @@ from sympy import Integer
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.serving.choice import Plan
-from symbolic_cost.serving.doubt import has_states
 from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.engine_numbers import USED, Sized
 from symbolic_cost.serving.precisions import READINGS, WEIGHTS
-from symbolic_cost.serving.sized import USED, Sized
-from symbolic_cost.serving.strategies import named
+from symbolic_cost.serving.spread import has_states
+from symbolic_cost.serving.strategies import strategy_name
 from symbolic_cost.systems.prices import Rates
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def engine_name(plan: Plan) -> str:
     """Return the strategy of an engine in words, after that of one that prefills apart."""
-    own = named(plan.sized.engine.strategy)
-    first = own if plan.apart is None else named(plan.apart[0].engine.strategy)
+    own = strategy_name(plan.sized.engine.strategy)
+    first = own if plan.apart is None else strategy_name(plan.apart[0].engine.strategy)
     return own if first == own else f"{own} after {first}"
 
 

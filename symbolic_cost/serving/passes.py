@@ -24,7 +24,7 @@ from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Condition, Quantity, Row
 from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
-from symbolic_cost.models.quantized import held as held_as_stored
+from symbolic_cost.models.quantized import as_stored as held_as_stored
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.ops.graph import Model

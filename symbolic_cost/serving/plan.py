@@ -17,14 +17,14 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.records import dataclass
-from symbolic_cost.serving.apart import pairs
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import NEXT, declaring, predicting
+from symbolic_cost.serving.disaggregated import pairs
 from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.engine_numbers import Sized
 from symbolic_cost.serving.load import MOST_TOKENS, Draft, Load, Targets
 from symbolic_cost.serving.precisions import Reading
-from symbolic_cost.serving.sized import Sized
-from symbolic_cost.serving.strategies import named, refuse_symbols, strategies
+from symbolic_cost.serving.strategies import refuse_symbols, strategies, strategy_name
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
@@ -210,22 +210,22 @@ def _best(
 
     known: dict[str, Sized] = {}
     for one in (*candidates, *(first for first in apart if first not in candidates)):
-        with looked.at(named(one)):
-            known[named(one)] = sized(one)
+        with looked.at(strategy_name(one)):
+            known[strategy_name(one)] = sized(one)
     for one in candidates:
-        if named(one) in known:
-            with looked.at(named(one)):
-                looked.plans += asked.plans(known[named(one)])
-    firsts = [known[named(one)] for one in apart if named(one) in known]
+        if strategy_name(one) in known:
+            with looked.at(strategy_name(one)):
+                looked.plans += asked.plans(known[strategy_name(one)])
+    firsts = [known[strategy_name(one)] for one in apart if strategy_name(one) in known]
     for one in candidates if apart else ():
-        if named(one) in known:
-            _look_apart(looked, asked, firsts, known[named(one)])
+        if strategy_name(one) in known:
+            _look_apart(looked, asked, firsts, known[strategy_name(one)])
     if not looked.plans:
         where = f"{engine.name} on {asked.gpus} of {engine.machine.name}"
         raise InputError(_nothing(where, looked.refused, looked.misses))
     best: dict[object, Plan] = {}
     for plan in sorted(looked.plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
-        best.setdefault((named(plan.sized.engine.strategy), plan.apart is None), plan)
+        best.setdefault((strategy_name(plan.sized.engine.strategy), plan.apart is None), plan)
     return Plans(tuple(best.values()), looked.refused, tuple(looked.plans))
 
 
@@ -243,7 +243,7 @@ def _beside(strategy: Strategy, small: Engine) -> Strategy:
 
 def _look_apart(looked: _Looked, asked: Choice, firsts: Sequence[Sized], then: Sized) -> None:
     """Add the plans of an engine that decodes beside others that prefill."""
-    own = named(then.engine.strategy)
+    own = strategy_name(then.engine.strategy)
     if own in looked.refused and own not in looked.misses:  # it does not fit
         return
     name = f"{own}, prompts apart"

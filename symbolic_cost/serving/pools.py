@@ -143,7 +143,7 @@ class Pools:
         """Sequences that decode in each microbatch, in the mean; fewer where prompts are slower."""
         if self.decoded(self.sequences) <= self.taken:
             return self.sequences
-        return held(self.taken, self.decoded, self.sequences)
+        return in_flight(self.taken, self.decoded, self.sequences)
 
     @property
     def busy(self) -> float:
@@ -169,7 +169,7 @@ class Pools:
         return joined * self.step(1.0) / self.load.yielded
 
 
-def held(rate: float, requests: Callable[[float], float], most: float) -> float:
+def in_flight(rate: float, requests: Callable[[float], float], most: float) -> float:
     """Return the sequences in flight at a rate, in the mean.
 
     Args:

@@ -162,14 +162,14 @@ class Priced:
         own = [row for work in works for row in work.rows]
 
         def tensors(quantity: Quantity, among: Iterable[Row]) -> set[str]:
-            return {_named(r.tensor, names) for r in among if r.quantity is quantity}
+            return {_first_name(r.tensor, names) for r in among if r.quantity is quantity}
 
         written, read = tensors(Quantity.WRITE, own), tensors(Quantity.READ, own)
         asked = tensors(Quantity.READ, (row for row in rows if row.path not in inside))
         cached, few = works[0].share.cached(own[0].part), CACHES[self.engine.cache] / VALUE
         moved = []
         for row in own:
-            tensor = _named(row.tensor, names)
+            tensor = _first_name(row.tensor, names)
             fresh = row.quantity is Quantity.READ and tensor not in written
             left = row.quantity is Quantity.WRITE and not (tensor in read and tensor not in asked)
             if fresh or left:
@@ -239,7 +239,7 @@ def _of_one_input(works: list[Work], names: Mapping[str, str]) -> list[Work]:
     for work in works:
         reads = [row for row in work.rows if row.quantity is Quantity.READ]
         inputs = [row for row in reads if row.tensor not in work.share.weights]
-        key = frozenset(_named(row.tensor, names) for row in inputs)
+        key = frozenset(_first_name(row.tensor, names) for row in inputs)
         if work.kind == "product" and key in places:
             first = laid[places[key]]
             new = tuple(row for row in work.rows if row not in inputs)
@@ -297,7 +297,7 @@ def _names(part: Part) -> Mapping[str, str]:
     }
 
 
-def _named(tensor: str, names: Mapping[str, str]) -> str:
+def _first_name(tensor: str, names: Mapping[str, str]) -> str:
     """Return the first name of a tensor."""
     while tensor in names:
         tensor = names[tensor]

@@ -48,6 +48,6 @@ def _powers(most: int) -> list[int]:
     return [2**i for i in range(most.bit_length())]
 
 
-def named(strategy: Strategy) -> str:
+def strategy_name(strategy: Strategy) -> str:
     """Return the name of a strategy, that of one rank too."""
     return str(strategy) or "one GPU"

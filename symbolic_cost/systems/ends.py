@@ -67,7 +67,7 @@ class StepEnds:
             "ends",
             stage,
             self.setting.timing.key(self.setting.timing.mesh),
-            *_told(states),
+            *_state_key(states),
             *held,
         )
 
@@ -84,7 +84,7 @@ class StepEnds:
     def _update(self, states: States, path: str, weights: Weights) -> PartUpdate:
         """Return what a part costs at the end of a step, once; it is the same on every stage."""
         names = tuple(weight.tensor for _, weight in weights)
-        what = ("update", path, names, *_told(states))
+        what = ("update", path, names, *_state_key(states))
         return self.to.once(what, states.placement, lambda: states.update(path, weights))
 
     def _clipped(
@@ -129,7 +129,7 @@ class StepEnds:
         return self.to.keep(name, add(*exposed))
 
 
-def _told(states: States) -> tuple[object, ...]:
+def _state_key(states: States) -> tuple[object, ...]:
     """Return what updates depend on besides weights and placement."""
     return states.conventions.sizes, states.precision, states.optimizer
 

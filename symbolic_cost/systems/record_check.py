@@ -30,7 +30,7 @@ def check_record(data: Mapping[str, Any], place: str) -> None:
     try:
         _Machine.model_validate(data)
     except ValidationError as error:
-        raise InputError([_said(place, problem) for problem in error.errors()]) from None
+        raise InputError([_problem_text(place, problem) for problem in error.errors()]) from None
 
 
 def check_machine(machine: Machine, place: str) -> None:
@@ -157,7 +157,7 @@ class _Machine(_Record):
     kernels: _Kernels = Field(default_factory=_Kernels)
 
 
-def _said(place: str, problem: Mapping[str, Any]) -> str:
+def _problem_text(place: str, problem: Mapping[str, Any]) -> str:
     where = visible(brief(".".join(str(step) for step in problem["loc"]), 100))
     if problem["type"] in ("model_type", "dict_type", "list_type"):
         accepted = _TABLES[problem["type"]]

@@ -67,7 +67,7 @@ class Timing:
         if group not in self._keys:
             axes = tuple(self.mesh)
             reached = len(axes) if self.strides else max(map(axes.index, group), default=-1) + 1
-            inner = (*self._about, *((name, self.mesh[name]) for name in axes[:reached]))
+            inner = (*self._key, *((name, self.mesh[name]) for name in axes[:reached]))
             self._keys[group] = _KEYS.of(inner, lambda: next(_NUMBERS))
         return self._keys[group]
 
@@ -76,7 +76,7 @@ class Timing:
         return {}
 
     @cached_property
-    def _about(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         answers = (self.roofline, self.collectives, *sorted(self.overlaps.items(), key=str))
         rates = (self.device, self.network, self.host, self.rates, self.routing)
         return (*rates, answers, *self.strides.items())
@@ -214,10 +214,10 @@ class OpTime:
 
         One rank calls none: [p > 1] for a group of p ranks.
         """
-        calls = (self._called(kind) for kind in self.collectives)
+        calls = (self._any_ranks(kind) for kind in self.collectives)
         return add(self.kernels if self.busy != 0 else Integer(0), *calls)
 
-    def _called(self, kind: CollectiveKind) -> Expr:
+    def _any_ranks(self, kind: CollectiveKind) -> Expr:
         """Return one if any group of a kind has more than one rank, else zero."""
         groups = {Active(move.ranks) for move in self.moves if move.kind is kind}
         return 1 - mul(*(1 - active for active in groups))

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from symbolic_cost.cli.serve import called, tools, words
+from symbolic_cost.cli.serve import run_call, tools, words
 from symbolic_cost.errors import InputError
 
 
@@ -54,8 +54,8 @@ def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
 
 
 def test_unknown_names_and_refusals_are_told(tmp_path):
-    assert called("nothing", {}, tmp_path) == ("unknown tool 'nothing'", True)
-    text, refused = called("formula", {"cost": "flop", "model": "gtp"}, tmp_path)
+    assert run_call("nothing", {}, tmp_path) == ("unknown tool 'nothing'", True)
+    text, refused = run_call("formula", {"cost": "flop", "model": "gtp"}, tmp_path)
     assert refused
     assert "Traceback" not in text
 

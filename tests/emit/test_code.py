@@ -10,7 +10,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.emit.code import LANGUAGES, Source, source
 from symbolic_cost.errors import SymbolicCostError
-from symbolic_cost.jobs.exported import source_of
+from symbolic_cost.jobs.code_export import source_of
 from symbolic_cost.program.tape import Tape
 
 JOBS = {

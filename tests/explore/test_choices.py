@@ -6,13 +6,13 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.asking import read_choices
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.choices import Way, numbers_of, orders, switches, ways
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
+from symbolic_cost.explore.search_options import read_choices
+from symbolic_cost.explore.search_table import search_sheet
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.told import search_sheet
 from tests.explore import test_search
 
 NONE = {"order": ("",), "offload": ("",), "overlap": ("",), "regather": ("",), "scattered": ("",)}

@@ -43,7 +43,7 @@ def test_a_cluster_finds_what_one_machine_finds_though_a_worker_is_killed(
                 os.kill(pids[0], signal.SIGKILL)
             yield result
 
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.results", killing)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.results", killing)
     far = sc.sweep(
         job,
         VARY,

@@ -13,9 +13,9 @@ from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.search_table import search_sheet
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
-from symbolic_cost.explore.told import search_sheet
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.systems.prices import rates
 from symbolic_cost.units import Unit, human

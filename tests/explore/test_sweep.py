@@ -101,8 +101,8 @@ def test_blocks_change_nothing(monkeypatch):
     front = sc.pareto(gpt2(), GPT2, progress=False)
     monkeypatch.setattr(evaluation, "BLOCK", 5)
     monkeypatch.setattr(running, "OF_ROWS", 7)
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.OF_ROWS", 7)
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.OF_BEST", 7)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.OF_ROWS", 7)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.OF_BEST", 7)
     assert sc.sweep(gpt2(), GPT2, progress=False).equals(whole)
     assert sc.pareto(gpt2(), GPT2, progress=False).equals(front)
 
@@ -270,7 +270,7 @@ class BrokenError(Exception):
 def interrupted(tmp_path, monkeypatch, parts):
     """A sweep that ends after some parts; its file."""
     file = tmp_path / "rows.csv"
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.OF_ROWS", 16)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.OF_ROWS", 16)
     original = running.results
 
     def broken(*args):
@@ -279,10 +279,10 @@ def interrupted(tmp_path, monkeypatch, parts):
                 raise BrokenError
             yield result
 
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.results", broken)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.results", broken)
     with pytest.raises(BrokenError):
         sc.sweep(gpt2(), GPT2, out=str(file), progress=False)
-    monkeypatch.setattr("symbolic_cost.explore.sweeping.results", original)
+    monkeypatch.setattr("symbolic_cost.explore.sweep_run.results", original)
     return file
 
 

@@ -168,8 +168,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "viewed = (*turned, *_whole(book, weight, stored))",
-        "viewed = _whole(book, weight, stored)",
+        "viewed = (*turned, *_gather(book, weight, stored))",
+        "viewed = _gather(book, weight, stored)",
         (f"{MODELS}::test_tied_tables_turn_before_both_passes_of_the_head",),
     ),
     Fault(
@@ -455,7 +455,7 @@ FAULTS = (
         (CHECKPOINTS,),
     ),
     Fault(
-        "layers/core.py",
+        "layers/attention_core.py",
         '(*(replace(op, core="core") for op in before), *core)',
         "(*before, *core)",
         (CHECKPOINTS,),

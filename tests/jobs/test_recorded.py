@@ -4,7 +4,7 @@ import pytest
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.recorded import recorded_runs
-from symbolic_cost.jobs.recorded_row import named
+from symbolic_cost.jobs.recorded_row import catalogue_name
 
 HEADER = (
     "id,source,system,gpus,framework,model,n_layers,hidden,heads,kv_heads,ffn,gated,vocab,seq,"
@@ -43,9 +43,9 @@ def test_rows_are_jobs(tmp_path):
 
 
 def test_names_however_they_are_punctuated():
-    assert named("Llama3-70B") == "llama-3-70b"
-    assert named("llama3.1-405b") == "llama-3-405b"
-    assert named("Qwen3_30B_a3B") == "qwen3-30b-a3b"
+    assert catalogue_name("Llama3-70B") == "llama-3-70b"
+    assert catalogue_name("llama3.1-405b") == "llama-3-405b"
+    assert catalogue_name("Qwen3_30B_a3B") == "qwen3-30b-a3b"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.emit.sheet import render
-from symbolic_cost.jobs.lettered import lettered
+from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.tables.memory import memory_sheet
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.parallel.memory import moments

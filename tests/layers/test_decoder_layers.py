@@ -9,8 +9,8 @@ from sympy import Integer, Rational, expand
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import PatternError
 from symbolic_cost.layers.attention import Bias, HeadNorm, Kept
+from symbolic_cost.layers.attention_core import AttentionCore, Core, Step
 from symbolic_cost.layers.chain import chain
-from symbolic_cost.layers.core import AttentionCore, Core, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts

@@ -9,7 +9,7 @@ from sympy import Integer, Rational, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.differential import Decayed
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.models.bound import bound

@@ -12,7 +12,7 @@ from sympy import Integer, expand
 from symbolic_cost import models
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import InputError, UnknownNameError
-from symbolic_cost.layers.core import Core
+from symbolic_cost.layers.attention_core import Core
 from symbolic_cost.layers.latent import Expansion, Indexing
 from symbolic_cost.ledger import Phase
 from symbolic_cost.models.bound import bound

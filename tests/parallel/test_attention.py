@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.models.decoders.decoder import ATTENTION
 from symbolic_cost.ops.graph import Model, fragment
 from tests.parallel import algorithms, attention

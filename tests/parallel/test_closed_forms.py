@@ -9,7 +9,7 @@ from sympy import Integer, expand
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.layers import attention, mlp
 from symbolic_cost.layers.attention import Rotated
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.ledger import CollectiveKind, Quantity
 from symbolic_cost.models.decoders.decoder import ATTENTION
 from symbolic_cost.models.decoders.gpt import GPT

@@ -13,7 +13,7 @@ import pytest
 
 from symbolic_cost.conventions.presets import EXACT
 from symbolic_cost.layers.attention import Attention, Bias, Projection
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.decoders.gpt import GPT

@@ -82,29 +82,29 @@ def test_it_is_made_once(folder):
         made.append(1)
         return PROGRAM.tape
 
-    found = [layered.kept(("family", 1), make).tape for _ in range(3)]
+    found = [layered.cached(("family", 1), make).tape for _ in range(3)]
     assert len(made) == 1
     assert found == [PROGRAM.tape] * 3
-    layered.kept(("family", 2), make)
+    layered.cached(("family", 2), make)
     assert len(made) == 2
     assert len(list(folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
 def test_a_damaged_file_is_made_again(folder, damage):
-    layered.kept("x", lambda: PROGRAM.tape)
+    layered.cached("x", lambda: PROGRAM.tape)
     (file,) = folder.iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[:-20] if damage is None else damage)
-    found = layered.kept("x", lambda: PROGRAM.tape)
+    found = layered.cached("x", lambda: PROGRAM.tape)
     assert found.tape == PROGRAM.tape
     assert file.read_bytes() == whole
 
 
 def test_another_version_of_the_library_has_its_own(folder, monkeypatch):
-    layered.kept("x", lambda: PROGRAM.tape)
+    layered.cached("x", lambda: PROGRAM.tape)
     monkeypatch.setattr(cache, "fingerprint", lambda: "later")
-    layered.kept("x", lambda: PROGRAM.tape)
+    layered.cached("x", lambda: PROGRAM.tape)
     assert len(list(folder.iterdir())) == 2
 
 
@@ -113,12 +113,12 @@ def test_nothing_is_kept_where_nothing_can_be_written(tmp_path, monkeypatch):
     file.write_text("")
     for place in (str(file / "inside"), ""):
         monkeypatch.setenv("SYMBOLIC_COST_CACHE", place)
-        assert layered.kept("x", lambda: PROGRAM.tape).tape == PROGRAM.tape
+        assert layered.cached("x", lambda: PROGRAM.tape).tape == PROGRAM.tape
 
 
 def test_many_writers_at_once(folder):
     def one(_):
-        return layered.kept("x", lambda: PROGRAM.tape).tape
+        return layered.cached("x", lambda: PROGRAM.tape).tape
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(one, range(64))) == [PROGRAM.tape] * 64

@@ -16,8 +16,8 @@ from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring, predicting
 from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.engine_numbers import Sized
 from symbolic_cost.serving.passes import PASS, decode, expected, prefill
-from symbolic_cost.serving.sized import Sized
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.network import Link
 from symbolic_cost.systems.records import machine

@@ -11,9 +11,9 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
+from symbolic_cost.serving.engine_numbers import Sized
 from symbolic_cost.serving.passes import PASS, chunk, decode, mixed, prefill
 from symbolic_cost.serving.precisions import Decoding, Reading
-from symbolic_cost.serving.sized import Sized
 from symbolic_cost.systems.records import machine
 
 MAMBA2 = {

@@ -47,7 +47,13 @@ def graph_sheet(graph: Traced) -> Sheet:
 def _axes(graph: Traced) -> Iterator[tuple[Cell, ...]]:
     sizes = bound(graph.model).sizes
     for axis in graph.axes:
-        yield "axis", axis.name, _shown(sizes[axis.name]), axis.size, f"{axis.role}: {axis.reason}"
+        yield (
+            "axis",
+            axis.name,
+            _size_cell(sizes[axis.name]),
+            axis.size,
+            f"{axis.role}: {axis.reason}",
+        )
 
 
 def _parts(graph: Traced, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
@@ -60,10 +66,10 @@ def _parts(graph: Traced, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
 def _totals(table: CostTable, numbers: CostTable) -> Iterator[tuple[Cell, ...]]:
     for name in _COSTS:
         own = named_cost(name)
-        yield "total", name, _shown(own.total(numbers)), factored(own.total(table)), ""
+        yield "total", name, _size_cell(own.total(numbers)), factored(own.total(table)), ""
 
 
-def _shown(size: Expr) -> Cell:
+def _size_cell(size: Expr) -> Cell:
     """Return a number as one, and a formula in the dynamic sizes as it is."""
     return int(size) if isinstance(size, Integer) else factored(size)
 

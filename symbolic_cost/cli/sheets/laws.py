@@ -96,11 +96,11 @@ def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
         for one in optima
     )
     notes = _together(text for one in optima for text in one.warnings)
-    notes += _told(law, (one.constants for one in optima))
+    notes += _constant_notes(law, (one.constants for one in optima))
     return Sheet(f"Least {law.gives} of {law.name}", headings, rows, notes)
 
 
-def _told(law: Law, sets: Iterable[str]) -> tuple[str, ...]:
+def _constant_notes(law: Law, sets: Iterable[str]) -> tuple[str, ...]:
     """Return what to know of sets of constants before they are used."""
     notes = {name: law.constants(name).note for name in sets}
     return tuple(f"constants {name}: {note}" for name, note in notes.items() if note)
@@ -133,7 +133,7 @@ def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> S
         for name in points[sets[0]]
     )
     notes = _together(text for one in sets for text in law.warnings(values, one))
-    notes += _told(law, sets)
+    notes += _constant_notes(law, sets)
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
     return Sheet(f"{law.name} at {at}", columns, rows, notes)

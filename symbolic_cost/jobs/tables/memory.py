@@ -11,7 +11,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, scheduled
-from symbolic_cost.jobs.lettered import lettered
+from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value

@@ -55,7 +55,7 @@ def document(work: Setup, costs: Sequence[NamedCost]) -> Document:
     numbers = [(Eq(symbol(one), value, evaluate=False), ", ") for one, value in work.values.items()]
     spread = tuple(part for pair in numbers for part in pair)[:-1]
     head: list[Phrase] = [("Strategy: ", *strategy_phrase(work.strategy), "; costs of one rank")]
-    head += [(line,) for line in _said(work)]
+    head += [(line,) for line in _header_lines(work)]
     head += [("Sizes: ", *spread)] if numbers else []
     sheets = [*op_sheets(work, costs, FORMULAS), totals_sheet(work, costs)]
     conventions = Section("Conventions", tuple(_conventions(work)))
@@ -220,7 +220,7 @@ def strategy_phrase(strategy: Strategy) -> Phrase:
     return tuple(part for part in joined if part != "") or ("one rank",)
 
 
-def _said(work: Setup) -> Iterator[str]:
+def _header_lines(work: Setup) -> Iterator[str]:
     """Give the lines of the header but for strategy and numbers, which are mathematics here."""
     lines = [line.partition("; --")[0] for line in header(work)[1:]]
     yield from lines[:-1] if work.values else lines

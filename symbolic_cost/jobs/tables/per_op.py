@@ -11,7 +11,7 @@ from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.lettered import lettered
+from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable

@@ -39,18 +39,18 @@ def memory_bars(works: Sequence[Setup], labels: Sequence[str] = ()) -> Bars:
 
 def _peak(work: Setup) -> dict[str, float]:
     table = work.memory_rows
-    held = {name: _known(work, total) for name, total in moments(table).items()}
+    held = {name: _exact_total(work, total) for name, total in moments(table).items()}
     at = max(held, key=held.__getitem__)
     stack: dict[str, float] = {}
     for quantity in MOMENTS[at][0]:
         rows = table.select(quantity, where=lambda row: row.place is Place.DEVICE)
-        size = _known(work, rows.total()) if len(rows) else Fraction(0)
+        size = _exact_total(work, rows.total()) if len(rows) else Fraction(0)
         stack[quantity.value.replace("_", " ")] = float(size)
     rest = float(held[at]) - sum(stack.values())
     return {**stack, "workspace": max(0.0, rest)}
 
 
-def _known(work: Setup, total: Expr) -> Fraction:
+def _exact_total(work: Setup, total: Expr) -> Fraction:
     bound = work.value(total)
     if bound.free_symbols:
         names = ", ".join(sorted(one.name for one in bound.free_symbols))

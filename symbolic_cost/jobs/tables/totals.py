@@ -13,7 +13,7 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.emit.tree import tree_sheet
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.lettered import lettered
+from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import value

@@ -8,7 +8,7 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.lettered import lettered
+from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows

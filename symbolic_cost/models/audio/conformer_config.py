@@ -11,8 +11,8 @@ from symbolic_cost.layers.conformer import Gated, KeyedDistances, Places, attent
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome
-from symbolic_cost.layers.sound import Sound, Step
-from symbolic_cost.layers.thinned import Thinned
+from symbolic_cost.layers.spectrogram_frontend import Thinned
+from symbolic_cost.layers.speech_frontend import Sound, Step
 from symbolic_cost.models.audio.conformer import Conformer
 from symbolic_cost.models.audio.recordings import (
     CTC,

@@ -11,14 +11,14 @@ from sympy import Expr
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
-from symbolic_cost.layers import sound
+from symbolic_cost.layers import speech_frontend
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
-from symbolic_cost.layers.sound import Placed, Sound, Step, Trait, Wave, wave_sizes
-from symbolic_cost.layers.voices import Quantized, Voices
+from symbolic_cost.layers.speech_frontend import Placed, Sound, Step, Trait, Wave, wave_sizes
+from symbolic_cost.layers.speech_heads import Quantized, Voices
 from symbolic_cost.models.encoder_decoders.seq2seq import Source
 from symbolic_cost.models.encoders import encoder
 from symbolic_cost.models.encoders.changes import Tables
@@ -190,7 +190,7 @@ def having(source: Source, sizes: Tables) -> Source:
     return replace(source, sizes={**source.sizes, **sizes})
 
 
-_KNOWN = {**sound.AXES, **convolved.AXES, **axes("f_a inner")}
+_KNOWN = {**speech_frontend.AXES, **convolved.AXES, **axes("f_a inner")}
 
 
 def tokens_of(shape: Shape) -> Expr:

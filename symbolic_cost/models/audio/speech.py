@@ -9,16 +9,16 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.layers import padded as core_padded
-from symbolic_cost.layers import sound
+from symbolic_cost.layers import padded_heads as core_padded
+from symbolic_cost.layers import speech_frontend
 from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.embeddings import COMPUTED, Change, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.padded import PaddedCore
+from symbolic_cost.layers.padded_heads import PaddedCore
 from symbolic_cost.layers.residual import Branch
-from symbolic_cost.layers.sound import Sound, Trait, Wave, wave_sizes
-from symbolic_cost.layers.words import COMPUTED, Change, Words
+from symbolic_cost.layers.speech_frontend import Sound, Trait, Wave, wave_sizes
 from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of
 from symbolic_cost.models.encoder_decoders import seq2seq
 from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared
@@ -74,7 +74,7 @@ def whisper(fields: Fields, shape: Shape) -> Model:
         family,
         numbers,
         own,
-        source=Source(Integer(frames), sizes, {**sound.AXES, **known}),
+        source=Source(Integer(frames), sizes, {**speech_frontend.AXES, **known}),
     )
 
 
@@ -98,7 +98,12 @@ def speech_to_text(fields: Fields, shape: Shape) -> Model:
     sizes, known, frames = wave_sizes(waves, features, length)
     family = replace(family, entry=front, tables=("", "@token"))
     return declared(
-        fields, shape, family, numbers, own, source=Source(frames, sizes, {**sound.AXES, **known})
+        fields,
+        shape,
+        family,
+        numbers,
+        own,
+        source=Source(frames, sizes, {**speech_frontend.AXES, **known}),
     )
 
 
@@ -137,7 +142,7 @@ def moonshine(fields: Fields, shape: Shape) -> Model:
     )
     sizes, known, frames = wave_sizes(waves, 1, tokens_of(shape) * SAMPLES)
     sizes |= {"d_x": padded, "d_r": max(turned, 1), "d_n": max(width - turned, 1)}
-    source = Source(frames, sizes, {**sound.AXES, **core_padded.AXES, **known})
+    source = Source(frames, sizes, {**speech_frontend.AXES, **core_padded.AXES, **known})
     family = replace(family, entry=Sound(waves))
     numbers["q"] = width
     return declared(fields, shape, family, numbers, {}, source=source)

@@ -10,9 +10,9 @@ from sympy import Expr, Integer, floor
 from symbolic_cost import symbols
 from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import compressed
-from symbolic_cost.layers.compressed import CompressedAttention
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers import compressed_attention
+from symbolic_cost.layers.attention_core import Step
+from symbolic_cost.layers.compressed_attention import CompressedAttention
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.kinds import EXPERTS, SLIDES
 from symbolic_cost.models.fields import Fields, is_size
@@ -54,8 +54,8 @@ class Compressing:
     @property
     def axes(self) -> Glossary:
         """Roles of its axes."""
-        names = {axis: self._names.get(axis, axis) for axis in compressed.AXES}
-        entries = compressed.AXES.items()
+        names = {axis: self._names.get(axis, axis) for axis in compressed_attention.AXES}
+        entries = compressed_attention.AXES.items()
         return {names[a]: Axis(names[a], one.role, one.copy) for a, one in entries}
 
     def ops(self) -> tuple[Op, ...]:

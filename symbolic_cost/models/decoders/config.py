@@ -5,7 +5,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
-from symbolic_cost.layers.core import Core, Step
+from symbolic_cost.layers.attention_core import Core, Step
 from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.moe import Trait
@@ -23,7 +23,7 @@ from symbolic_cost.models.functions import ACTIVATIONS, CORES
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.unread import kept, stored
+from symbolic_cost.ops.unread import stored, unused_weights
 
 SEQUENCE, TOKENS = "ForSequenceClassification", "ForTokenClassification"
 SPAN = "ForQuestionAnswering"
@@ -151,7 +151,7 @@ def mimo(fields: Fields, shape: Shape) -> Model:
     model = build(fields, shape)
     block = next(part for part in model.parts if part.is_block)
     entry = (stored("project", w="two e n_e"), stored("norms", w="c e"))
-    part = Part("further.block", (*entry, *kept(block.ops)), Integer(further))
+    part = Part("further.block", (*entry, *unused_weights(block.ops)), Integer(further))
     return replace(model, parts=(*model.parts, part)) if further else model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symbolic_cost.axes import Glossary, axes, glossary
-from symbolic_cost.layers import hyper
+from symbolic_cost.layers import hyper_connections
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
 from symbolic_cost.models.decoders.kinds import Kind
@@ -19,7 +19,7 @@ class Connected(Decoder):
     @property
     def own_axes(self) -> Glossary:
         """Roles of axes that this family alone has."""
-        return glossary(hyper.AXES, axes("one whole"))
+        return glossary(hyper_connections.AXES, axes("one whole"))
 
     def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:  # noqa: ARG002 - all rotate
         """Declare the angles that layers rotate by."""
@@ -31,7 +31,11 @@ class Connected(Decoder):
             Part(path_of(kind, kinds), self.block(kind), kind.count, place=Place.BLOCK)
             for kind in kinds
         )
-        return (Part("copies", hyper.copies()), *blocks, Part("sum", hyper.joined()))
+        return (
+            Part("copies", hyper_connections.copies()),
+            *blocks,
+            Part("sum", hyper_connections.joined()),
+        )
 
     def block(self, kind: Kind) -> tuple[Op, ...]:
         """Declare one block from x[b r n_s e] to y[b r n_s e]."""
@@ -41,6 +45,6 @@ class Connected(Decoder):
             for ops in (self.mixers[kind.mixer].ops(), self.experts.ops())
         )
         return (
-            *hyper.connected("attention", mixer, "x", "middle"),
-            *hyper.connected("mlp", experts, "middle", "y"),
+            *hyper_connections.connected("attention", mixer, "x", "middle"),
+            *hyper_connections.connected("mlp", experts, "middle", "y"),
         )

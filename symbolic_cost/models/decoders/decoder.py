@@ -18,7 +18,7 @@ from sympy import Expr
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import (
     attention,
-    core,
+    attention_core,
     differential,
     gated,
     latent,
@@ -28,7 +28,7 @@ from symbolic_cost.layers import (
     tokens,
 )
 from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection, Rotated
-from symbolic_cost.layers.core import GROUPED, SLIDING, AttentionCore, Step
+from symbolic_cost.layers.attention_core import GROUPED, SLIDING, AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.layers.mlp import MLP
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 AXES = glossary(
     attention.AXES,
-    core.AXES,
+    attention_core.AXES,
     differential.AXES,
     gated.AXES,
     latent.AXES,

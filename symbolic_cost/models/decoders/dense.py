@@ -6,7 +6,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection
-from symbolic_cost.layers.core import PLAIN, Step
+from symbolic_cost.layers.attention_core import PLAIN, Step
 from symbolic_cost.layers.differential import Decayed, Differential
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention

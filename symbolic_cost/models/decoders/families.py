@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.layers.attention import Bias, HeadNorm, Sources
-from symbolic_cost.layers.core import SLIDING, Step
+from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from symbolic_cost.axes import Glossary, axes, glossary
-from symbolic_cost.layers import altup, core, per_layer
-from symbolic_cost.layers.core import SLIDING
+from symbolic_cost.layers import altup, attention_core, per_layer
+from symbolic_cost.layers.attention_core import SLIDING
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.moe import Trait
 from symbolic_cost.layers.norm import Norm
@@ -142,7 +142,7 @@ class Gemma(Decoder):
                 takes |= dict.fromkeys(("keys", "values"), self._giver(kind, kinds))
             path = path_of(kind, kinds)
             *ops, last = self.block(kind)  # what the next block takes comes last
-            ops = [*ops, *self._given(kind, kinds), last]
+            ops = [*ops, *self._handed_on(kind, kinds), last]
             parts.append(Part(path, tuple(ops), kind.count, takes, Place.BLOCK))
             source = ""
         after = (Part("mean", altup.joined()),) if self.copied else ()
@@ -153,11 +153,11 @@ class Gemma(Decoder):
         own = next(mixer for mixer, taking in TAKING.items() if taking == kind.mixer)
         return path_of(next(other for other in kinds if other.mixer == own), kinds)
 
-    def _given(self, kind: Kind, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+    def _handed_on(self, kind: Kind, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
         """Declare keys and values that layers of a kind hand on, if others take them."""
         if TAKING.get(kind.mixer) not in {other.mixer for other in kinds}:
             return ()
-        key = SLIDING.key if kind.mixer == SLIDES else core.FULL.key
+        key = SLIDING.key if kind.mixer == SLIDES else attention_core.FULL.key
         own = WIDE if kind.mixer in self.mixers else {}
         axes_of = f"[b {key} {own.get('k', 'k')} {own.get('d', 'd')}]"
         return tuple(

@@ -8,7 +8,7 @@ from symbolic_cost import symbols
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import Problems
 from symbolic_cost.layers.attention import Attention, Kept, Projection
-from symbolic_cost.layers.core import PLAIN
+from symbolic_cost.layers.attention_core import PLAIN
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.tokens import Entry, Tokens

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention

@@ -72,7 +72,7 @@ def indexed(key: str, other: str = LINEAR, usual: str = "") -> Callable[[Fields,
             fields.note(key, f"numbers of layers, from 0 to {layers - 1}, are accepted")
         entries = fields.items("layer_types") if other != LINEAR or not places else ()
         if entries:
-            return listed(fields, layers), []
+            return layout_of_list(fields, layers), []
         if usual and not fields.given(key):
             return [usual] * layers, []
         return [FULL if n in places else other for n in range(layers)], []
@@ -86,7 +86,7 @@ def interval(key: str, period: int) -> Callable[[Fields, int], Layout]:
     def kinds(fields: Fields, layers: int) -> Layout:
         step = fields.size(key, period)
         if fields.items("layer_types"):
-            return listed(fields, layers), []
+            return layout_of_list(fields, layers), []
         return [LINEAR if (n + 1) % step else FULL for n in range(layers)], []
 
     return kinds
@@ -102,7 +102,7 @@ def ruled(rule: Callable[[int, int], str], **others: str) -> Callable[[Fields, i
 
     def kinds(fields: Fields, layers: int) -> Layout:
         places = [rule(n, layers) for n in range(layers)]
-        mixers = listed(fields, layers) if fields.items("layer_types") else places
+        mixers = layout_of_list(fields, layers) if fields.items("layer_types") else places
         known = {rule(n, 12) for n in range(12)}  # by then every mixer has come
         strange = [mixer for mixer in mixers if mixer not in known]
         problem = f"{strange[:1]} is no kind of layer: {' or '.join(sorted(known))} is accepted"
@@ -168,7 +168,7 @@ def between(fields: Fields, layers: int) -> Layout:
 def alternating(fields: Fields, layers: int) -> Layout:
     """Read layers that are full and linear attention by turns, unless they are listed."""
     if fields.items("layer_types"):
-        return listed(fields, layers), []
+        return layout_of_list(fields, layers), []
     return [LINEAR if n % 2 else FULL for n in range(layers)], []
 
 
@@ -185,7 +185,7 @@ def granite(fields: Fields, layers: int) -> Layout:
     several = fields.optional_size("num_experts") is not None
     turned = fields.text("position_embedding_type", "rope", ("rope", "nope")) == "rope"
     entries = fields.items("layer_types")
-    mixers = listed(fields, layers) if entries else [LINEAR] * layers
+    mixers = layout_of_list(fields, layers) if entries else [LINEAR] * layers
     plain = mixers if turned else [UNTURNED if mixer == FULL else mixer for mixer in mixers]
     return plain, [EXPERTS if several else DENSE] * layers
 
@@ -195,7 +195,7 @@ def kimi(fields: Fields, layers: int) -> Layout:
     part = fields.part("linear_attn_config")
     full = () if part is None else part.items("full_attn_layers")
     if fields.items("layer_types"):
-        return listed(fields, layers), []
+        return layout_of_list(fields, layers), []
     if full:
         return [FULL if n + 1 in full else LINEAR for n in range(layers)], []
     return [FULL if n and n % 4 == 0 else LINEAR for n in range(layers)], []
@@ -211,7 +211,7 @@ def griffin(fields: Fields, layers: int) -> Layout:
     return [pattern[n % len(pattern)] for n in range(layers)], []
 
 
-def listed(fields: Fields, layers: int) -> list[str]:
+def layout_of_list(fields: Fields, layers: int) -> list[str]:
     """Read the mixers of all layers from a list, which must be there."""
     entries, name = fields.items("layer_types"), "layer_types"
     strange = [kind for kind in entries if not isinstance(kind, str) or kind not in _USUAL]

@@ -9,7 +9,7 @@ from sympy import Integer
 
 from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.attention import Gate, HeadNorm
-from symbolic_cost.layers.core import SLIDING, Step
+from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES

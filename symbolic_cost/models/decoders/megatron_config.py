@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Trait

@@ -10,13 +10,13 @@ from sympy import Expr, Integer, ceiling
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import delta, lightning, rglru, rwkv, short
+from symbolic_cost.layers import delta, lightning, rglru, rwkv, short_convolution
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import Decay, GatedDelta
 from symbolic_cost.layers.lightning import Lightning
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
-from symbolic_cost.layers.short import ShortConv
+from symbolic_cost.layers.short_convolution import ShortConv
 from symbolic_cost.models.decoders.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.records import dataclass
@@ -73,7 +73,7 @@ class Short(Lettered):
     """A short gated convolution of the whole width."""
 
     layer: ShortConv = field(default_factory=ShortConv)
-    known: ClassVar[Glossary] = short.AXES
+    known: ClassVar[Glossary] = short_convolution.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""

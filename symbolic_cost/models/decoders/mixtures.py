@@ -6,7 +6,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm

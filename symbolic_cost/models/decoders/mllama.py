@@ -22,7 +22,7 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.unread import kept, stored
+from symbolic_cost.ops.unread import stored, unused_weights
 
 _NEW_ROWS = 8
 """Rows that the token table has more than the head: tokens of images."""
@@ -79,7 +79,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         *seen.parts,
         Part("projector", (linear, stored("new_rows", w="n_new e"))),
         *model.parts,
-        Part("cross.block", (*kept(_CROSS), stored("gates", w="two")), Integer(crossed)),
+        Part("cross.block", (*unused_weights(_CROSS), stored("gates", w="two")), Integer(crossed)),
     )
     own = {"w_image": Integer(width), "n_new": Integer(_NEW_ROWS)}
     known = glossary(model.axes, seen.axes, axes("w_image hidden, n_new whole, two whole"))
@@ -135,8 +135,8 @@ def _tower(fields: Fields, shape: Shape) -> tuple[Model, int]:
     fields.ignore("hidden_act", "intermediate_layers_indices", "tie_word_embeddings")
     parts = (
         Part("embedding", tuple(stored(name, w=shape) for name, shape in _TABLES.items())),
-        Part("block", kept(_SEEING), Integer(layers)),
-        Part("global.block", (*kept(_SEEING), stored("gates", w="two")), Integer(late)),
+        Part("block", unused_weights(_SEEING), Integer(layers)),
+        Part("global.block", (*unused_weights(_SEEING), stored("gates", w="two")), Integer(late)),
     )
     model = Model("vision", parts, sizes, axes=glossary(encoder.AXES, _AXES))
     return model, fields.size("vision_output_dim", 7680)

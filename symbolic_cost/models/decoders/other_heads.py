@@ -11,7 +11,7 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.op import Op

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models.decoders.config import declared, decoder_of

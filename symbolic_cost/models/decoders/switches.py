@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.moe import Shares
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Placing

@@ -13,7 +13,7 @@ from itertools import groupby
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import Glossary
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.decoder import AXES, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Kind
@@ -114,7 +114,7 @@ _LISTED = (
 """What is read of every layer, and the sizes that follow."""
 
 
-def _listed(fields: Fields, name: str, layers: int) -> tuple[int, ...]:
+def _sizes_of_layers(fields: Fields, name: str, layers: int) -> tuple[int, ...]:
     """Read a size of every layer.
 
     Raises:
@@ -132,7 +132,9 @@ def openelm(fields: Fields, shape: Shape) -> Model:
     Source: apple/OpenELM, modeling_openelm.py.
     """
     layers, e = fields.size("num_hidden_layers"), fields.size("hidden_size")
-    heads, groups = (_listed(fields, f"num_{one}_heads", layers) for one in ("query", "kv"))
+    heads, groups = (
+        _sizes_of_layers(fields, f"num_{one}_heads", layers) for one in ("query", "kv")
+    )
     for h, k in zip(heads, groups, strict=True):
         if h % k != 0:
             fields.note("num_kv_heads", f"{k} do not divide {h} heads")
@@ -161,7 +163,7 @@ def deci(fields: Fields, shape: Shape) -> Model:
     """
     layers, h = fields.size("num_hidden_layers"), fields.size("num_attention_heads")
     f = fields.size("intermediate_size")
-    groups = _listed(fields, "num_key_value_heads_per_layer", layers)
+    groups = _sizes_of_layers(fields, "num_key_value_heads_per_layer", layers)
     for k in groups:
         problem = f"{k} do not divide {h} heads"
         fields.require(holds=h % k == 0, problem=problem, name="num_key_value_heads_per_layer")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection
-from symbolic_cost.layers.core import GROUPED
+from symbolic_cost.layers.attention_core import GROUPED
 from symbolic_cost.models.decoders.decoder import CORE, Decoder, path_of
 from symbolic_cost.models.decoders.kinds import Kind
 from symbolic_cost.models.decoders.layouts import LINEAR

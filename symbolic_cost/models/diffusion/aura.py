@@ -10,9 +10,9 @@ from math import isqrt
 from sympy import Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.layers.conditioning import LAST, SIX, conditioned, modulation
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
-from symbolic_cost.layers.modulated import LAST, SIX, conditioned, modulation
+from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.models.diffusion.blocks import (

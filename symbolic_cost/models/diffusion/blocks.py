@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from symbolic_cost.layers import modulated
+from symbolic_cost.layers import conditioning
 from symbolic_cost.layers.attention import Bias
-from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
-from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import (
+from symbolic_cost.layers.conditioning import (
     ATTENTION,
     LAST,
     PERCEPTRON,
@@ -19,6 +16,9 @@ from symbolic_cost.layers.modulated import (
     entered,
     modulation,
 )
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.einsum import Einsum, einsum
@@ -44,7 +44,7 @@ def pieces_of(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
     return scope(f"{own}.modulation", modulation(pieces), cond="cond", **names)
 
 
-def _own(stream: Stream, pieces: Pieces) -> Pieces:
+def _piece_names(stream: Stream, pieces: Pieces) -> Pieces:
     """Return the names of a stream's pieces."""
     shift, scale, gate = (f"{stream.name}.{piece}" for piece in pieces)
     return shift, scale, gate
@@ -59,7 +59,7 @@ def modulated_entry(
     stream: Stream, pieces: Pieces, x: str, y: str, norm: Norm | None = Norm.LAYER_BARE
 ) -> tuple[Op, ...]:
     """Declare a norm of a stream and its modulation."""
-    shift, scale, _ = _own(stream, pieces)
+    shift, scale, _ = _piece_names(stream, pieces)
     ops = entered(shift, scale, f"b {stream.residual}", norm)
     path = f"{stream.name}.{pieces[1]}"
     return scope(path, ops, x=x, y=y, **{shift: shift, scale: scale})
@@ -67,8 +67,8 @@ def modulated_entry(
 
 def modulated_exit(stream: Stream, pieces: Pieces, outcome: str, x: str, y: str) -> tuple[Op, ...]:
     """Declare y = x + gate outcome of a stream."""
-    gate = _own(stream, pieces)[2]
-    ops = modulated.gated(gate, f"b {stream.residual}")
+    gate = _piece_names(stream, pieces)[2]
+    ops = conditioning.gated(gate, f"b {stream.residual}")
     path = f"{stream.name}.{pieces[2]}"
     return scope(path, ops, x=x, y=y, outcome=outcome, **{gate: gate})
 

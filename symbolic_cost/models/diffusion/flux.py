@@ -12,10 +12,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Rotated
-from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
-from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import (
+from symbolic_cost.layers.conditioning import (
     LAST,
     Embedded,
     conditioned,
@@ -23,6 +20,9 @@ from symbolic_cost.layers.modulated import (
     modulation,
     parted,
 )
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.models.diffusion.blocks import (
@@ -202,7 +202,7 @@ def flux_2(fields: Fields, shape: Shape) -> Model:
     own["n_f"] = fields.size("timestep_guidance_channels", 256)
     own["f"] = int(numbers["e"] * ratio_of(fields, "mlp_ratio", 3))
     fields.refuse()
-    streams = _Streams(GatedMLP("silu"), _given, takes=(_TWO, _ONE, {"cond": "time"}))
+    streams = _Streams(GatedMLP("silu"), _modulation_pieces, takes=(_TWO, _ONE, {"cond": "time"}))
     made = Part("pieces", _MADE_ONCE, takes={"cond": "time"})
     parts = streams.parts(singles, (_time(guided), made, *_BEFORE))
     bare = (replace(part, ops=unbiased(part.ops)) for part in parts)
@@ -213,7 +213,7 @@ _TWO = dict.fromkeys(("image_pieces", "text_pieces"), "pieces")
 _ONE = {"joined_pieces": "pieces"}
 
 
-def _given(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
+def _modulation_pieces(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
     """Declare the pieces of a stream's modulation, of those that were made for all."""
     own = stream.name
     names = {piece: f"{own}.{piece}" for piece in pieces}
@@ -254,7 +254,7 @@ def chroma(fields: Fields, shape: Shape) -> Model:
         *_BEFORE,
     )
     last = {"modulation.pieces": "pieces"}
-    streams = _Streams(made=_given, takes=(_TWO, _ONE, last), ended=(parted(LAST),))
+    streams = _Streams(made=_modulation_pieces, takes=(_TWO, _ONE, last), ended=(parted(LAST),))
     parts = streams.parts(singles, before)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 

@@ -11,10 +11,10 @@ from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Rotated
-from symbolic_cost.layers.core import GROUPED
+from symbolic_cost.layers.attention_core import GROUPED
+from symbolic_cost.layers.conditioning import Embedded, modulation, parted
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint, Stream
-from symbolic_cost.layers.modulated import Embedded, modulation, parted
+from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.diffusion.blocks import behind_first, joined_streams
 from symbolic_cost.models.diffusion.transformers import (

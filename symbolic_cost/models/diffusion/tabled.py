@@ -11,10 +11,10 @@ from sympy import Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Kept, Rotated, output
-from symbolic_cost.layers.core import Positions
-from symbolic_cost.layers.joint import IMAGE, SHOWN, TEXT, Joint
+from symbolic_cost.layers.attention_core import Positions
+from symbolic_cost.layers.conditioning import LAST, SIX, conditioned, parted, tabled
+from symbolic_cost.layers.joint_attention import IMAGE, SHOWN, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import LAST, SIX, conditioned, parted, tabled
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.relative import CrossAttention
@@ -135,7 +135,7 @@ def wan(fields: Fields, shape: Shape) -> Model:
     out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
     own["pixels"] = out * depth * side**2
     normed = fields.flag("cross_attn_norm", default=True)
-    embedded = _shown(fields, image.text, own)
+    embedded = _image_context(fields, image.text, own)
     fields.refuse()
     attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
     bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
@@ -145,7 +145,7 @@ def wan(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _shown(fields: Fields, text: Expr, own: dict[str, int]) -> tuple[Op, ...]:
+def _image_context(fields: Fields, text: Expr, own: dict[str, int]) -> tuple[Op, ...]:
     """Read the image that a Wan attends to beside the prompt, if any, and declare its embedding."""
     wide, keys = fields.optional_size("image_dim"), fields.optional_size("added_kv_proj_dim")
     tokens = fields.optional_size("pos_embed_seq_len")
@@ -222,7 +222,7 @@ def _prompted(
         CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING, norm=norm)
         for source in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
     )
-    cross = _both(text, seen) if shown else text.ops()
+    cross = _two_attentions(text, seen) if shown else text.ops()
     x = "fine" if normed else "x"
     first = (Norm.LAYER.op("norm", "x[b r e]", "fine[b r e]"),) if normed else ()
     add = pointwise("residual", "x[b r e], outcome[b r e] -> y[b r e]", "add")
@@ -233,7 +233,7 @@ def _prompted(
     )
 
 
-def _both(text: CrossAttention, seen: CrossAttention) -> tuple[Op, ...]:
+def _two_attentions(text: CrossAttention, seen: CrossAttention) -> tuple[Op, ...]:
     """Declare attention of the same queries to a prompt and to an image, and the sum."""
     own = [op for op in seen.ops() if op.path not in ("gather", "q", "norm_q", "proj", "scatter")]
     rows = f"[b {text.at.query} {text.heads.query} d]"

@@ -9,10 +9,7 @@ from dataclasses import replace
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Rotated
-from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, JOINED, TEXT, Joint
-from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import (
+from symbolic_cost.layers.conditioning import (
     LAST,
     PERCEPTRON,
     Embedded,
@@ -20,6 +17,9 @@ from symbolic_cost.layers.modulated import (
     modulation,
     parted,
 )
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.diffusion.blocks import (
     behind_first,

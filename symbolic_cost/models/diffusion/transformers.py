@@ -15,19 +15,27 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes, glossary
-from symbolic_cost.layers import core, gated, joint, mlp, modulated, patch, relative
+from symbolic_cost.layers import (
+    attention_core,
+    conditioning,
+    gated,
+    joint_attention,
+    mlp,
+    patch,
+    relative,
+)
 from symbolic_cost.layers.attention import Bias, Rotated
-from symbolic_cost.layers.core import AttentionCore, Step
-from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.joint import IMAGE, TEXT, Joint
-from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.modulated import (
+from symbolic_cost.layers.attention_core import AttentionCore, Step
+from symbolic_cost.layers.conditioning import (
     LAST,
     SIX,
     Embedded,
     conditioned,
     modulation,
 )
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.models.diffusion.blocks import (
@@ -47,9 +55,9 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(
-    joint.AXES,
-    modulated.AXES,
-    core.AXES,
+    joint_attention.AXES,
+    conditioning.AXES,
+    attention_core.AXES,
     mlp.AXES,
     gated.AXES,
     relative.AXES,
@@ -159,7 +167,7 @@ def sizes_of(image: Sample, shape: Shape, **others: Expr | int) -> Mapping[str, 
     named |= dict(zip(("s", "ps"), image.frames, strict=True))
     named |= dict.fromkeys(("r_x", "l_x", "t_x"), image.text)
     named |= dict.fromkeys(("r_j", "j"), tokens + image.text) | {"t_j": tokens + image.text}
-    named |= modulated.PIECES
+    named |= conditioning.PIECES
     return {axis: exact(size) for axis, size in (named | others).items()}
 
 

@@ -152,10 +152,10 @@ def conditional(fields: Fields, shape: Shape) -> Read:
         fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
     image = sample(fields, shape, 64, 1, fields.size("in_channels", 4))
     widths, stages = widths_of(fields, (320, 640, 1280, 1280))
-    depths = _each(fields, "layers_per_block", 2, stages)
-    heads = _each(fields, "attention_head_dim", 8, stages)
-    layers = _each(fields, "transformer_layers_per_block", 1, stages)
-    prompt = _each(fields, "cross_attention_dim", 1280, stages)
+    depths = _of_stages(fields, "layers_per_block", 2, stages)
+    heads = _of_stages(fields, "attention_head_dim", 8, stages)
+    layers = _of_stages(fields, "transformer_layers_per_block", 1, stages)
+    prompt = _of_stages(fields, "cross_attention_dim", 1280, stages)
     if len(set(prompt)) != 1:
         fields.note("cross_attention_dim", "one width of the prompt is declared")
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
@@ -215,7 +215,7 @@ def widths_of(fields: Fields, default: tuple[int, ...]) -> tuple[tuple[int, ...]
     return widths, len(widths)
 
 
-def _each(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ...]:
+def _of_stages(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ...]:
     """Read a size for all stages, or one for each."""
     value = fields.source.values.get(name)
     if not isinstance(value, list | tuple):

@@ -8,15 +8,15 @@ from sympy import Expr, Integer, ceiling, floor
 from symbolic_cost import symbols
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers import blocks, neighbours
+from symbolic_cost.layers import block_attention, local_attention
 from symbolic_cost.layers.attention import Bias
-from symbolic_cost.layers.blocks import Blocks
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
+from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.embeddings import Change
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
-from symbolic_cost.layers.words import Change
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
 from symbolic_cost.models.encoder_decoders.seq2seq import (
     ENCODER_ONLY,
@@ -72,7 +72,7 @@ def _chunked(
     tokens = shape.c if shape.c != 0 else shape.l
     padded, sizes = chunks(fields, replace(shape, l=tokens), numbers["n_layers"])
     sizes["t_u"] = tokens
-    known = {**neighbours.AXES, **axes("t_u key-token")}
+    known = {**local_attention.AXES, **axes("t_u key-token")}
     source = Source(padded.l, sizes, known)
     return declared(fields, shape, family, numbers, own, source=source, places=places)
 
@@ -153,7 +153,7 @@ def _blocked(
     sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
     sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
     near = replace(near, core=family.attention.core, sums="g_k" if summed else "")
-    source = Source(tokens, sizes, blocks.AXES)
+    source = Source(tokens, sizes, block_attention.AXES)
     return declared(fields, shape, replace(family, near=near), numbers, {}, source=source)
 
 

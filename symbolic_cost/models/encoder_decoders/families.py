@@ -6,17 +6,17 @@ from types import MappingProxyType
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
-from symbolic_cost.layers.blocks import Blocks
-from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
+from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
+from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.embeddings import COMPUTED, Change, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
+from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
-from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
-from symbolic_cost.layers.words import COMPUTED, Change, Words
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, HEADS, WORDS, Reads, Seq2Seq
 
 _POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)

@@ -16,21 +16,31 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import attention, core, gated, heads, mlp, moe, relative, rotary, words
+from symbolic_cost.layers import (
+    attention,
+    attention_core,
+    embeddings,
+    gated,
+    heads,
+    mlp,
+    moe,
+    relative,
+    rotary,
+)
 from symbolic_cost.layers.attention import Attention, Kept
-from symbolic_cost.layers.blocks import Blocks
-from symbolic_cost.layers.core import SLIDING, Positions, Step
+from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
+from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.embeddings import PLACES, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
+from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts
-from symbolic_cost.layers.neighbours import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Distances, distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.rotary import angles
-from symbolic_cost.layers.sound import Sound
-from symbolic_cost.layers.words import PLACES, Words
+from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of, renamed
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
 from symbolic_cost.models.titles import retitled
@@ -42,12 +52,12 @@ from symbolic_cost.symbols import exact
 
 AXES = glossary(
     {axis: entry for axis, entry in attention.AXES.items() if axis != "m"},
-    core.AXES,
+    attention_core.AXES,
     mlp.AXES,
     gated.AXES,
     relative.AXES,
     rotary.AXES,
-    words.AXES,
+    embeddings.AXES,
     heads.AXES,
     axes(
         "o token residual, m token query, u key-token, h_t head, k_t head, g_t group, d_t width, "
@@ -257,7 +267,7 @@ class Seq2Seq:
             *retitled(second, inner),
         )
 
-    def _core(self) -> core.AttentionCore:
+    def _core(self) -> attention_core.AttentionCore:
         biased = "" if self.distances is Distances.NONE else "position"
         return replace(self.attention.core, position=biased)
 

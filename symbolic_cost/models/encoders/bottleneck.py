@@ -9,11 +9,11 @@ Source: sun-2020, section 3.
 from __future__ import annotations
 
 from symbolic_cost.layers.attention import Attention
+from symbolic_cost.layers.attention_core import AttentionCore
 from symbolic_cost.layers.chain import Step, chain
-from symbolic_cost.layers.core import AttentionCore
+from symbolic_cost.layers.embeddings import Change, Words
 from symbolic_cost.layers.heads import Predicted, hidden_layer
 from symbolic_cost.layers.mlp import MLP
-from symbolic_cost.layers.words import Change, Words
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.einsum import einsum

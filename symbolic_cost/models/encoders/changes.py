@@ -6,9 +6,9 @@ from dataclasses import replace
 from sympy import Expr
 
 from symbolic_cost.layers.attention import Rotated
+from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
 from symbolic_cost.layers.heads import Cells, Classes, Take
-from symbolic_cost.layers.landmarks import PRODUCTS
-from symbolic_cost.layers.words import PLACES, TYPES, Words
+from symbolic_cost.layers.nystrom import PRODUCTS
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     SEQUENCE,

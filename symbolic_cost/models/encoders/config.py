@@ -6,15 +6,15 @@ from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import page
+from symbolic_cost.layers import page_layout
 from symbolic_cost.layers.attention import Rotated
-from symbolic_cost.layers.core import PLAIN, AttentionCore, Step
+from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
+from symbolic_cost.layers.embeddings import PLACES, TYPES, Change, Words
 from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projected, Take
-from symbolic_cost.layers.neighbours import Neighbours
+from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
-from symbolic_cost.layers.words import PLACES, TYPES, Change, Words
 from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
@@ -68,7 +68,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         k=symbols.h if alike else symbols.k,
         q=symbols.q if "q" in numbers else symbols.e / symbols.h,
         tables=tables,
-        known=page.AXES,
+        known=page_layout.AXES,
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])

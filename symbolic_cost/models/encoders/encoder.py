@@ -19,20 +19,21 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import Axis, Glossary, Role, glossary
 from symbolic_cost.layers import (
     attention,
-    core,
+    attention_core,
     disentangled,
+    embeddings,
     gated,
     heads,
+    local_attention,
     mlp,
-    neighbours,
-    page,
+    page_layout,
     relative,
     rotary,
-    words,
 )
 from symbolic_cost.layers.attention import Attention, Projection
-from symbolic_cost.layers.core import AttentionCore, Positions, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Positions, Step
 from symbolic_cost.layers.disentangled import Disentangled
+from symbolic_cost.layers.embeddings import Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import (
     Averaged,
@@ -48,16 +49,15 @@ from symbolic_cost.layers.heads import (
 )
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.page import OnPage
+from symbolic_cost.layers.page_layout import OnPage
 from symbolic_cost.layers.patch import Patches
 from symbolic_cost.layers.pooling import AttentionPool, MeanPool
 from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
-from symbolic_cost.layers.sound import Sound
-from symbolic_cost.layers.thinned import Thinned
-from symbolic_cost.layers.voices import Quantized, Voices
-from symbolic_cost.layers.words import Words
+from symbolic_cost.layers.spectrogram_frontend import Thinned
+from symbolic_cost.layers.speech_frontend import Sound
+from symbolic_cost.layers.speech_heads import Quantized, Voices
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.windows import inside, within
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place, scope
@@ -70,15 +70,15 @@ from symbolic_cost.symbols import exact
 
 AXES = glossary(
     attention.AXES,
-    core.AXES,
+    attention_core.AXES,
     mlp.AXES,
     gated.AXES,
     rotary.AXES,
     relative.AXES,
     disentangled.AXES,
-    neighbours.AXES,
-    page.AXES,
-    words.AXES,
+    local_attention.AXES,
+    page_layout.AXES,
+    embeddings.AXES,
     heads.AXES,
 )
 

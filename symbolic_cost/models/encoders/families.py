@@ -5,19 +5,19 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias, Rotated
-from symbolic_cost.layers.core import GROUPED, AttentionCore, Step
+from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
+from symbolic_cost.layers.embeddings import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.layers.fourier import Fourier
 from symbolic_cost.layers.gated import GatedMLP
-from symbolic_cost.layers.grouped import GroupedAttention, GroupedMLP
+from symbolic_cost.layers.grouped_products import GroupedAttention, GroupedMLP
 from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Projected, Take
-from symbolic_cost.layers.landmarks import Landmarks
-from symbolic_cost.layers.neighbours import Neighbours
+from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.page import OnPage, Page
+from symbolic_cost.layers.nystrom import Landmarks
+from symbolic_cost.layers.page_layout import OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
-from symbolic_cost.layers.words import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer
 
-from symbolic_cost.layers.page import Beside, Pair
+from symbolic_cost.layers.page_layout import Beside, Pair
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models.encoders.encoder import ATTENTION, Encoder
 from symbolic_cost.models.titles import retitled

@@ -15,12 +15,12 @@ from sympy import Integer
 
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.conv import Chain, Maps, Trail
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.embeddings import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.layers.heads import Hidden, Output, Predicted
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
-from symbolic_cost.layers.words import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
 from symbolic_cost.models.encoders.config import Numbers

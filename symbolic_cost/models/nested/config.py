@@ -77,7 +77,7 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     fields.ignore(key)
     if not isinstance(values, Mapping):
         raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
-    name = _named(fields, key, values) or kind
+    name = _section_type(fields, key, values) or kind
     name = kind if name == fields.family else name  # a section that is named like the whole
     if name not in FAMILIES:
         raise InputError(
@@ -99,7 +99,7 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
     return Fields(own, name, record, record.heads[0])
 
 
-def _named(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
+def _section_type(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
     """Return the model_type of a section; empty where it says none.
 
     Raises:
@@ -123,7 +123,7 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
             "an object with the fields is accepted, or num_hidden_layers and the others beside it"
         )
         raise InputError(f"{fields.source.where(key)}: {told}")
-    own_type = _named(fields, key, values) or family.text
+    own_type = _section_type(fields, key, values) or family.text
     name = TEXTS.get(own_type, own_type)
     if name not in FAMILIES:
         raise InputError(f"{fields.source.where(key)}: {own_type!r} is no declared language model")

@@ -50,14 +50,14 @@ class Hub:
         return Path(path) if isinstance(path, str) else None
 
     def _fetched(self) -> Document:
-        url = self._asked(self._hub.hf_hub_url, self._id, _CONFIG, revision=self._revision)
-        size = self._asked(self._hub.get_hf_file_metadata, url).size
+        url = self._answer(self._hub.hf_hub_url, self._id, _CONFIG, revision=self._revision)
+        size = self._answer(self._hub.get_hf_file_metadata, url).size
         if size is not None and size > LARGEST_FILE:
             raise InputError(
                 f"{self._source}: {_CONFIG} has {size} bytes; at most {LARGEST_FILE} are read"
             )
         fetch = self._hub.hf_hub_download
-        path = self._asked(fetch, self._id, _CONFIG, revision=self._revision)
+        path = self._answer(fetch, self._id, _CONFIG, revision=self._revision)
         return read_document(Path(path), f"{self._source}/{_CONFIG}")
 
     def header(self) -> Header | None:
@@ -80,7 +80,7 @@ class Hub:
         ]
         return Header(self._source, tuple(tensors))
 
-    def _asked(self, function: Callable[..., Any], *args: object, **more: object) -> Any:  # noqa: ANN401 - whatever the Hub answers
+    def _answer(self, function: Callable[..., Any], *args: object, **more: object) -> Any:  # noqa: ANN401 - whatever the Hub answers
         try:
             return function(*args, **more)
         except Exception as error:  # noqa: BLE001 - whatever a network raises

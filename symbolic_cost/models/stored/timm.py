@@ -38,9 +38,9 @@ def timm_config(source: Document) -> dict[str, Any]:
     problems = [f"{source.where(k)} is not understood" for k in values if k not in _READ]
     if values.get("model_args"):
         problems.append(f"{source.where('model_args')}: {shown(values['model_args'])} is not read")
-    found = _found(name)
+    found = _record_of(name)
     if found is None:
-        known = ", ".join(_told(one, each) for one in _records() for each in one["names"])
+        known = ", ".join(_names_in_words(one, each) for one in _records() for each in one["names"])
         problems.append(f"{source.where('architecture')}: {shown(name)}: {known} are read")
         raise InputError(problems)
     record, named = found
@@ -54,11 +54,11 @@ def timm_config(source: Document) -> dict[str, Any]:
 
 def spelt(name: str) -> dict[str, Any] | None:
     """Return the fields that an architecture means; None of one that is not known."""
-    found = _found(name)
+    found = _record_of(name)
     return found and found[1]
 
 
-def _found(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
+def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
     """Return the record that knows an architecture, and its fields."""
     for pattern, record in _patterns():
         match = pattern.fullmatch(name)
@@ -87,7 +87,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
     return tuple(each())
 
 
-def _told(record: Mapping[str, Any], name: str) -> str:
+def _names_in_words(record: Mapping[str, Any], name: str) -> str:
     """Return the names of a record in a few words."""
     sizes = name.replace("{size}", f"{{{','.join(record['sizes'])}}}")
     return re.sub(r"\{[a-z]+_size\}", "N", sizes)

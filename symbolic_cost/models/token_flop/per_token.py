@@ -17,7 +17,7 @@ from sympy import Add, Expr, Mul, Symbol
 from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
 from symbolic_cost.errors import InputError, refuse, shown, unknown
 from symbolic_cost.models.catalog import model as named_model
-from symbolic_cost.models.token_flop.terms import Term, TokenTerms, taken
+from symbolic_cost.models.token_flop.terms import Term, TokenTerms, with_assumed_heads
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
@@ -112,7 +112,9 @@ def flops_per_token(
     known = {**own.bindings, **stated}
     bound = {symbols[name]: exact(number) for name, number in known.items() if name in symbols}
     answers = rules.of_family(own.family)
-    return TokenFlop(own, rules, tuple(TokenTerms(taken(own, answers), answers).terms()), bound)
+    return TokenFlop(
+        own, rules, tuple(TokenTerms(with_assumed_heads(own, answers), answers).terms()), bound
+    )
 
 
 def _is_count(number: object) -> bool:

@@ -50,13 +50,13 @@ class Held:
     paths: tuple[str, ...]
 
 
-def held(model: Model) -> Mapping[str, tuple[Held, ...]]:
+def states_of(model: Model) -> Mapping[str, tuple[Held, ...]]:
     """Return the states of every part that has some, by its path."""
-    every = {part.path: tuple(_held(model, part)) for part in model.parts}
+    every = {part.path: tuple(_part_states(model, part)) for part in model.parts}
     return {path: states for path, states in every.items() if states}
 
 
-def _held(model: Model, part: Part) -> Iterator[Held]:
+def _part_states(model: Model, part: Part) -> Iterator[Held]:
     ops = [stage for whole in part.ops for stage in whole.stages]
     paths = tuple(f"{part.path}.{op.path}" for op in ops if _of_states(op))
     states = [op for op in ops if isinstance(op, Cache) and last(op) == _STATE]
@@ -96,7 +96,7 @@ def as_wide(model: Model, answers: TokenConventions) -> Model:
     """Return the model whose states are as wide as the conventions take them to be."""
     widths: dict[str, Expr] = {}
     hidden = next((a for a in model.axis_names if model.axes[a].role is Role.HIDDEN), None)
-    for one in (state for states in held(model).values() for state in states):
+    for one in (state for states in states_of(model).values() for state in states):
         rule = answers.states.get(one.kind) if one.kind else None
         if hidden and rule and rule.inner is Inner.TWICE:
             heads = Mul(*(model.sizes[a] for a in one.axes if model.axes[a].role is Role.HEAD))

@@ -24,7 +24,7 @@ from symbolic_cost.conventions.token_questions import (
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Min
 from symbolic_cost.models.count import ROUTED
-from symbolic_cost.models.token_flop.states import Held, as_wide, held, state_flop
+from symbolic_cost.models.token_flop.states import Held, as_wide, state_flop, states_of
 from symbolic_cost.models.token_flop.weights import is_perceptron, weight_kind
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import Model, Part
@@ -50,7 +50,7 @@ class Term:
     paths: tuple[str, ...]
 
 
-def taken(model: Model, answers: TokenConventions) -> Model:
+def with_assumed_heads(model: Model, answers: TokenConventions) -> Model:
     """Return the model whose heads are as wide as the conventions take them to be."""
     kind, _ = model.work
     if kind != "tokens" or not model.axes:
@@ -113,12 +113,12 @@ class TokenTerms:
             if kind in sums:
                 places = tuple(dict.fromkeys(paths[kind]))
                 flop = Add(*sums[kind])
-                said = self._said(kind) if flop else f"not counted: {kind.meaning}"
+                said = self._deciding_answer(kind) if flop else f"not counted: {kind.meaning}"
                 yield Term(kind.value, said, flop, places)
         yield from self._attention()
         yield from self._states()
 
-    def _said(self, kind: Weights) -> str:
+    def _deciding_answer(self, kind: Weights) -> str:
         """Name the answer that makes a class of weights count as it does."""
         if not self.answers.counts(kind):
             return f"not counted: {kind.meaning}"
@@ -146,7 +146,9 @@ class TokenTerms:
         _, tokens = self.model.work
         for part, op in self._ops():
             for weight in op.weights:
-                kind = weight_kind(self.model, self._held.get(part.path, ()), op, weight)
+                kind = weight_kind(
+                    self.model, self._recurrent_states.get(part.path, ()), op, weight
+                )
                 again = self.answers.tied is Tied.TABLE and weight.tensor in seen
                 counts = self._counts(part, kind) and not again
                 seen |= {weight.tensor} if weight.tensor.startswith("@") else set()
@@ -157,16 +159,16 @@ class TokenTerms:
     def _counts(self, part: Part, kind: Weights) -> bool:
         """Tell whether a kind counts; convolutions may count beside some states alone."""
         if kind is Weights.CONVOLUTIONS:
-            kinds = {one.kind for one in self._held.get(part.path, ()) if one.kind}
+            kinds = {one.kind for one in self._recurrent_states.get(part.path, ()) if one.kind}
             rules = [rule for of, rule in self.answers.states.items() if of in kinds]
             if any(rule.convolutions == "not counted" for rule in rules):
                 return False
         return self.answers.counts(kind)
 
     @cached_property
-    def _held(self) -> Mapping[str, tuple[Held, ...]]:
+    def _recurrent_states(self) -> Mapping[str, tuple[Held, ...]]:
         """The states of every part."""
-        return held(self.model)
+        return states_of(self.model)
 
     def _gated(self, part: Part, op: Op) -> Expr:
         """Return what the products of a feed-forward layer count for: 3/2 of two if gated."""
@@ -226,7 +228,11 @@ class TokenTerms:
 
     def _states(self) -> Iterator[Term]:
         """Yield what states cost, of all parts together."""
-        parts = [(part, one) for part in self.model.parts for one in self._held.get(part.path, ())]
+        parts = [
+            (part, one)
+            for part in self.model.parts
+            for one in self._recurrent_states.get(part.path, ())
+        ]
         charged = [state_flop(self.model, one, self.answers) for _, one in parts]
         flop = (
             Mul(self.answers.passes, part.repeat, each)

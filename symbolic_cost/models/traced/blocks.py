@@ -15,8 +15,8 @@ from sympy import Integer
 
 from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.build import op
-from symbolic_cost.models.traced.held import Held
 from symbolic_cost.models.traced.placing import Draft, block_of
+from symbolic_cost.models.traced.unused_weights import Held
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError
 from symbolic_cost.models.traced.acts import Tensor
-from symbolic_cost.models.traced.held import Held
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.placing import Operand as Drafted
+from symbolic_cost.models.traced.unused_weights import Held
 from symbolic_cost.ops.conv import Conv, Pool, TransposedConv
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise

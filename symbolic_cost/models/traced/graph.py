@@ -241,25 +241,25 @@ class _Reader:
         taken = [item["arg"] for item in entry["inputs"][place + 1 :]]
         for own, outer in zip(body["inputs"], taken, strict=True):
             for mine, theirs in zip(_names(own), _names(outer), strict=True):
-                self._renamed[within + mine] = self._named(prefix + theirs)
+                self._renamed[within + mine] = self._current_name(prefix + theirs)
         self._scope(body, within, path, depth + 1)
         for own, outer in zip(body["outputs"], entry["outputs"], strict=True):
             for mine, theirs in zip(_names(own), _names(outer), strict=True):
-                self._renamed[prefix + theirs] = self._named(within + mine)
+                self._renamed[prefix + theirs] = self._current_name(within + mine)
 
-    def _named(self, name: str) -> str:
+    def _current_name(self, name: str) -> str:
         return self._renamed.get(name, name)
 
     def _argument(self, tagged: Mapping[str, Any], prefix: str) -> Any:  # noqa: ANN401 - any argument
         tag, value = _only(tagged)
         if tag in ("as_tensor", "as_optional_tensor"):
             inner = value if tag == "as_tensor" else value.get("as_tensor")
-            return None if inner is None else Name(self._named(prefix + inner["name"]))
+            return None if inner is None else Name(self._current_name(prefix + inner["name"]))
         if tag in ("as_tensors", "as_nested_tensors"):
-            return [Name(self._named(prefix + item["name"])) for item in value]
+            return [Name(self._current_name(prefix + item["name"])) for item in value]
         if tag == "as_optional_tensors":
             return [
-                Name(self._named(prefix + item["as_tensor"]["name"]))
+                Name(self._current_name(prefix + item["as_tensor"]["name"]))
                 if "as_tensor" in item
                 else None
                 for item in value

@@ -22,7 +22,7 @@ from symbolic_cost.models.traced.onnx import onnx_graph
 from symbolic_cost.models.traced.patterns import patterns
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.rules import moved, products  # noqa: F401 - they register rules
+from symbolic_cost.models.traced.rules import permuting, products  # noqa: F401 - they register rules
 from symbolic_cost.models.traced.splits import PART, split_products
 from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.ops.graph import Model, Part
@@ -123,7 +123,7 @@ def following(
     outputs = [ref.tensor for ref in map(trace.known, read.outputs) if ref is not None]
     if any(emitter.loss(tensor) for tensor in outputs[:1]):
         trace.notes["a cross-entropy over the vocabulary is added for training"] += 1
-    drafts += _held(trace, drafts, emitter)
+    drafts += _with_unused_weights(trace, drafts, emitter)
     listed = parts(drafts, outputs, read_of(drafts, outputs), folds=not isinstance(axes, Apart))
     sizes, numbers = _sizes(emitter, listed)
     listed, layers = _depth(listed)
@@ -169,7 +169,7 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
     return read
 
 
-def _held(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft]:
+def _with_unused_weights(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft]:
     """Return drafts that hold the weights that no op has."""
     used = {
         t.weight.partition(PART)[0] for draft in drafts for t, _ in (*draft.inputs, *draft.biases)

@@ -90,7 +90,7 @@ class _Finder:
             node = self._makers.get(here)
             if node is None:
                 continue
-            inputs = self._taken(node)
+            inputs = self._inputs_of(node)
             if node.target in _TRIANGLES or (node.target in _COMPARED and len(inputs) > 1):
                 return True
             if any(one in self._graph.weights for one in inputs):
@@ -103,14 +103,14 @@ class _Finder:
         """Return the name under which a value was made, casts aside."""
         node = self._makers.get(name)
         while node is not None and node.target in _SAME:
-            taken = self._taken(node)
+            taken = self._inputs_of(node)
             if not taken or (node.target == "aten.dropout" and node.args.get("train") is True):
                 break
             name = taken[0]
             node = self._makers.get(name)
         return name
 
-    def _taken(self, node: Node) -> list[str]:
+    def _inputs_of(self, node: Node) -> list[str]:
         return [name.text for arg in node.args.values() for name in names_in(arg)]
 
     def _made_by(self, name: str, *targets: str) -> Node | None:
@@ -133,16 +133,18 @@ class _Finder:
 
     def norm(self, rsqrt: Node) -> None:
         """Replace x * rsqrt(mean(x**2) + eps), and a scale."""
-        added = self._made_by(self._taken(rsqrt)[0], "aten.add")
-        mean = added and self._made_by(self._taken(added)[0], "aten.mean")
-        power = mean and self._made_by(self._taken(mean)[0], "aten.pow", "aten.square", "aten.mul")
+        added = self._made_by(self._inputs_of(rsqrt)[0], "aten.add")
+        mean = added and self._made_by(self._inputs_of(added)[0], "aten.mean")
+        power = mean and self._made_by(
+            self._inputs_of(mean)[0], "aten.pow", "aten.square", "aten.mul"
+        )
         product = self._only_user(rsqrt.outputs[0])
         if not (added and mean and power and product) or product.target != "aten.mul":
             return
-        x = self._base(self._taken(power)[0])
-        factors = [self._base(name) for name in self._taken(product)]
+        x = self._base(self._inputs_of(power)[0])
+        factors = [self._base(name) for name in self._inputs_of(product)]
         dims = mean.args.get("dim") or mean.args.get("1")
-        one = len(set(map(self._base, self._taken(power)))) == 1
+        one = len(set(map(self._base, self._inputs_of(power)))) == 1
         if x not in factors or dims not in ([-1], -1) or not one:
             return
         inner: tuple[Node, ...] = (power, mean, added, rsqrt)
@@ -152,12 +154,12 @@ class _Finder:
         scaled = self._only_user(product.outputs[0])
         if scaled is not None and scaled.target == "aten.mul":
             others = [
-                name for name in self._taken(scaled) if self._base(name) != product.outputs[0]
+                name for name in self._inputs_of(scaled) if self._base(name) != product.outputs[0]
             ]
             kind = self._scale(others[0]) if len(others) == 1 else None
             if kind is not None:
                 weight, shifted = kind
-                cast = scaled.index and product.outputs[0] not in self._taken(scaled)
+                cast = scaled.index and product.outputs[0] not in self._inputs_of(scaled)
                 function = (
                     "rms_norm_shifted" if shifted else "rms_norm" if cast else "rms_norm_wide"
                 )
@@ -177,14 +179,14 @@ class _Finder:
         node = self._makers.get(base)
         if node is None or node.target != "aten.add":
             return None
-        taken = [self._base(one) for one in self._taken(node)]
+        taken = [self._base(one) for one in self._inputs_of(node)]
         return (taken[0], True) if len(taken) == 1 and taken[0] in self._graph.weights else None
 
     # Rotations.
 
     def rotation(self, total: Node) -> None:
         """Replace x cos + (-x[half:], x[:half]) sin."""
-        terms = self._taken(total)
+        terms = self._inputs_of(total)
         if len(terms) != _TWO:
             return
         for first, second in (terms, terms[::-1]):
@@ -193,7 +195,7 @@ class _Finder:
             if not match or not plain or not turned:
                 continue
             x, sin, inner = match
-            factors = self._taken(plain)
+            factors = self._inputs_of(plain)
             cos = [name for name in factors if self._base(name) != x]
             if len(cos) != 1 or len(factors) != _TWO:
                 continue
@@ -204,25 +206,25 @@ class _Finder:
 
     def _turned(self, product: Node) -> tuple[str, str, tuple[Node, ...]] | None:
         """Return the tensor whose turned halves a product takes, the table, and what is between."""
-        factors = self._taken(product)
+        factors = self._inputs_of(product)
         for joined, table in (factors, factors[::-1]) if len(factors) == _TWO else ():
             cat = self._made_by(joined, "aten.cat")
-            parts = self._taken(cat) if cat else []
+            parts = self._inputs_of(cat) if cat else []
             negative = self._made_by(parts[0], "aten.neg") if len(parts) == _TWO else None
             if cat is None or negative is None:
                 continue
-            ends = (self._taken(negative)[0], parts[1])
+            ends = (self._inputs_of(negative)[0], parts[1])
             parted = ("aten.slice", "aten.split", "aten.chunk")
             halves = [self._made_by(name, *parted) for name in ends]
-            sources = {self._base(self._taken(half)[0]) for half in halves if half is not None}
+            sources = {self._base(self._inputs_of(half)[0]) for half in halves if half is not None}
             if len(sources) == 1 and None not in halves:
                 return sources.pop(), table, (cat, negative, *(half for half in halves if half))
         return None
 
     def complex_rotation(self, result: Node) -> None:
         """Replace pairs that are multiplied by a table as complex numbers."""
-        product = self._made_by(self._taken(result)[0], "aten.mul")
-        factors = self._taken(product) if product else []
+        product = self._made_by(self._inputs_of(result)[0], "aten.mul")
+        factors = self._inputs_of(product) if product else []
         if product is None or len(factors) != _TWO:
             return
         for pairs, table in (factors, factors[::-1]):
@@ -230,7 +232,7 @@ class _Finder:
             if view is None or not self._is_constant(table):
                 continue
             if all(self._only_user(node.outputs[0]) is not None for node in (view, product)):
-                rule = rotation(self._taken(view)[0], table, of_pairs=True)
+                rule = rotation(self._inputs_of(view)[0], table, of_pairs=True)
                 self._replace((view, product), result, rule)
             return
 
@@ -240,7 +242,7 @@ class _Finder:
         """Mark the two products around a softmax, and what only masks or scales between them."""
         row = softmax.args.get("dim") if "dim" in softmax.args else softmax.args.get("1")
         rank = len(self._graph.values[softmax.outputs[0]].sizes)
-        scores = self._up(self._taken(softmax)[0])
+        scores = self._up(self._inputs_of(softmax)[0])
         attend = self._down(softmax.outputs[0])
         if scores is None or attend is None or row not in (-1, rank - 1):
             return
@@ -249,7 +251,7 @@ class _Finder:
         self.patterns.cores |= roles
         for node in between:
             moving = self._moving(node)
-            others = [name for name in self._taken(node) if name != moving]
+            others = [name for name in self._inputs_of(node) if name != moving]
             if any(self.compared(name) for name in others):
                 self.patterns.masked |= {first.index, attend.index}
             if node.target in _MASKING and all(self._is_constant(name) for name in others):
@@ -272,7 +274,7 @@ class _Finder:
 
     def _moving(self, node: Node) -> str:
         """Return the operand of a node that has a gradient, the first of several."""
-        taken = self._taken(node)
+        taken = self._inputs_of(node)
         return next((name for name in taken if not self._is_constant(name)), taken[0])
 
     def _is_constant(self, name: str) -> bool:
@@ -283,7 +285,9 @@ class _Finder:
             if here in self._graph.weights:
                 return False
             node = self._makers.get(here)
-            inputs = [] if node is None else [one for one in self._taken(node) if one not in seen]
+            inputs = (
+                [] if node is None else [one for one in self._inputs_of(node) if one not in seen]
+            )
             if len(seen) > _MOST_SEEN:
                 return False
             stack += inputs
@@ -296,7 +300,7 @@ class _Finder:
             every = self._users.get(name, ())
             users = [user for user in every if not user.target.startswith("aten._assert")]
             for user in users:
-                if user.target in _PRODUCTS and self._taken(user)[0] == name:
+                if user.target in _PRODUCTS and self._inputs_of(user)[0] == name:
                     return user
             if len(users) != 1 or users[0].target not in _BETWEEN:
                 return None

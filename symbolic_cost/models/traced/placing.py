@@ -77,7 +77,7 @@ class Placing(Naming):
                 return self._copied(tensor, have, (*have, *repeated), act)
             return tensor, have
         tensor = self._stands.get(tensor, tensor)
-        wanted = self._wanted(use, inside=inside)
+        wanted = self._axis_names(use, inside=inside)
         own = self._own[tensor]
         if wanted is None:
             return self._relaid(use, act, inside=inside)
@@ -120,7 +120,9 @@ class Placing(Naming):
             return [*zip(right, left, strict=True)]
         return [(axis, None) for axis in right]
 
-    def _wanted(self, use: Use, *, inside: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    def _axis_names(
+        self, use: Use, *, inside: bool
+    ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Return the names wanted for a tensor's own axes, and those of axes that it lacks.
 
         None if the two cannot be told place by place.

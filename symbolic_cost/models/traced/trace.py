@@ -83,7 +83,7 @@ class Trace:
                 self._uncosted(node)
                 continue
             if meaning is None:
-                strange[self._shown(node)] += 1
+                strange[self._node_text(node)] += 1
                 self.opaque()
                 continue
             try:
@@ -133,7 +133,7 @@ class Trace:
             self.ref(name).tensor.constant and not self.ref(name).tensor.weight for name in names
         )
 
-    def _shown(self, node: Node) -> str:
+    def _node_text(self, node: Node) -> str:
         shapes = [
             f"[{', '.join(map(str, self.graph.values[name.text].sizes))}]"
             for arg in node.args.values()

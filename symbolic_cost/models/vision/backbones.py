@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.errors import shown
-from symbolic_cost.layers.aside import Fork, Put, Unread, frozen, rebuilt
 from symbolic_cost.layers.conv import Chain, Layer
 from symbolic_cost.layers.maps import Normed
-from symbolic_cost.layers.windowed import Windowed
+from symbolic_cost.layers.skips import Fork, Put, Unread, frozen, rebuilt
+from symbolic_cost.layers.window_attention import Windowed
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.stored.timm import spelt

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from symbolic_cost.layers.aside import Detached, Fork, Idle, Learned, Plus, Put, Take, Unread
-from symbolic_cost.layers.asked import Filmed, Words
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
-from symbolic_cost.layers.regrown import Grid, Spread
+from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Plus, Put, Take, Unread
+from symbolic_cost.layers.text_matching import Filmed, Words
 from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.layers.upsampling import Grid, Spread
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.detection import block
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided
 from symbolic_cost.models.vision.owl import tower
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.models.vision.segment import part_of
 from symbolic_cost.ops.graph import Model
 
@@ -64,7 +64,7 @@ def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
         vision.size("hidden_size", 768),
         tower(vision, vision.size("hidden_size", 768), 3072, 12),
     )
-    taken = [i + 1 for i in _taken(fields)]
+    taken = [i + 1 for i in _decoder_layers(fields)]
     if taken[-1] > whole.times:
         fields.note("extract_layers", f"layers below {whole.times} are accepted")
     layers: dict[str, Layer] = {"patch": Conv(width, step, step, bias=False), "token": Token()}
@@ -78,7 +78,7 @@ def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
     return Chain(layers | {"pooled": Unread(Chain({**pooled, "own": Mix(common, bias=False)}))})
 
 
-def _taken(fields: Fields) -> tuple[int, ...]:
+def _decoder_layers(fields: Fields) -> tuple[int, ...]:
     """Read the layers that the decoder takes."""
     taken = fields.items("extract_layers", (3, 6, 9))
     fine = (
@@ -96,7 +96,7 @@ def _decoder(fields: Fields, side: int, step: int) -> Chain:
     divided(fields, "decoder_num_attention_heads", (width,), (heads,))
     wide = fields.size("decoder_intermediate_size", 2048)
     asked = fields.source.values.get("conditional_layer", 0)
-    number = len(_taken(fields))
+    number = len(_decoder_layers(fields))
     fields.ignore("conditional_layer")
     known = (is_size(asked) or asked == 0) and asked < number
     fields.require(holds=known, problem=f"below {number} is accepted", name="conditional_layer")

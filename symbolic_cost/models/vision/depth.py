@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from symbolic_cost.layers.aside import Fork, Idle, Plus, Put, Take
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix
-from symbolic_cost.layers.regrown import Beside, Grid, Opened, Spread
+from symbolic_cost.layers.skips import Fork, Idle, Plus, Put, Take
 from symbolic_cost.layers.unet import Enlarged
+from symbolic_cost.layers.upsampling import Beside, Grid, Opened, Spread
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import tapped
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import SEMANTIC, convolved, mix_transformer
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.models.vision.tokens import taken_of
 from symbolic_cost.ops.graph import Model
 

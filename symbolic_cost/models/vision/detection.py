@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.aside import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
-from symbolic_cost.layers.queries import Conditional, Levels, Sampled, Sequence, Sine, Times
+from symbolic_cost.layers.object_queries import Conditional, Levels, Sampled, Sequence, Sine, Times
+from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Repeated
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import residual
-from symbolic_cost.models.vision.pictured import pictured, sides_of
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 

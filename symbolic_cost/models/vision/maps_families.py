@@ -30,7 +30,7 @@ from symbolic_cost.layers.maps import (
     perceptron,
 )
 from symbolic_cost.layers.pool import Pool
-from symbolic_cost.layers.windowed import Windowed
+from symbolic_cost.layers.window_attention import Windowed
 from symbolic_cost.models.fields import LARGEST_SIZE, Fields, is_size, shortened
 from symbolic_cost.models.functions import FUNCTIONS
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from symbolic_cost.layers.aside import Constant, Fork, Learned, Plus, Put, Take, predictor
 from symbolic_cost.layers.conv import Activation, Chain, Conv
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
-from symbolic_cost.layers.masks import Masks, Shifted
-from symbolic_cost.layers.queries import Levels, Sampled, Sequence
-from symbolic_cost.layers.regrown import Carved
+from symbolic_cost.layers.mask_heads import Masks, Shifted
+from symbolic_cost.layers.object_queries import Levels, Sampled, Sequence
+from symbolic_cost.layers.skips import Constant, Fork, Learned, Plus, Put, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
+from symbolic_cost.layers.upsampling import Carved
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import hierarchy
 from symbolic_cost.models.vision.detection import Named, block, divided, function_of, repeated
-from symbolic_cost.models.vision.pictured import pictured, sides_of
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.segment import part_of
 from symbolic_cost.ops.graph import Model
 

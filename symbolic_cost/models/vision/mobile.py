@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from symbolic_cost.layers.aside import Put
 from symbolic_cost.layers.conv import (
     BatchNorm,
     Chain,
@@ -17,7 +16,8 @@ from symbolic_cost.layers.conv import (
 )
 from symbolic_cost.layers.maps import Mean, Normed, Reduced, perceptron
 from symbolic_cost.layers.patchwise import Patchwise, Pooled
-from symbolic_cost.layers.regrown import Beside
+from symbolic_cost.layers.skips import Put
+from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import (
     blocks,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from symbolic_cost.layers.aside import Detached, Fork, Idle, Learned, Put, Unread, predictor
-from symbolic_cost.layers.asked import Compared, Matched, Shown, Unit, Words
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
+from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Put, Unread, predictor
+from symbolic_cost.layers.text_matching import Compared, Matched, Shown, Unit, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.models.vision.segment import part_of
 from symbolic_cost.ops.graph import Model
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from symbolic_cost.layers.aside import Plus, Put, Take
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, Shifted, perceptron
-from symbolic_cost.layers.regrown import Beside, Spread
+from symbolic_cost.layers.skips import Plus, Put, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
+from symbolic_cost.layers.upsampling import Beside, Spread
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.config import side_lengths
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.models.vision.segment import part_of
 from symbolic_cost.ops.graph import Model
 

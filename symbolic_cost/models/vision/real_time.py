@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.aside import Constant, Fork, Idle, Learned, Put, Take, frozen, predictor
 from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Residual, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
+from symbolic_cost.layers.object_queries import Chosen, Sampled, Sequence
 from symbolic_cost.layers.pool import Pool
-from symbolic_cost.layers.queries import Chosen, Sampled, Sequence
-from symbolic_cost.layers.regrown import Beside
+from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, frozen, predictor
 from symbolic_cost.layers.unet import Enlarged, Repeated
+from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
@@ -20,8 +20,8 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import tapped
 from symbolic_cost.models.vision.cnn_config import read
 from symbolic_cost.models.vision.detection import Named, block, divided, heads_of, repeated
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved, ratio_of
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.ops.graph import Model
 
 _MAPS, _STEP = 3, 32

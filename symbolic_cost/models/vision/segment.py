@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.aside import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
-from symbolic_cost.layers.decomposed import Decomposed
+from symbolic_cost.layers.map_attention import Decomposed
 from symbolic_cost.layers.maps import Normed, Placed, Reduced, perceptron
-from symbolic_cost.layers.masks import Coordinates, Masks, Shifted
+from symbolic_cost.layers.mask_heads import Coordinates, Masks, Shifted
 from symbolic_cost.layers.pyramid import FirstPosition
-from symbolic_cost.layers.regrown import Spread
+from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, predictor
 from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.detection import branch
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, ratio_of
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.ops.graph import Model
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.aside import Fork, Idle, Learned, Put, Unread
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import Token
+from symbolic_cost.layers.skips import Fork, Idle, Learned, Put, Unread
 from symbolic_cost.layers.unet import Gated, Repeated
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.vision.config import side_lengths
+from symbolic_cost.models.vision.image_model import sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of, ratio_of
-from symbolic_cost.models.vision.pictured import sides_of
 from symbolic_cost.records import dataclass
 
 

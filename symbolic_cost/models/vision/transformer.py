@@ -15,7 +15,7 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import Axis, Glossary, Role, axes, glossary
 from symbolic_cost.layers import (
     attention,
-    core,
+    attention_core,
     gated,
     heads,
     mlp,
@@ -24,7 +24,7 @@ from symbolic_cost.layers import (
     relative,
     rotary,
 )
-from symbolic_cost.layers.core import AttentionCore, Step
+from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.heads import Classes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches
@@ -37,7 +37,7 @@ from symbolic_cost.symbols import exact
 
 AXES = glossary(
     attention.AXES,
-    core.AXES,
+    attention_core.AXES,
     mlp.AXES,
     gated.AXES,
     rotary.AXES,

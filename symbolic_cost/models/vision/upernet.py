@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from symbolic_cost.layers.aside import Fork, Plus, Put, Take
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.pool import AdaptiveMean
-from symbolic_cost.layers.regrown import Beside
+from symbolic_cost.layers.skips import Fork, Plus, Put, Take
 from symbolic_cost.layers.unet import Enlarged
+from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import hierarchy
+from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved
-from symbolic_cost.models.vision.pictured import pictured, sides_of
 from symbolic_cost.ops.graph import Model
 
 

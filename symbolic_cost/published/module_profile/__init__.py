@@ -26,7 +26,7 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
-from symbolic_cost.published.module_profile.figures import Figure, every, profile_text
+from symbolic_cost.published.module_profile.figures import Figure, all_figures, profile_text
 from symbolic_cost.published.module_profile.modules import tree
 from symbolic_cost.published.module_profile.numbers import printed
 from symbolic_cost.published.module_profile.profile import (
@@ -139,7 +139,7 @@ class Printed:
 
     def evaluate(self, inputs: Mapping[str, Any]) -> dict[str, str]:
         """Compute every number of the profile as printed, by key; see `profile`."""
-        return {figure.key: figure.text for figure in every(self.profile(inputs))}
+        return {figure.key: figure.text for figure in all_figures(self.profile(inputs))}
 
     def report(self, inputs: Mapping[str, Any]) -> str:
         """Write the profile as text; see `profile`."""
@@ -147,7 +147,7 @@ class Printed:
 
     def reproduce(self) -> Iterator[Comparison]:
         """Compare every printed number: to the letter, or the spans of what was measured."""
-        computed = {figure.key: figure for figure in every(self.profile(self.inputs))}
+        computed = {figure.key: figure for figure in all_figures(self.profile(self.inputs))}
         for key, text, check in printed_data(f"{self.name}_profile")["numbers"]:
             yield _compared(key, text, check, computed[key])
 

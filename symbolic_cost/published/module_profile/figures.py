@@ -45,7 +45,7 @@ def _entries(
     return entry
 
 
-def every(profile: Profile) -> tuple[Figure, ...]:
+def all_figures(profile: Profile) -> tuple[Figure, ...]:
     """Return every number of a profile that is known, in the order of the report."""
     return (
         *summary(profile),
@@ -176,7 +176,7 @@ def profile_text(profile: Profile, step: int = 1) -> str:
         f"Profile Summary at step {step}:",
         *_SAID["notations"].splitlines(),
         "",
-        *_named(summary(profile)),
+        *_aligned_lines(summary(profile)),
         "",
         _rule("Aggregated Profile per device", _AGGREGATED_RULE),
         _SAID["top"].format(profile.version.top),
@@ -187,7 +187,7 @@ def profile_text(profile: Profile, step: int = 1) -> str:
         "",
         *_tree(profile, profile.top, ""),
         "-" * len(title),
-        *_named(footer(profile)),
+        *_aligned_lines(footer(profile)),
     ]
     return "\n".join(lines)
 
@@ -196,7 +196,7 @@ def _rule(title: str, dashes: int) -> str:
     return f"{'-' * dashes} {title} {'-' * dashes}"
 
 
-def _named(figures: Iterable[Figure]) -> list[str]:
+def _aligned_lines(figures: Iterable[Figure]) -> list[str]:
     lines = [(f"{figure.field}:", figure.text) for figure in figures]
     width = max((len(name) for name, _ in lines), default=0)
     return [f"{name:<{width}}  {text}" for name, text in lines]

@@ -114,7 +114,7 @@ def declared_modules(model: Model) -> Module:
         for op in part.ops:
             if op.kernels():
                 _grown(place, op.path.split(".")).op = op
-    return _named("", model.name, root, model.parts[0].path if single else "")
+    return _module("", model.name, root, model.parts[0].path if single else "")
 
 
 def _grown(node: _Node, segments: Iterable[str]) -> _Node:
@@ -123,9 +123,9 @@ def _grown(node: _Node, segments: Iterable[str]) -> _Node:
     return node
 
 
-def _named(name: str, cls: str, node: _Node, path: str) -> Module:
+def _module(name: str, cls: str, node: _Node, path: str) -> Module:
     children = tuple(
-        _named(own, _class_of(own), child, f"{path}.{own}" if path else own)
+        _module(own, _class_of(own), child, f"{path}.{own}" if path else own)
         for own, child in node.children.items()
     )
     if node.op is not None:

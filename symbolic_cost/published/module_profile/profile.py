@@ -234,12 +234,12 @@ def profile(
     formulas = counted(model, declared, version, partitioned=partitioned)
     times = latencies(measured or {}, [module.path for _, _, module in formulas.walk()])
     numbers = {**model.bindings, **(values or {})}
-    sizes = {axis: _whole(model.sizes[axis], numbers, axis) for axis in model.axis_names}
+    sizes = {axis: _integer(model.sizes[axis], numbers, axis) for axis in model.axis_names}
     top = _Bound(numbers, sizes, times).module(formulas, once=True)
     return Profile(top, version, run or Run(), times)
 
 
-def _whole(expr: Expr, numbers: Mapping[str, object], axis: str = "") -> int:
+def _integer(expr: Expr, numbers: Mapping[str, object], axis: str = "") -> int:
     number = value(bind(expr, numbers))
     if not isinstance(number, int):
         what = f"axis {axis!r}" if axis else "a count"
@@ -256,7 +256,7 @@ class _Bound(NamedTuple):
 
     def module(self, module: Module, *, once: bool) -> Module:
         """Put numbers and latencies into a module that occurs once or more."""
-        repeat = _whole(module.repeat, self.numbers)
+        repeat = _integer(module.repeat, self.numbers)
         inside = tuple(self.module(one, once=once and repeat == 1) for one in module.children)
         took = self.times.modules.get(module.path)
         together = took if once else None
@@ -265,9 +265,9 @@ class _Bound(NamedTuple):
             inside = (replace(inside[0], together=together),)
         return replace(
             module,
-            params=_whole(module.params, self.numbers),
-            macs=_whole(module.macs, self.numbers),
-            flop=_whole(module.flop, self.numbers),
+            params=_integer(module.params, self.numbers),
+            macs=_integer(module.macs, self.numbers),
+            flop=_integer(module.flop, self.numbers),
             extra=module.extra.format_map(self.sizes),
             latency=took,
             together=together,

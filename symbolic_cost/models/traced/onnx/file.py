@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.models.traced.onnx.wire import Wire, last, plain, signed, whole
+from symbolic_cost.models.traced.onnx.wire import Wire, last, last_integer, plain, signed
 from symbolic_cost.reading import mapped
 from symbolic_cost.records import dataclass
 
@@ -136,7 +136,7 @@ class _Reader:
 
     def _opset(self, message: int | memoryview) -> tuple[str, int]:
         held = self._wire.read(message, {1: self._wire.text, 2: plain})
-        return last(held[1]), whole(held[2])
+        return last(held[1]), last_integer(held[2])
 
     def _graph(
         self, data: memoryview, opset: int, functions: Mapping[tuple[str, str], Function]
@@ -162,7 +162,7 @@ class _Reader:
         fields: dict[int, Any] = {1: self._dims, 8: wire.text, 16: self._kind}
         held = wire.read(message, fields | dict.fromkeys((2, 4, 5, 7, 9), plain))
         dims = [size for sizes in held[1] for size in sizes][: _MOST_DIMENSIONS + 1]
-        name, dtype = last(held[8]), whole(held[2])
+        name, dtype = last(held[8]), last_integer(held[2])
         if any(size < 0 for size in dims) or len(dims) > _MOST_DIMENSIONS:
             raise wire.refusal(f"tensor {shown(name)} has dimensions {shown(dims)}")
         raw = next((value for value in held[9][::-1] if isinstance(value, memoryview)), None)
@@ -203,7 +203,7 @@ class _Reader:
 
     def _shape(self, message: int | memoryview) -> Shape:
         held = self._wire.read(message, {1: plain, 2: self._dimensions})
-        return Shape(whole(held[1]), held[2][-1] if held[2] else None)
+        return Shape(last_integer(held[1]), held[2][-1] if held[2] else None)
 
     def _dimensions(self, message: int | memoryview) -> tuple[int | str | None, ...]:
         return tuple(self._wire.read(message, {1: self._dim})[1])

@@ -10,7 +10,7 @@ from typing import Any
 from symbolic_cost.models.traced.graph import Name, Size, number
 from symbolic_cost.models.traced.onnx.file import Call
 from symbolic_cost.models.traced.onnx.reading import FLOAT, INTEGER, Reading, op
-from symbolic_cost.models.traced.onnx.sizes import Sizes, broadcast, whole, windows
+from symbolic_cost.models.traced.onnx.sizes import Sizes, as_integer, broadcast, windows
 
 _MATRIX = 2
 
@@ -110,7 +110,7 @@ def attention(r: Reading, call: Call) -> None:
         b, h, l, d = result
         turned = r.emit("aten.permute", {"self": Name(between), "dims": [0, 2, 1, 3]},
                         (b, l, h, d), 7, r.between())  # fmt: skip
-        r.emit("aten.reshape", {"self": Name(turned)}, (b, l, whole(number(h) * number(d))))
+        r.emit("aten.reshape", {"self": Name(turned)}, (b, l, as_integer(number(h) * number(d))))
 
 
 @op("RotaryEmbedding")
@@ -178,10 +178,10 @@ def conv(r: Reading, call: Call) -> None:
     wide = [d * (k - 1) + 1 for d, k in zip(dilations, spans, strict=True)]
     pads = _pads(call, spatial, wide, strides, positions)
     turned = call.op == "ConvTranspose"
-    rows = number(kernel[0] if turned else whole(number(kernel[1]) * groups))
+    rows = number(kernel[0] if turned else as_integer(number(kernel[1]) * groups))
     if rows != number(channels):
         raise ValueError(f"{channels} channels meet a kernel of {rows}")
-    out = whole(number(kernel[1]) * groups) if turned else kernel[0]
+    out = as_integer(number(kernel[1]) * groups) if turned else kernel[0]
     if not turned:
         swept = list(map(windows, positions, wide, strides, pads))
     elif call.attributes.get("output_shape"):
@@ -189,7 +189,7 @@ def conv(r: Reading, call: Call) -> None:
     else:
         more = _numbers(call, "output_padding", spatial, 0)
         swept = [
-            whole((number(p) - 1) * s + span + m - pad)
+            as_integer((number(p) - 1) * s + span + m - pad)
             for p, s, span, m, pad in zip(positions, strides, wide, more, pads, strict=True)
         ]
     args = {"input": Name(x), "weight": Name(w), "groups": groups, "transposed": turned}

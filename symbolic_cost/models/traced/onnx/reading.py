@@ -21,7 +21,7 @@ from symbolic_cost.models.traced.onnx.sizes import (
     evaluated,
 )
 from symbolic_cost.models.traced.onnx.texts import read_dim
-from symbolic_cost.models.traced.onnx.weights import named, turned, weights_of
+from symbolic_cost.models.traced.onnx.weights import parameter_names, turned, weights_of
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
 OPS: dict[str, Meaning] = {}
@@ -66,14 +66,16 @@ class Reading:
         self.weights = weights_of(file, self.notes)
         for name, tensor in file.stored.items():
             self.hold(name, tensor)
-        self._names = named(file, self.weights)
+        self._names = parameter_names(file, self.weights)
         for name, table in turned(file, self.weights, self.notes).items():
             self.call = Call("Transpose", "", (table,), (name,), {})
             self.emit("aten.t", {"self": Name(table)}, self.values[name].sizes)
             del self._names[name]
         self.dims, self._symbols = self._dynamic()
         for name, shape in file.inputs.items():
-            self.values[name] = Value(self._told(shape, name), _DTYPES.get(shape.dtype, INTEGER))
+            self.values[name] = Value(
+                self._declared_sizes(shape, name), _DTYPES.get(shape.dtype, INTEGER)
+            )
 
     def graph(self) -> Graph:
         """Return the graph.
@@ -88,7 +90,7 @@ class Reading:
             self._path = (call.path, call.kind) if call.path else self._path
             meaning = OPS.get(call.op) if call.domain in ("", "com.microsoft") else None
             if meaning is None:
-                strange[self._shown(call)] += 1
+                strange[self._call_text(call)] += 1
                 if not self._assumed(call):
                     break
                 continue
@@ -234,7 +236,7 @@ class Reading:
         symbols = dynamic(places)
         return {symbols[text].name: where for text, (_, where) in places.items()}, symbols
 
-    def _told(self, shape: Shape, name: str) -> Sizes:
+    def _declared_sizes(self, shape: Shape, name: str) -> Sizes:
         if shape.dims is None:
             raise InputError(f"{self.place}: input {shown(name)} has no shape")
         return tuple(
@@ -266,7 +268,7 @@ class Reading:
         self.emits(f"onnx.{call.op}", {str(i): name for i, name in enumerate(names)}, call.outputs)
         return True
 
-    def _shown(self, call: Call) -> str:
+    def _call_text(self, call: Call) -> str:
         shapes = [
             f"[{', '.join(map(str, self.values[name].sizes))}]"
             for name in call.inputs
@@ -277,7 +279,7 @@ class Reading:
 
     def _misread(self, call: Call, error: Exception) -> str:
         said = shown(str(error)) if str(error) else type(error).__name__
-        return f"{self.place}: {self._shown(call)} in {call.path or 'the model'}: {said}"
+        return f"{self.place}: {self._call_text(call)} in {call.path or 'the model'}: {said}"
 
     def _evaluate(self, call: Call) -> None:
         """Follow the numbers through a node, where they are few and known."""

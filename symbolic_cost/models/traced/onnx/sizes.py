@@ -29,7 +29,7 @@ class DataDependentError(ValueError):
     """A size that depends on data."""
 
 
-def whole(size: Expr | float) -> Size:
+def as_integer(size: Expr | float) -> Size:
     """Return a size as a whole number where it is one.
 
     Raises:
@@ -44,7 +44,7 @@ def whole(size: Expr | float) -> Size:
 
 def product(sizes: Sequence[Size]) -> Size:
     """Return the number of elements."""
-    return whole(prod((number(size) for size in sizes), start=Integer(1)))
+    return as_integer(prod((number(size) for size in sizes), start=Integer(1)))
 
 
 def quotient(one: Size, other: Size) -> Size:
@@ -58,7 +58,7 @@ def quotient(one: Size, other: Size) -> Size:
     ratio = number(one) / number(other)
     if ratio.as_numer_denom()[1].free_symbols:
         ratio = ratio.cancel()
-    return whole(ratio)
+    return as_integer(ratio)
 
 
 def broadcast(*shapes: Sizes) -> Sizes:
@@ -99,15 +99,15 @@ def sliced(size: Size, start: Size, end: Size, step: Size) -> tuple[Size, Size, 
         last = min(last, size)
     if isinstance(first, int) and isinstance(size, int):
         first = min(first, size)
-    taken = whole(number(last) - number(first))
+    taken = as_integer(number(last) - number(first))
     if isinstance(taken, int) and taken < 0:
         taken = 0
-    return (taken if step == 1 else whole(ceiling(number(taken) / number(step)))), first, last
+    return (taken if step == 1 else as_integer(ceiling(number(taken) / number(step)))), first, last
 
 
 def _bound(size: Size, place: Size) -> Size:
     if isinstance(place, int) and place < 0:
-        back = whole(number(size) + place)
+        back = as_integer(number(size) + place)
         return max(back, 0) if isinstance(back, int) else back
     return place
 
@@ -115,7 +115,7 @@ def _bound(size: Size, place: Size) -> Size:
 def windows(size: Size, kernel: int, stride: int, padding: int, *, up: bool = False) -> Size:
     """Return how many windows of a kernel a dimension has; up: rounded up at the end."""
     room = number(size) + padding - kernel
-    return whole((ceiling if up else floor)(room / stride) + 1)
+    return as_integer((ceiling if up else floor)(room / stride) + 1)
 
 
 def _power(a: Expr, b: Expr) -> Expr:

@@ -8,7 +8,7 @@ from sympy import Expr, Integer, floor
 
 from symbolic_cost.errors import InputError, shown
 from symbolic_cost.models.traced.graph import Size
-from symbolic_cost.models.traced.onnx.sizes import whole
+from symbolic_cost.models.traced.onnx.sizes import as_integer
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
     ast.Add: add,
@@ -25,7 +25,7 @@ def read_dim(text: str, symbols: Mapping[str, Expr], place: str) -> Size:
         InputError: anything but sums, differences, products and whole quotients of known names.
     """
     try:
-        return whole(_expr(ast.parse(text.strip(), mode="eval").body, symbols))
+        return as_integer(_expr(ast.parse(text.strip(), mode="eval").body, symbols))
     except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, ZeroDivisionError):
         raise InputError(
             f"{place}: dimension {shown(text)} is no sum, product or whole quotient of dimensions "

@@ -11,12 +11,12 @@ from symbolic_cost.models.traced.onnx.sizes import (
     DataDependentError,
     Numbers,
     Sizes,
+    as_integer,
     broadcast,
     product,
     quotient,
     reshaped,
     sliced,
-    whole,
 )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def expand(r: Reading, call: Call) -> None:
 def tile(r: Reading, call: Call) -> None:
     """Copies one after the other."""
     sizes, times = r.sizes(call.inputs[0]), list(r.given(call, 1, "repeats") or ())
-    result = [whole(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
+    result = [as_integer(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
     r.moves("aten.repeat", result, repeats=times)
 
 
@@ -91,7 +91,7 @@ def concat(r: Reading, call: Call) -> None:
     rest = {(*one[:axis], *one[axis + 1 :]) for one in shapes}
     if len(rest) > 1:
         raise ValueError(f"what is joined along dimension {axis} differs elsewhere")
-    total = whole(sum((number(one[axis]) for one in shapes), start=number(0)))
+    total = as_integer(sum((number(one[axis]) for one in shapes), start=number(0)))
     result = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
     names = [Name(name) for name in call.inputs]
     r.emit("aten.cat", {"tensors": names, "dim": axis}, result, r.dtype(call.inputs[0]))
@@ -214,7 +214,8 @@ def pad(r: Reading, call: Call) -> None:
         axis: (pads[i], pads[i + len(axes)]) for i, axis in enumerate(axes)
     }
     result = [
-        whole(number(s) + number(added[i][0]) + number(added[i][1])) for i, s in enumerate(sizes)
+        as_integer(number(s) + number(added[i][0]) + number(added[i][1]))
+        for i, s in enumerate(sizes)
     ]
     r.moves("aten.pad", result, pad=[end for i in reversed(range(len(sizes))) for end in added[i]])
 
@@ -238,15 +239,15 @@ def size(r: Reading, call: Call) -> None:
 @op("Range")
 def steps(r: Reading, call: Call) -> None:
     """Numbers one after the other."""
-    start, end, step = (_one(r, name) for name in call.inputs)
-    count = whole((number(end) - number(start)) / number(step))
+    start, end, step = (_single(r, name) for name in call.inputs)
+    count = as_integer((number(end) - number(start)) / number(step))
     r.emit("aten.arange", {}, (count,), r.dtype(call.inputs[0]))
     whole_ones = all(isinstance(one, int) for one in (start, step, count))
     if whole_ones and int(count) <= MOST:
         r.know(call.outputs[0], [int(start) + i * int(step) for i in range(int(count))])
 
 
-def _one(r: Reading, name: str) -> Size:
+def _single(r: Reading, name: str) -> Size:
     known = r.numbers(name)
     if known is None or len(known) != 1:
         raise DataDependentError(f"{name} depends on data")
@@ -278,7 +279,7 @@ def one_hot(r: Reading, call: Call) -> None:
     """A dimension of classes, one of which is marked."""
     sizes = list(r.sizes(call.inputs[0]))
     axis = call.attributes.get("axis", -1)
-    sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, _one(r, call.inputs[1]))
+    sizes.insert(axis if axis >= 0 else axis + len(sizes) + 1, _single(r, call.inputs[1]))
     r.make(call.outputs[0], sizes, r.dtype(call.inputs[2]))
 
 
@@ -297,7 +298,9 @@ def resample(r: Reading, call: Call) -> None:
     wanted = r.given(call, place) if 0 < place < len(call.inputs) else None
     if not wanted:
         factors = r.given(call, 2 if call.op == "Resize" and r.opset > 10 else 1, "scales") or ()  # noqa: PLR2004 - the opset that changed it
-        wanted = tuple(whole(number(a) * number(f)) for a, f in zip(sizes, factors, strict=True))
+        wanted = tuple(
+            as_integer(number(a) * number(f)) for a, f in zip(sizes, factors, strict=True)
+        )
     axes = call.attributes.get("axes")
     if axes:
         wanted = tuple(wanted[axes.index(i)] if i in axes else s for i, s in enumerate(sizes))
@@ -312,7 +315,7 @@ def shuffled(r: Reading, call: Call) -> None:
     out = call.op == "DepthToSpace"
     result = (
         samples,
-        quotient(channels, side**2) if out else whole(number(channels) * side**2),
-        *(whole(number(s) * side) if out else quotient(s, side) for s in map_),
+        quotient(channels, side**2) if out else as_integer(number(channels) * side**2),
+        *(as_integer(number(s) * side) if out else quotient(s, side) for s in map_),
     )
     r.moves("aten.pixel_shuffle" if out else "aten.pixel_unshuffle", result)

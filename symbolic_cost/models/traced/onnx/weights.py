@@ -51,11 +51,11 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
     }
     if told:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
-        sure |= _taken(file.calls, _SURE, open_)
+        sure |= _operands_at(file.calls, _SURE, open_)
     else:
-        statistics = _taken(file.calls, {"BatchNormalization": _STATISTICS}, open_)
+        statistics = _operands_at(file.calls, {"BatchNormalization": _STATISTICS}, open_)
         open_ = {name: one for name, one in open_.items() if name not in statistics}
-        sure = _taken(file.calls, _SURE, open_)
+        sure = _operands_at(file.calls, _SURE, open_)
     _note_folded(file, sure, notes)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
     return frozenset(sure | _assumed(file, rest, sure, notes))
@@ -101,7 +101,7 @@ def _mask(one: Stored) -> bool:
     return len({bytes(raw[at : at + size]) for at in places}) <= len(_MATRIX)
 
 
-def named(file: OnnxFile, weights: Collection[str]) -> dict[str, str]:
+def parameter_names(file: OnnxFile, weights: Collection[str]) -> dict[str, str]:
     """Return a name for every parameter: that of its module where the exporter made one up."""
     paths: dict[str, str] = {}
     for call in file.calls:
@@ -121,7 +121,7 @@ def _made_up(name: str) -> bool:
     return "." not in name or "::" in name or "/" in name
 
 
-def _taken(
+def _operands_at(
     calls: Sequence[Call], places: Mapping[str, range], names: Mapping[str, Stored]
 ) -> set[str]:
     """Return names that operators take at some places, perhaps moved before."""
@@ -158,7 +158,7 @@ def turned(file: OnnxFile, weights: Collection[str], notes: Counter[str]) -> dic
 
     Both are compared at some places; where a file keeps its weights elsewhere, it is told.
     """
-    tables = _taken(file.calls, {"Gather": range(1)}, {n: file.stored[n] for n in weights})
+    tables = _operands_at(file.calls, {"Gather": range(1)}, {n: file.stored[n] for n in weights})
     transposed: dict[str, str] = {}
     untold: dict[str, Stored] = {}
     for name in sorted(weights, key=list(file.stored).index):

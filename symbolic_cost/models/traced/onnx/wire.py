@@ -121,7 +121,7 @@ def plain(value: int | memoryview) -> int | memoryview:
     return value
 
 
-def whole(values: Sequence[int | memoryview]) -> int:
+def last_integer(values: Sequence[int | memoryview]) -> int:
     """Return the last whole number of a field; zero where there is none."""
     return next((value for value in reversed(values) if isinstance(value, int)), 0)
 

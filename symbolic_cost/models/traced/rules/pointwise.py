@@ -168,10 +168,10 @@ def reduction(t: Trace) -> None:
         if not t.floating(place) or ref.tensor.constant:
             t.bind(t.constant(name), place)
         else:
-            t.bind(t.pointwise("sum", [ref], _left(t, ref)), place)
+            t.bind(t.pointwise("sum", [ref], _remaining_dims(t, ref)), place)
 
 
-def _left(t: Trace, ref: Ref) -> Dims:
+def _remaining_dims(t: Trace, ref: Ref) -> Dims:
     """Return the dimensions that a reduction leaves."""
     named = t.arg("dim", 2 if t.node.target in ("aten.norm", "aten.linalg_vector_norm") else 1)
     rank = len(ref.dims)

@@ -163,7 +163,9 @@ def einsum(t: Trace) -> None:
     inputs, result = _letters_of(t, str(t.arg("equation", 0)).replace(" ", ""))
     refs = t.arg("tensors", 1)
     dims: dict[str, Dim] = {}
-    operands = [(ref, _told(t, ref, names, dims)) for ref, names in zip(refs, inputs, strict=True)]
+    operands = [
+        (ref, _note_dims(t, ref, names, dims)) for ref, names in zip(refs, inputs, strict=True)
+    ]
     left = "".join(name if name in dims else "1" for name in result)
     every = [*(letters for _, letters in operands), left]
     if len(refs) == 1 or any(sum(name in letters for letters in every) == 1 for name in dims):
@@ -189,7 +191,7 @@ def _letters_of(t: Trace, text: str) -> tuple[list[str], str]:
     return listed[:-1], listed[-1]
 
 
-def _told(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
+def _note_dims(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
     """Note the dimensions of an operand by letter, and return its letters, "1" for size 1."""
     own = ""
     for letter, dim in zip(letters, ref.dims, strict=True):

@@ -88,7 +88,7 @@ class Launched:
             raise InputError(f"{self.path} leaves the precision open (auto): say precision=")
         flags = (name for name in ("bf16", "fp16") if run.get(name))
         said = run.get("precision", next(flags, "fp32"))
-        return run.get("policy") or _named(_PRECISIONS, said, "precision")
+        return run.get("policy") or _policy(_PRECISIONS, said, "precision")
 
     @property
     def _recompute(self) -> str:
@@ -97,7 +97,7 @@ class Launched:
         try:
             return recompute_policy(said).name if isinstance(said, str) else said
         except InputError:
-            return _named(_POLICIES, said, "recompute policy")
+            return _policy(_POLICIES, said, "recompute policy")
 
     @property
     def _chunks(self) -> int | None:
@@ -153,7 +153,7 @@ def count(
     return counts.count(config, batch, seq, conventions, image_tokens, train=train)
 
 
-def _named(names: Mapping[str, tuple[object, ...]], word: object, what: str) -> str:
+def _policy(names: Mapping[str, tuple[object, ...]], word: object, what: str) -> str:
     """Return the name of a policy by the word of a framework."""
     for name, words in names.items():
         if word in words:

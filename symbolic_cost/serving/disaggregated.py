@@ -14,8 +14,8 @@ from math import ceil
 from symbolic_cost.errors import InputError
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.choice import Choice, Miss, MissedError, Plan, roomy
-from symbolic_cost.serving.pools import MOST_MOVING, Pools, Prefilling, held
-from symbolic_cost.serving.sized import Clock, Sized
+from symbolic_cost.serving.engine_numbers import Clock, Sized
+from symbolic_cost.serving.pools import MOST_MOVING, Pools, Prefilling, in_flight
 from symbolic_cost.serving.steady import MOST_BUSY
 from symbolic_cost.systems.network import Link
 
@@ -129,7 +129,7 @@ class Pair:
 
         def pools(counts: Counts) -> Pools:
             each = rate / (counts[1] * self.then.sized.copies)
-            return self.pools(counts, held(each, free.decoded, room))
+            return self.pools(counts, in_flight(each, free.decoded, room))
 
         def decodes(number: int) -> bool:
             each = rate / (number * self.then.sized.copies)

@@ -61,7 +61,7 @@ class Asked:
         return tuple(dict.fromkeys(name for one in held for name in one.names))
 
 
-def asked(
+def sweep_question(
     plan: Plan,
     mode: Mode,
     where: str,

@@ -84,11 +84,11 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
         InputError: every name that is no choice, and every value that is refused.
     """
     refuse(unknown("choice", name, CHOICES) for name in choose if name not in CHOICES)
-    listed = {name: _listed(values, UNSAID.get(name)) for name, values in choose.items()}
+    listed = {name: _options(values, UNSAID.get(name)) for name, values in choose.items()}
     return Space(gpus, global_batch, **listed)
 
 
-def _listed(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
+def _options(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
     listed = (values,) if isinstance(values, str | int) else values
     return tuple("" if one == unsaid else one for one in listed)
 

@@ -12,7 +12,7 @@ from dataclasses import field
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Rotated, output
-from symbolic_cost.layers.core import PLAIN, AttentionCore, Heads, Positions, Step
+from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions, Step
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise

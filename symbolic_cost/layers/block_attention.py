@@ -11,7 +11,7 @@ Source: guo-2021, section 3.
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax

@@ -10,7 +10,7 @@ For example a window of 4 reaches 2 to either side: of 8 positions there are thr
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.op import Op

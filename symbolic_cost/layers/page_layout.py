@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention
+from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.chain import chain
-from symbolic_cost.layers.core import Step
+from symbolic_cost.layers.embeddings import Change, Words
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.words import Change, Words
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup

@@ -77,7 +77,9 @@ def source_of(
         raise InputError("no symbol is left: name some with --free, as in --free b,l")
     legal = _Legal(program, conditions, job.values, known)
     by = f"written by symbolic_cost {version('symbolic_cost')}"
-    holds = [f"holds where {said}" for said in dict.fromkeys(map(_said, conditions)) if said]
+    holds = [
+        f"holds where {said}" for said in dict.fromkeys(map(_condition_text, conditions)) if said
+    ]
     about = (f"{', '.join(names)} of {job.model.name}, {by}", *header(job), *holds)
     meanings = {name: GLOSSARY[name].meaning for name in program.inputs}
     drawn = legal.drawn(tests, Random(seed))  # noqa: S311 - no secret
@@ -166,7 +168,7 @@ def _drawn(name: str, usual: Number | None, chance: Random) -> Number:
     return int(usual) * power if usual is not None and usual > 1 else power
 
 
-def _said(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     """Say a condition; nothing where its numbers are known, which were checked."""
     if isinstance(condition, Least):
         return f"{condition.size} >= {condition.least}" if condition.size.free_symbols else ""

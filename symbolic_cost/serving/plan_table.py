@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.serving.choice import Plan
-from symbolic_cost.serving.doubt import span
 from symbolic_cost.serving.notes import assumptions, engine_name
 from symbolic_cost.serving.plan import Plans
 from symbolic_cost.serving.pools import Pools
+from symbolic_cost.serving.spread import span
 from symbolic_cost.systems.prices import Rates, rates
 from symbolic_cost.units import Unit, gpu_count, human
 
@@ -36,7 +36,9 @@ def plan_sheet(
     known = rates(best.sized.engine.machine.name, price=price)
     costs = (Column("USD/Mtoken", "right"), Column("kWh/Mtoken", "right"))
     columns = (*_FULL, *costs) if full else _BRIEF
-    rows = tuple((*_row(plan, full=full), *(_rest(plan, known) if full else ())) for plan in shown)
+    rows = tuple(
+        (*_row(plan, full=full), *(_machine_fields(plan, known) if full else ())) for plan in shown
+    )
     engine, load = best.sized.engine, best.steady.load
     shared = f" ({load.shared} shared)" if load.shared else ""
     title = (
@@ -44,7 +46,7 @@ def plan_sheet(
         f"{load.input} tokens in{shared}, {load.output} out, {engine.weights} weights, "
         f"{engine.cache} cache"
     )
-    notes = (*_told(best, known), *assumptions(plans, known))
+    notes = (*_notes(best, known), *assumptions(plans, known))
     left = len(plans.best) - len(shown)
     more = (f"{left} more are not shown",) if left else ()
     reasons = (f"left out: {name}: {reason}" for name, reason in plans.refused.items())
@@ -93,7 +95,7 @@ def _way(plan: Plan) -> str:
     return "none" if plan.chunk is None else str(plan.chunk)
 
 
-def _rest(plan: Plan, known: Rates) -> tuple[Cell, ...]:
+def _machine_fields(plan: Plan, known: Rates) -> tuple[Cell, ...]:
     """Return what programs read besides."""
     costs = known.costs(1e6 / plan.tokens)
     rounded = (None if one is None else round(one, 4) for one in (costs.usd, costs.kwh))
@@ -115,7 +117,7 @@ def _built(plan: Plan) -> str:
     )
 
 
-def _told(best: Plan, known: Rates) -> Iterator[str]:
+def _notes(best: Plan, known: Rates) -> Iterator[str]:
     """Yield what is to say of the best plan."""
     binds = _BINDS.get(best.binds, best.binds)
     yield (

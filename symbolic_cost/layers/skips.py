@@ -11,7 +11,7 @@ from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps,
 from symbolic_cost.layers.maps import Mix, plus
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import kept, unread
+from symbolic_cost.ops.unread import unread, unused_weights
 from symbolic_cost.records import dataclass
 
 
@@ -91,7 +91,7 @@ class Idle:
     layer: Layer
 
     def declare(self, name: str, trail: Trail) -> None:
-        _beside(self.layer, name, trail, kept)
+        _beside(self.layer, name, trail, unused_weights)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symbolic_cost.errors import InputError, shown
-from symbolic_cost.explore.asked import Asked, Mode, asked
 from symbolic_cost.explore.evaluation import Evaluation
 from symbolic_cost.explore.formats import typed
-from symbolic_cost.explore.kept import Result, Rows, bounds, joined
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Grid
 from symbolic_cost.explore.progress import bar
+from symbolic_cost.explore.results import Result, Rows, bounds, joined
 from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, results
 from symbolic_cost.explore.storage import Store, counted
+from symbolic_cost.explore.sweep_question import Asked, Mode, sweep_question
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Sweeping:
     ) -> None:
         self._progress, self.plan = progress, plan
         self._texts = {"where": where, "by": list(by), "top": most, "mode": mode}
-        self.asked: Asked = asked(plan, mode, where, by, most=most, columns=columns)
+        self.asked: Asked = sweep_question(plan, mode, where, by, most=most, columns=columns)
 
     def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
         """Run what is not done.
@@ -116,7 +116,7 @@ class Sweeping:
         if out is None:
             tasks = [(a, min(a + step, self.plan.size)) for a in range(0, self.plan.size, step)]
             return self._in_memory(tasks, engine, scheduler)
-        store = Store(out, self._about(step), self.plan.size)
+        store = Store(out, self._file_notes(step), self.plan.size)
         complete = store.complete()
         if complete is not None:
             return Outcome(self._summary(counted(complete), out), None, self.plan)
@@ -212,7 +212,7 @@ class Sweeping:
             result.candidates, result.legal, result.counted, dict(result.ruled), self._units, path
         )
 
-    def _about(self, step: int) -> dict[str, Any]:
+    def _file_notes(self, step: int) -> dict[str, Any]:
         """Return what a file says of its sweep."""
         plan, own = self.plan, self.asked
         grids: tuple[Grid, ...] = (plan.words, plan.outer, plan.inner)

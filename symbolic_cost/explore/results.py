@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from symbolic_cost.explore.asked import Asked
 from symbolic_cost.explore.points import Floats, Places
+from symbolic_cost.explore.sweep_question import Asked
 from symbolic_cost.records import dataclass
 
 Rows: TypeAlias = dict[str, Any]

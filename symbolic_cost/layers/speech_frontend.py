@@ -12,8 +12,8 @@ from enum import Flag, auto
 from sympy import Expr, floor
 
 from symbolic_cost.axes import Glossary, axes
+from symbolic_cost.layers.embeddings import COMPUTED
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.words import COMPUTED
 from symbolic_cost.ops.conv import conv
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise

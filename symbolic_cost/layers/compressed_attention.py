@@ -17,7 +17,7 @@ the indexer.
 from dataclasses import field
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.core import SLIDING, AttentionCore, Heads, Positions
+from symbolic_cost.layers.attention_core import SLIDING, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation
 from symbolic_cost.ops.cache import cache
