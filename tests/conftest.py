@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and the skip of LaTeX tests where LaTeX is missing."""
+"""Hypothesis profiles, registrations for one test, and the skip of LaTeX tests without LaTeX."""
 
 import os
 import shutil
@@ -23,3 +23,17 @@ def pytest_runtest_setup(item):
     missing = [program for program in LATEX_PROGRAMS if shutil.which(program) is None]
     if missing:
         pytest.skip(f"LaTeX compile test: {' and '.join(missing)} not found")
+
+
+@pytest.fixture
+def registered_for_one_test():
+    """Other tests go through the whole catalogue: they must not meet what one adds to it."""
+    from symbolic_cost.conventions.presets import PRESETS
+    from symbolic_cost.models.catalog import CATALOG
+    from symbolic_cost.parallel.catalogue import STRATEGIES
+
+    before = [(names, dict(names)) for names in (CATALOG, STRATEGIES, PRESETS)]
+    yield
+    for names, entries in before:
+        names.clear()
+        names.update(entries)

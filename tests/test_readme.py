@@ -95,6 +95,7 @@ def exit_code(info):
     return codes[0] if codes else 0
 
 
+@pytest.mark.usefixtures("registered_for_one_test")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_of_a_page_are_one_session(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

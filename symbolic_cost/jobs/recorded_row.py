@@ -321,8 +321,8 @@ _FOLDED = re.compile(r"[^a-z0-9]")
 def catalogue_name(text: str) -> str:
     """Return the name of the catalogue that a text stands for, however it is punctuated.
 
-    >>> named("Llama3-70B"), named("llama3.1-405b"), named("GPT3_175B")
-    ('llama-3-70b', 'llama-3-405b', 'gpt3-175b')
+    >>> [catalogue_name(name) for name in ("Llama3-70B", "llama3.1-405b", "GPT3_175B")]
+    ['llama-3-70b', 'llama-3-405b', 'gpt3-175b']
     """
     known = {_FOLDED.sub("", name): name for name in (*CATALOG, *configured())}
     folded = _FOLDED.sub("", text.lower())

@@ -5,10 +5,7 @@ from click.testing import CliRunner
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
-from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.catalog import CATALOG
-from symbolic_cost.parallel.catalogue import STRATEGIES
 
 PLUGIN = """
 import symbolic_cost as sc
@@ -44,14 +41,7 @@ sc.register_conventions(replace(MODEL_FLOP, name="mine{n}"))
 """
 
 
-@pytest.fixture(autouse=True)
-def _registered_for_one_test():
-    """Other tests go through the whole catalogue: they must not meet what these add to it."""
-    before = [(names, dict(names)) for names in (CATALOG, STRATEGIES, PRESETS)]
-    yield
-    for names, kept in before:
-        names.clear()
-        names.update(kept)
+pytestmark = pytest.mark.usefixtures("registered_for_one_test")
 
 
 def plugin(tmp_path, number):
