@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, shown, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.reading import package_data
 
@@ -40,8 +40,8 @@ def timm_config(source: Document) -> dict[str, Any]:
         problems.append(f"{source.where('model_args')}: {shown(values['model_args'])} is not read")
     found = _record_of(name)
     if found is None:
-        known = ", ".join(_names_in_words(one, each) for one in _records() for each in one["names"])
-        problems.append(f"{source.where('architecture')}: {shown(name)}: {known} are read")
+        refused = unknown("architecture of timm", name, _names())
+        problems.append(f"{source.where('architecture')}: {refused}")
         raise InputError(problems)
     record, named = found
     problems += _contradictions(source, record, named)
@@ -87,10 +87,12 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
     return tuple(each())
 
 
-def _names_in_words(record: Mapping[str, Any], name: str) -> str:
-    """Return the names of a record in a few words."""
-    sizes = name.replace("{size}", f"{{{','.join(record['sizes'])}}}")
-    return re.sub(r"\{[a-z]+_size\}", "N", sizes)
+def _names() -> Iterator[str]:
+    """Yield the names that are known, N in place of any number."""
+    for record in _records():
+        for name in record["names"]:
+            for size in record["sizes"]:
+                yield re.sub(r"\{\w+\}", "N", name.replace("{size}", size))
 
 
 def _pictures(values: Mapping[str, Any]) -> dict[str, Any]:
