@@ -206,13 +206,17 @@ def formula(text: str, names: Mapping[str, Expr] | None = None) -> Expr:
         names: meaning of every name, as of a paper's letters; the library's unless given.
 
     Raises:
-        InputError: where it stops being a formula, and every unknown name.
+        InputError: where it stops being a formula, every unknown name, and a value that is never
+            real.
 
     >>> formula("be(34 + 5 h l/e)"), formula("max(b, 2)^2")
     (b*e*(34 + 5*h*l/e), Max(2, b)**2)
     """
     known = own_names() if names is None else names
-    return exact(Formula(text, known).valued(known, _COSTS))
+    read = exact(Formula(text, known).valued(known, _COSTS))
+    if read.has(sympy.I):
+        raise InputError(f"formula {shown(text)}: no real number is its value")
+    return read
 
 
 def chain(definitions: Mapping[str, Formula], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,13 @@ def checked_form(line: Line) -> str:
 def _form(line: Line) -> str:
     """Return the format that was named, or that of the file's ending."""
     form: str = line.values["form"]
-    ending = PurePath(line.values["file"] or "").suffix.lower()
+    file = PurePath(line.values["file"] or "x")
+    if file.name == "-" or (not file.suffix and file.name.startswith(".")):
+        raise InputError(
+            f"-o {shown(line.values['file'])}: the name of a file is accepted; what is printed "
+            "needs no -o"
+        )
+    ending = file.suffix.lower()
     if line.command == "sheet" and ending in (".pdf", ".bib"):
         return _of_ending(line, ending)
     alone = _only_form(line, ending)

@@ -48,10 +48,14 @@ class Checked:
         return f"differs: derived less typed is {text}"
 
     def sheet(self) -> Sheet:
-        """Tabulate both formulas and their difference."""
+        """Tabulate both formulas and their difference.
+
+        Raises:
+            InputError: a formula is no real number at the sizes of the model, as the root of 1 - l.
+        """
         verdict = self.verdict
         rows: list[tuple[Cell, ...]] = [
-            (name, expr, number(self.about.run.value(expr)))
+            (name, expr, self._number(expr))
             for name, expr in (
                 ("typed", verdict.typed),
                 ("derived", factored(verdict.derived)),
@@ -63,6 +67,12 @@ class Checked:
         named = f"notation {letters.name}: {letters.meaning}"
         notes = (self.sentence, named, *self.about.notes(self.assumed))
         return Sheet(title, headed("formula of, formula, value>"), tuple(rows), notes)
+
+    def _number(self, expr: Expr) -> Cell:
+        bound = self.about.run.value(expr)
+        if not bound.free_symbols and not bound.is_extended_real:
+            raise InputError(f"{plain(expr)} is no real number at these sizes")
+        return number(bound)
 
 
 def check(text: str, cost: str, model: str, **asked: Unpack[Asked]) -> Checked:

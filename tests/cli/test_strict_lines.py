@@ -64,6 +64,15 @@ REFUSED = [
         ["dominance", "gpt2", "mlp", "head", "--over", "l=1:9", "l=2:8", "-o", "a.svg"],
         "--over 'l' is given twice",
     ),
+    (["table", "gpt2", "-o", "-"], "-o '-': the name of a file is accepted; what is printed needs"),
+    (["sheet", "gpt2", "-o", ".tex"], "-o '.tex': the name of a file is accepted"),
+    # what is no real number
+    (["check", "sqrt(-b)", "--cost", "params", "gpt2"], "no real number is its value"),
+    (
+        ["check", "1/(b - 1)", "--cost", "params", "gpt2"],
+        "1/(b - 1) is no real number at these sizes",
+    ),
+    (["check", "sqrt(b - l)", "--cost", "params", "gpt2"], "is no real number at these sizes"),
     # work without end, and what cannot be
     (
         [*SWEEP, "--vary", "e=1:10:x1.0001"],
