@@ -56,7 +56,8 @@ class AtLeast(OnTerms, Function):
 
     def _latex(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
-        return rf"\left[{one} \ge {two}\right]"
+        left, right = getattr(printer, "brackets", (r"\left[", r"\right]"))
+        return rf"{left}{one} \ge {two}{right}"
 
     def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         one, two = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
@@ -95,8 +96,14 @@ class Choice(OnTerms, Function):
 
     def _latex(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         bracket, value, other = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        if hasattr(printer, "brackets"):  # of a narrow column, where nothing may be tall
+            return rf"({value} \text{{ if }} {bracket} \text{{ else }} {other})"
         rows = rf"{value} & \text{{if}}\: {bracket} \\ {other} & \text{{otherwise}}"
         return rf"\begin{{cases}} {rows} \end{{cases}}"
+
+    def _sympystr(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
+        bracket, value, other = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol
+        return f"({value} if {bracket} else {other})"
 
     def _numpycode(self, printer: Any) -> str:  # noqa: ANN401 - SymPy's printers are untyped
         bracket, value, other = map(printer._print, self.args)  # noqa: SLF001 - SymPy's protocol

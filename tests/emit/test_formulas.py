@@ -22,13 +22,15 @@ from sympy import (
 )
 
 from symbolic_cost.emit.formulas import (
+    code,
     latex,
     latex_text,
     plain,
     symbols_of,
     where_plain,
 )
-from symbolic_cost.symbols import Active, V, b, cp, dp, e, f, h, l, m1, mu, n_layers, s, t
+from symbolic_cost.extrema import AtLeast, Choice
+from symbolic_cost.symbols import Active, V, b, cp, dp, e, f, h, l, m1, mu, n_layers, p, s, t
 from tests.emit.reading import value_of_latex, value_of_plain
 
 GOLDEN = [
@@ -201,3 +203,11 @@ def test_special_characters_are_escaped():
 def test_symbols_are_those_of_sympy():
     x, y = symbols("x y")
     assert plain(y + x) == "x + y"
+
+
+def test_a_choice_is_read_as_a_sentence_and_as_python():
+    hops = Choice(AtLeast(p, 65), 2, p - 1)
+    assert plain(1 + hops) == "1 + (2 if [p >= 65] else p - 1)"
+    assert latex(hops, breakable=True) == r"(2 \text{ if } [p \ge 65] \text{ else } p - 1)"
+    assert latex(hops).startswith(r"\begin{cases}")
+    assert [eval(code(hops), {"p": n}) for n in (8, 65)] == [7, 2]  # noqa: S307 - our own text
