@@ -68,3 +68,8 @@ def test_states_are_held_between_steps():
 
 def test_no_cost_is_explained_by_another():
     assert named_cost("flops_train").meaning == "training FLOP of one microbatch"
+
+
+def test_one_rank_sends_nothing():
+    assert "one rank sends nothing: --strategy names several" in printed("comm gpt2")
+    assert "sends nothing" not in printed("comm gpt2 --strategy tp=2")

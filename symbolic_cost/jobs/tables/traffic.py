@@ -32,7 +32,8 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
             named = ("all", None, label, mesh) if per_op else (mesh, "all", label)
             rows.append((*named, *[None] * (width - len(named) - 2), shown, known))
     title = f"Communication of {work.share.name} in one step"
-    return Sheet(title, _columns(per_op=per_op), tuple(rows), header(work), work.names)
+    alone = () if any(totals.values()) else ("one rank sends nothing: --strategy names several",)
+    return Sheet(title, _columns(per_op=per_op), tuple(rows), (*alone, *header(work)), work.names)
 
 
 def groups_sheet(work: Setup, node_size: int) -> Sheet:
