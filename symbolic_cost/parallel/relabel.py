@@ -93,9 +93,10 @@ def _viewed(
     name = f"{operand.tensor}.{'_'.join(operand.axes)}"
     if name not in written:
         written[name] = operand.axes
-        source = replace(operand, axes=before)
+        source, path = replace(operand, axes=before), f"{operand.tensor}.view"
         pattern = Pattern(name, (source,), (), (operand.renamed(name),))
-        ops.append(View(f"{operand.tensor}.view", pattern, saved=Saved.SHARD))
+        taken = any(other.path == path for other in ops)  # a tensor may be seen in several ways
+        ops.append(View(f"{name}.view" if taken else path, pattern, saved=Saved.SHARD))
     return op.retaken({operand.tensor: operand.renamed(name)})
 
 

@@ -35,6 +35,13 @@ def test_a_layer_of_a_search_may_lack_what_is_declared_alone():
     assert "replace_with_linear is not declared" in told
 
 
+def test_layers_of_a_step_are_told_by_numbers_in_bounds():
+    """Python reads no number of thousands of digits."""
+    config = dict(TRUTH["step3p7/plain"]["config"])
+    section = {**config["text_config"], "moe_layers_enum": "9" * 5000}
+    assert "'moe_layers_enum': numbers of layers" in refused("step3p7/plain", text_config=section)
+
+
 def test_a_kind_of_block_has_its_own_function():
     assert "unknown value 'silu'" in refused("hf_olmo/a", activation_type="silu")
 

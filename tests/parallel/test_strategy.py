@@ -15,6 +15,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import CollectiveKind, Quantity
+from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part
@@ -32,6 +33,7 @@ from symbolic_cost.parallel.schedules import SCHEDULES
 from symbolic_cost.parallel.strategy import Strategy, parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import Active, M, b, cp, dp, e, l, m1, pp, symbol
+from tests.models.test_families_truth import TRUTH
 
 MODEL = GPT().model()
 
@@ -254,6 +256,13 @@ def test_hybrid_shards():
     assert weight.expr == 2 * e * symbol("f") / 4
     once = {row.collective.group: row.per_step for row in moved if row.phase == "backward_weight"}
     assert once == {"dp": False, "replicas": True}
+
+
+def test_views_of_one_tensor_have_paths_of_their_own():
+    """In three dimensions a result waits under other axes, and is seen under a third."""
+    own = parse_strategy("3d").model(from_config(TRUTH["wavlm/voices"]["config"]))
+    paths = [f"{part.path}.{op.path}" for part in own.parts for op in part.ops]
+    assert len(set(paths)) == len(paths)
 
 
 def test_model_axes_that_mean_something_else_stay_whole():

@@ -3,6 +3,7 @@
 Of some, layers that slide have numbers of heads of their own.
 """
 
+import re
 from dataclasses import replace
 
 from sympy import Integer
@@ -186,6 +187,9 @@ def _sliding(decoder: Decoder, heads: int) -> Decoder:
     return replace(decoder, mixers={SLIDES: own})
 
 
+_LAYER = re.compile(r"\s*\d{1,6}\s*")
+
+
 def step(fields: Fields, shape: Shape) -> Model:
     """Declare a Step 3.5 or the language model of a Step 3.7.
 
@@ -202,7 +206,7 @@ def step(fields: Fields, shape: Shape) -> Model:
     if values.get("mlp_layer_types") is None:
         sparse = numbered.split(",") if isinstance(numbered, str) else numbered
         sparse = range(3, layers) if sparse is None else sparse
-        fine = isinstance(sparse, range | list) and all(str(n).strip().isdecimal() for n in sparse)
+        fine = isinstance(sparse, range | list) and all(_LAYER.fullmatch(str(n)) for n in sparse)
         problem = 'numbers of layers as "3,4,5" are accepted'
         fields.require(holds=fine, problem=problem, name="moe_layers_enum")
         places = {int(n) for n in sparse} if fine else ()

@@ -3,7 +3,8 @@
 The kind comes first: ds, depthwise and pointwise, dsa with an activation behind; ir, an inverted
 residual; er, one whose expansion is a whole convolution; cn, a convolution alone; uir, an inverted
 residual with a depthwise convolution of kernel a before it. Then repeats r, kernel k, stride s of
-the first, expansion e, channels c, channels fc that are expanded, share se of a squeeze.
+the first, expansion e, channels c, channels fc that are expanded, share se of a squeeze, and n, an
+activation that is not the network's.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ import re
 from collections.abc import Callable
 from math import ceil
 
-from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Pad, Residual, chain
+from symbolic_cost.layers.conv import (
+    Activation,
+    BatchNorm,
+    Chain,
+    Conv,
+    Depthwise,
+    Layer,
+    Pad,
+    Residual,
+    chain,
+)
 from symbolic_cost.layers.maps import Mean, Mix
 from symbolic_cost.layers.pyramid import Squeeze
 from symbolic_cost.models.fields import Fields, shortened
-from symbolic_cost.models.vision.maps_families import convolved, ratio_of
+from symbolic_cost.models.vision.maps_families import convolved, function_of, ratio_of
 from symbolic_cost.records import dataclass
 
 Word = dict[str, str | None]
@@ -24,10 +35,10 @@ Word = dict[str, str | None]
 _WORD = re.compile(
     r"(?P<kind>ds|dsa|ir|er|cn|uir)_r(?P<r>[1-9]\d?)(_a(?P<a>\d))?_k(?P<k>\d)_s(?P<s>[12])"
     r"(_e(?P<e>[1-9]\d?(\.\d{1,2})?))?_c(?P<c>[1-9]\d{0,3})(_fc(?P<fc>[1-9]\d{0,3}))?"
-    r"(_se(?P<se>0\.\d{1,2}))?(_n(re|hs|sw))?(_(?P<skip>skip|noskip))?"
+    r"(_se(?P<se>0\.\d{1,2}))?(_n(?P<act>re|hs|sw))?(_(?P<skip>skip|noskip))?"
 )
-_ACT = "silu"
-"""Any activation: none has weights, and all cost the same."""
+_ACTS = {"re": "relu", "hs": "silu", "sw": "silu"}
+"""Activations of words; a hard one keeps and costs what a silu does."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +50,15 @@ class Blocks:
         least: hundredths of channels that rounding to eights must leave.
         squeeze: "given", squeezes are shares of what a block gets; "expanded", of its expanded
             channels; or "eights", of those in eights.
+        act: activation of the network.
+        squeeze_act: that of squeezes; the block's if none is named.
     """
 
     width: float
     least: int
     squeeze: str
+    act: str
+    squeeze_act: str
 
     def channels(self, number: float) -> int:
         """Return channels of a block, by the factor."""
@@ -52,14 +67,14 @@ class Blocks:
     def block(self, word: Word, inner: int, stride: int) -> tuple[int, Layer]:
         """Return the channels that a block makes of others, and the block."""
         kind, kernel, new = word["kind"], int(word["k"] or 1), self.channels(int(word["c"] or 1))
-        stated = int(word["fc"] or 0)
+        stated, act = int(word["fc"] or 0), _ACTS.get(word["act"] or "", self.act)
         wide = _rounded((self.channels(stated) if stated else inner) * float(word["e"] or 1))
         layers: list[Layer] = []
         if kind == "cn":
-            layers.append(_conv(new, kernel, stride))
+            layers.append(_conv(act, new, kernel, stride))
         elif kind in {"ds", "dsa"}:
-            behind = _conv(new) if kind == "dsa" else _last(new)
-            layers += [_deep(kernel, stride), *self._squeezed(word, inner), behind]
+            behind = _conv(act, new) if kind == "dsa" else _last(new)
+            layers += [_deep(act, kernel, stride), *self._squeezed(word, inner, act), behind]
         else:
             before = int(word["a"] or 0)
             if before:
@@ -67,36 +82,39 @@ class Blocks:
                 deep = Depthwise(before, step, Pad.SAME, bias=False)
                 layers.append(chain(deep, BatchNorm()))
             whole = kind == "er"
-            layers.append(_conv(wide, kernel, stride) if whole else _conv(wide))
+            layers.append(_conv(act, wide, kernel, stride) if whole else _conv(act, wide))
             if kernel and not whole:
-                layers.append(_deep(kernel, stride))
-            layers += [*self._squeezed(word, wide), _last(new)]
+                layers.append(_deep(act, kernel, stride))
+            layers += [*self._squeezed(word, wide, act), _last(new)]
         told = word["skip"] == "skip" if kind == "cn" else word["skip"] is None and kind != "dsa"
         made = chain(*layers)
         return new, Residual(made) if told and stride == 1 and inner == new else made
 
-    def _squeezed(self, word: Word, wide: int) -> tuple[Layer, ...]:
+    def _squeezed(self, word: Word, wide: int, act: str) -> tuple[Layer, ...]:
         """Return the squeeze of a block, if it has one."""
         if word["se"] is None:
             return ()
         given = self.squeeze == "given"
         share = wide * (float(word["se"]) / (float(word["e"] or 1) if given else 1))
         eights = self.squeeze == "eights"
-        return (Squeeze(_rounded(share, self.least) if eights else max(1, round(share))),)
+        channels = _rounded(share, self.least) if eights else max(1, round(share))
+        return (Squeeze(channels, self.squeeze_act or act),)
 
 
 def inverted(fields: Fields) -> dict[str, Layer]:
     """Return the stem, the blocks and what follows them, before the classes."""
     least = fields.optional_size("least", 90) or 0
     squeeze = fields.text("squeeze", "given", ("given", "expanded", "eights"))
-    kind = Blocks(ratio_of(fields, "width", 1), least, squeeze)
+    act = function_of(fields, "silu")
+    squeezed = fields.text("squeeze_act", "", ("", "relu"))
+    kind = Blocks(ratio_of(fields, "width", 1), least, squeeze, act, squeezed)
     depth, stages = ratio_of(fields, "depth", 1), fields.items("stages")
     up = fields.text("depth_rounding", "ceil", ("ceil", "round")) == "ceil"
     rounding: Callable[[float], int] = ceil if up else round
     fields.require(holds=bool(stages), problem="blocks are needed", name="stages")
     ends, inner = fields.flag("fixed_ends", default=False), fields.size("stem_size", 32)
     inner = inner if fields.flag("fixed_stem", default=False) else kind.channels(inner)
-    layers: dict[str, Layer] = {"stem": _conv(inner, 3, 2)}
+    layers: dict[str, Layer] = {"stem": _conv(act, inner, 3, 2)}
     for stage, text in enumerate(stages):
         words = _words(fields, text)
         factor = 1 if ends and stage in {0, len(stages) - 1} else depth
@@ -106,19 +124,20 @@ def inverted(fields: Fields) -> dict[str, Layer]:
             for i in range(times):
                 stride = 1 if i or place else int(word["s"] or 1)
                 inner, layers[f"stage{stage}.{place}.{i}"] = kind.block(word, inner, stride)
-    return layers | _last_of(fields)
+    return layers | _last_of(fields, act)
 
 
-def _last_of(fields: Fields) -> dict[str, Layer]:
+def _last_of(fields: Fields, act: str) -> dict[str, Layer]:
     """Return the last convolution and the mean, in their order."""
     wide = fields.optional_size("last_size")
     last = fields.text("last", "conv", ("conv", "biased", "bare", "normed"))
     if wide is None:
         return {"mean": Mean()}
     if last == "conv":
-        return {"end": _conv(wide), "mean": Mean()}
+        return {"end": _conv(act, wide), "mean": Mean()}
     layers: dict[str, Layer] = {"mean": Mean(), "end": Mix(wide, bias=last == "biased")}
-    return layers | ({"norm": BatchNorm()} if last == "normed" else {})
+    layers |= {"norm": BatchNorm()} if last == "normed" else {}
+    return {**layers, "act": Activation(act)}
 
 
 def _words(fields: Fields, text: object) -> list[Word]:
@@ -147,12 +166,12 @@ def _rounded(channels: float, least: int = 90) -> int:
     return near + 8 if 100 * near < least * channels else near
 
 
-def _conv(channels: int, kernel: int = 1, stride: int = 1) -> Chain:
-    return convolved(Conv(channels, kernel, stride, Pad.SAME, bias=False), _ACT)
+def _conv(act: str, channels: int, kernel: int = 1, stride: int = 1) -> Chain:
+    return convolved(Conv(channels, kernel, stride, Pad.SAME, bias=False), act)
 
 
-def _deep(kernel: int, stride: int) -> Chain:
-    return convolved(Depthwise(kernel, stride, Pad.SAME, bias=False), _ACT)
+def _deep(act: str, kernel: int, stride: int) -> Chain:
+    return convolved(Depthwise(kernel, stride, Pad.SAME, bias=False), act)
 
 
 def _last(channels: int) -> Chain:
