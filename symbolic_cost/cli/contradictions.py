@@ -75,7 +75,7 @@ def checked_form(line: Line) -> str:
 def _form(line: Line) -> str:
     """Return the format that was named, or that of the file's ending."""
     form: str = line.values["form"]
-    file = PurePath(line.values["file"] or "x")
+    file = PurePath(line.values["file"] or "printed")
     if file.name == "-" or (not file.suffix and file.name.startswith(".")):
         raise InputError(
             f"-o {shown(line.values['file'])}: the name of a file is accepted; what is printed "
