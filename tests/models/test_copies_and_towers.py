@@ -82,3 +82,26 @@ def test_a_tower_that_is_missing_is_named():
     config = {k: v for k, v in TRUTH["voxtral/text"]["config"].items() if k != "audio_config"}
     with pytest.raises(InputError, match="audio_config"):
         count(config, 1, 64)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param([0, 3], id="a block that the tower lacks"),
+        pytest.param([1, 1], id="one twice"),
+        pytest.param([0, 1, 2], id="more than the language model has"),
+    ],
+)
+def test_stages_that_nothing_reads_are_refused_with_images(stages):
+    config = TRUTH["qwen3_vl/a"]["config"]
+    vision = {**config["vision_config"], "deepstack_visual_indexes": stages}
+    config = {**config, "vision_config": vision}
+    with pytest.raises(InputError, match="blocks of the tower, each once"):
+        count(config, 1, 64, image_tokens=16)
+    assert count(config, 1, 64)["flops_fwd"] == TRUTH["qwen3_vl/a"]["images"][0][1]
+
+
+def test_a_layer_that_a_tower_lacks_is_refused():
+    config = TRUTH["llava/a"]["config"] | {"vision_feature_layer": -5}
+    with pytest.raises(InputError, match="there are 3"):
+        count(config, 1, 64)
