@@ -105,3 +105,9 @@ def test_a_layer_that_a_tower_lacks_is_refused():
     config = TRUTH["llava/a"]["config"] | {"vision_feature_layer": -5}
     with pytest.raises(InputError, match="there are 3"):
         count(config, 1, 64)
+
+
+@pytest.mark.parametrize(("name", "told"), [("qwen2_vl/a", True), ("mistral3/joint", False)])
+def test_tokens_of_images_of_any_size_are_those_of_one(name, told):
+    counted = count(TRUTH[name]["config"], 1, 64, image_tokens=16)
+    assert ("image_tokens: of one image" in (counted["ignored"] or "")) == told

@@ -265,6 +265,8 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         batch = shape.b if shape.i != 0 else Integer(0)
         if inner.family in JOINT and shape.i != 0:
             tokens, batch = tokens * batch, Integer(1)
+        elif shape.i != 0:
+            fields.assume("image_tokens", "of one image; several attend each to its own patches")
         sizes = vision_config.freed(sizes, tokens * merge)
     else:
         images = shape.i / tokens
