@@ -111,3 +111,19 @@ def test_a_layer_that_a_tower_lacks_is_refused():
 def test_tokens_of_images_of_any_size_are_those_of_one(name, told):
     counted = count(TRUTH[name]["config"], 1, 64, image_tokens=16)
     assert ("image_tokens: of one image" in (counted["ignored"] or "")) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "vision"),
+    [
+        pytest.param("aya_vision/new", {}, {"image_size": 48}, id="3 patches, joined by 2"),
+        pytest.param("gemma3/a", {"mm_tokens_per_image": 9}, {}, id="8 patches, 3 tokens a side"),
+        pytest.param("gemma3/a", {"mm_tokens_per_image": 8}, {}, id="no square of tokens"),
+    ],
+)
+def test_patches_that_are_no_whole_tokens_are_refused_with_images(name, changes, vision):
+    config = TRUTH[name]["config"] | changes
+    config = {**config, "vision_config": {**config["vision_config"], **vision}}
+    with pytest.raises(InputError, match="are no grid of whole tokens"):
+        count(config, 1, 128, image_tokens=72)
+    assert count(config, 1, 128)["flops_fwd"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import isqrt
 from typing import Any
 
 from sympy import Expr, Integer
@@ -269,6 +270,7 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
             fields.assume("image_tokens", "of one image; several attend each to its own patches")
         sizes = vision_config.freed(sizes, tokens * merge)
     else:
+        _check_grid(fields, inner, family, shape)
         images = shape.i / tokens
         if images.is_integer is False:
             raise InputError(f"{shape.i} image tokens are no multiple of the {tokens} of an image")
@@ -293,6 +295,22 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         (*(stored(name, w=axes) for name, axes in family.kept.items()), *further[0]),
         further[1],
     )
+
+
+def _check_grid(fields: Fields, inner: Fields, family: Nested, shape: Shape) -> None:
+    """Note a grid of patches that is no grid of tokens, where there are images."""
+    image = vision_config.side_lengths(inner, "image_size", 224)
+    patch = vision_config.side_lengths(inner, "patch_size", 16)
+    grid = [whole // part for whole, part in zip(image, patch, strict=True)]
+    joined = [_side(fields, inner, family)] * len(grid)
+    fits = not any(side % each for side, each in zip(grid, joined, strict=True))
+    if family.tokens:
+        root = isqrt(fields.size(family.tokens, 256))
+        joined = [max(side // max(root, 1), 1) for side in grid]
+        rows = [side // each for side, each in zip(grid, joined, strict=True)]
+        fits = rows == [root, root] and root**2 == fields.size(family.tokens, 256)
+    problem = f"{' x '.join(map(str, grid))} patches of an image are no grid of whole tokens"
+    inner.require(holds=shape.i == 0 or fits, problem=problem, name="image_size")
 
 
 def _stages(inner: Fields, family: Nested, text: Model) -> tuple[int | None, ...]:
