@@ -127,3 +127,13 @@ def test_patches_that_are_no_whole_tokens_are_refused_with_images(name, changes,
     with pytest.raises(InputError, match="are no grid of whole tokens"):
         count(config, 1, 128, image_tokens=72)
     assert count(config, 1, 128)["flops_fwd"]
+
+
+def test_a_llava_that_would_leave_a_patch_out_is_refused_with_images():
+    vision = {"model_type": "siglip_vision_model", "image_size": 64, "patch_size": 16}
+    config = TRUTH["llava/a"]["config"] | {
+        "vision_config": {**TRUTH["deepseek_vl/a"]["config"]["vision_config"], **vision}
+    }
+    with pytest.raises(InputError, match="no class token to leave out"):
+        count(config, 1, 64, image_tokens=16)
+    assert count(config | {"vision_feature_select_strategy": "full"}, 1, 64, image_tokens=16)

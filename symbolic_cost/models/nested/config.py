@@ -256,8 +256,12 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         )
     inner.ignore("hidden_size", "out_hidden_size", _BESIDE, "spatial_patch_size", "projection_dim")
     patches = exact(sizes.patches).xreplace({symbols.N_p: Integer(numbers.get("N_p", 1))})
-    tokens: Expr = patches / merge + (
-        extra if Piece.CLASS in getattr(read.words, "pieces", Piece.NONE) else 0
+    classed = Piece.CLASS in getattr(read.words, "pieces", Piece.NONE)
+    tokens: Expr = patches / merge + (extra if classed else 0)
+    fields.require(
+        holds=shape.i == 0 or classed or extra == 1 or fields.family != "llava",
+        problem=f"full is accepted with images: {inner.family} has no class token to leave out",
+        name="vision_feature_select_strategy",
     )
     if family.tokens:
         tokens = Integer(fields.size(family.tokens, 256))
