@@ -82,3 +82,58 @@ def test_a_tower_that_is_missing_is_named():
     config = {k: v for k, v in TRUTH["voxtral/text"]["config"].items() if k != "audio_config"}
     with pytest.raises(InputError, match="audio_config"):
         count(config, 1, 64)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param([0, 3], id="a block that the tower lacks"),
+        pytest.param([1, 1], id="one twice"),
+        pytest.param([0, 1, 2], id="more than the language model has"),
+    ],
+)
+def test_stages_that_nothing_reads_are_refused_with_images(stages):
+    config = TRUTH["qwen3_vl/a"]["config"]
+    vision = {**config["vision_config"], "deepstack_visual_indexes": stages}
+    config = {**config, "vision_config": vision}
+    with pytest.raises(InputError, match="blocks of the tower, each once"):
+        count(config, 1, 64, image_tokens=16)
+    assert count(config, 1, 64)["flops_fwd"] == TRUTH["qwen3_vl/a"]["images"][0][1]
+
+
+def test_a_layer_that_a_tower_lacks_is_refused():
+    config = TRUTH["llava/a"]["config"] | {"vision_feature_layer": -5}
+    with pytest.raises(InputError, match="there are 3"):
+        count(config, 1, 64)
+
+
+@pytest.mark.parametrize(("name", "told"), [("qwen2_vl/a", True), ("mistral3/joint", False)])
+def test_tokens_of_images_of_any_size_are_those_of_one(name, told):
+    counted = count(TRUTH[name]["config"], 1, 64, image_tokens=16)
+    assert ("image_tokens: of one image" in (counted["ignored"] or "")) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "vision"),
+    [
+        pytest.param("aya_vision/new", {}, {"image_size": 48}, id="3 patches, joined by 2"),
+        pytest.param("gemma3/a", {"mm_tokens_per_image": 9}, {}, id="8 patches, 3 tokens a side"),
+        pytest.param("gemma3/a", {"mm_tokens_per_image": 8}, {}, id="no square of tokens"),
+    ],
+)
+def test_patches_that_are_no_whole_tokens_are_refused_with_images(name, changes, vision):
+    config = TRUTH[name]["config"] | changes
+    config = {**config, "vision_config": {**config["vision_config"], **vision}}
+    with pytest.raises(InputError, match="are no grid of whole tokens"):
+        count(config, 1, 128, image_tokens=72)
+    assert count(config, 1, 128)["flops_fwd"]
+
+
+def test_a_llava_that_would_leave_a_patch_out_is_refused_with_images():
+    vision = {"model_type": "siglip_vision_model", "image_size": 64, "patch_size": 16}
+    config = TRUTH["llava/a"]["config"] | {
+        "vision_config": {**TRUTH["deepseek_vl/a"]["config"]["vision_config"], **vision}
+    }
+    with pytest.raises(InputError, match="no class token to leave out"):
+        count(config, 1, 64, image_tokens=16)
+    assert count(config | {"vision_feature_select_strategy": "full"}, 1, 64, image_tokens=16)

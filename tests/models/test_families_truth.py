@@ -7,7 +7,8 @@ pass at two sizes, of training and of a decode step, and the elements of the cac
 networks for images, recordings and diffusion, `families_detection.json` those of detectors, masks
 and depths, `families_diffusion.json` those of further networks for diffusion, `families_wider.json`
 those of decoders with further layers and of models that see, `families_perception.json` those of
-further networks for images with fields changed one at a time.
+further networks for images with fields changed one at a time, `families_seeing.json` those of
+models that see, with many fields changed at once, whose training sees images too.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -27,7 +28,7 @@ TRUTH = {
     for name in (
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
-        *("families_wider.json", "families_perception.json"),
+        *("families_wider.json", "families_perception.json", "families_seeing.json"),
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }
@@ -54,7 +55,7 @@ def differences(entry):
         for (b, l, _), (_, blind) in zip(entry["forward"], entry.get("images", ()), strict=False)
     ]
     asked += [
-        (key, (*entry[name], 0))
+        (key, (*entry[name], 0)[:4])
         for name, key in (
             ("train", "flops_train"),
             ("decode", "flops_decode"),

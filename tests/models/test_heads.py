@@ -70,7 +70,8 @@ def test_context_parallel_divides_text(name):
 
 
 def seeing(**changes):
-    return config("LlavaForConditionalGeneration", **changes)
+    whole = {"vision_feature_select_strategy": "full"}  # its tower has no class token
+    return config("LlavaForConditionalGeneration", **whole, **changes)
 
 
 def test_images_add_a_tower_and_nothing_without_them():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import isqrt
 from typing import Any
 
 from sympy import Expr, Integer
@@ -25,7 +26,14 @@ from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.nested.families import FREE, NESTED, TEXTS, Nested
+from symbolic_cost.models.nested.families import (
+    FREE,
+    JOINT,
+    NESTED,
+    TEXTS,
+    TIED_BY_EITHER,
+    Nested,
+)
 from symbolic_cost.models.nested.sections import GLM_TOWERS, MERGER, glm, large, resampler
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
@@ -166,6 +174,7 @@ def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str
     own = values.get("tie_word_embeddings")
     whole = fields.source.values.get("tie_word_embeddings")
     tied = fields.flag("tie_word_embeddings", default=family.tied)
+    tied = tied or (own is True and fields.family in TIED_BY_EITHER)
     # The language models of these are tied by their own section.
     rules = whole is not None and fields.family not in {"llava", "llama4"}
     own = False if own is None and fields.family == "llama4" else own
@@ -226,13 +235,18 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
     inner = section(fields, family.sections[0], family.vision)
     read, sizes, numbers, head = vision_config.read(inner, shape)
     free = inner.family in FREE
-    merge, unread, extra = _side(fields, inner, family) ** 2, 0, 0
-    if "vision_feature_layer" in fields.source.values:
-        unread = _unread(fields)
+    merge, extra = _side(fields, inner, family) ** 2, 0
+    unread = _unread(fields, family, numbers["n_layers"])
     usual = "full" if family.inner else "default"
     if fields.text("vision_feature_select_strategy", usual, ("default", "full")) == "full":
         extra = 1
-    stages = len(inner.items(family.stages, (8, 16, 24))) if family.stages else 0
+    stages = _stages(inner, family, text) if family.stages else ()
+    inner.require(
+        holds=shape.i == 0 or None not in stages,
+        problem="blocks of the tower, each once and no more than the language model has, "
+        "are accepted with images",
+        name=family.stages,
+    )
     _check_widths(fields, inner, text)
     widths, further = _widths(fields, inner, text, numbers["e"], family=family, merge=merge)
     if (family.kept or family.resampled) and shape.i != 0:
@@ -242,16 +256,25 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         )
     inner.ignore("hidden_size", "out_hidden_size", _BESIDE, "spatial_patch_size", "projection_dim")
     patches = exact(sizes.patches).xreplace({symbols.N_p: Integer(numbers.get("N_p", 1))})
-    tokens: Expr = patches / merge + (
-        extra if Piece.CLASS in getattr(read.words, "pieces", Piece.NONE) else 0
+    classed = Piece.CLASS in getattr(read.words, "pieces", Piece.NONE)
+    tokens: Expr = patches / merge + (extra if classed else 0)
+    fields.require(
+        holds=shape.i == 0 or classed or extra == 1 or fields.family != "llava",
+        problem=f"full is accepted with images: {inner.family} has no class token to leave out",
+        name="vision_feature_select_strategy",
     )
     if family.tokens:
         tokens = Integer(fields.size(family.tokens, 256))
     if free:
         tokens = shape.i if shape.i != 0 else Integer(1)
-        sizes = vision_config.freed(sizes, tokens * merge)
         batch = shape.b if shape.i != 0 else Integer(0)
+        if inner.family in JOINT and shape.i != 0:
+            tokens, batch = tokens * batch, Integer(1)
+        elif shape.i != 0:
+            fields.assume("image_tokens", "of one image; several attend each to its own patches")
+        sizes = vision_config.freed(sizes, tokens * merge)
     else:
+        _check_grid(fields, inner, family, shape)
         images = shape.i / tokens
         if images.is_integer is False:
             raise InputError(f"{shape.i} image tokens are no multiple of the {tokens} of an image")
@@ -271,10 +294,37 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> _Join
         merge,
         tokens,
         unread,
-        stages,
+        len(stages),
         widths,
         (*(stored(name, w=axes) for name, axes in family.kept.items()), *further[0]),
         further[1],
+    )
+
+
+def _check_grid(fields: Fields, inner: Fields, family: Nested, shape: Shape) -> None:
+    """Note a grid of patches that is no grid of tokens, where there are images."""
+    image = vision_config.side_lengths(inner, "image_size", 224)
+    patch = vision_config.side_lengths(inner, "patch_size", 16)
+    grid = [whole // part for whole, part in zip(image, patch, strict=True)]
+    joined = [_side(fields, inner, family)] * len(grid)
+    fits = not any(side % each for side, each in zip(grid, joined, strict=True))
+    if family.tokens:
+        root = isqrt(fields.size(family.tokens, 256))
+        joined = [max(side // max(root, 1), 1) for side in grid]
+        rows = [side // each for side, each in zip(grid, joined, strict=True)]
+        fits = rows == [root, root] and root**2 == fields.size(family.tokens, 256)
+    problem = f"{' x '.join(map(str, grid))} patches of an image are no grid of whole tokens"
+    inner.require(holds=shape.i == 0 or fits, problem=problem, name="image_size")
+
+
+def _stages(inner: Fields, family: Nested, text: Model) -> tuple[int | None, ...]:
+    """Read after which blocks a further connector stands; None for one that nothing reads."""
+    listed = inner.items(family.stages, (8, 16, 24))
+    blocks = sum(part.repeat for part in text.parts if part.is_block)
+    there = range(inner.size("num_hidden_layers"))
+    return tuple(
+        layer if layer in there and layer not in listed[:place] and place < blocks else None
+        for place, layer in enumerate(listed)
     )
 
 
@@ -322,14 +372,15 @@ def _side(fields: Fields, inner: Fields, family: Nested) -> int:
     return here.size(family.merge, 2)
 
 
-def _unread(fields: Fields) -> int:
+def _unread(fields: Fields, family: Nested, blocks: int) -> int:
     """Read how many of the tower's last blocks give what no connector takes."""
-    layer = fields.source.values["vision_feature_layer"]
+    layer = fields.source.values.get("vision_feature_layer", family.layer)
     fields.ignore("vision_feature_layer")
-    fine = isinstance(layer, int) and not isinstance(layer, bool) and layer < 0
-    if not fine:
-        fields.note("vision_feature_layer", "a layer counted from the last, as -2, is accepted")
-    return -layer - 1 if fine else 0
+    if isinstance(layer, int) and not isinstance(layer, bool) and -blocks - 1 <= layer < 0:
+        return -layer - 1
+    told = f"a layer counted from the last, as -2, is accepted: there are {blocks}"
+    fields.note("vision_feature_layer", told)
+    return 0
 
 
 def _connector(fields: Fields, family: Nested) -> Connector:

@@ -30,6 +30,7 @@ class Nested:
         inner: field of the width of the hidden layer, which is cut in two halves.
         beside: keys of the whole that are none of the language model's, as a regular expression,
             where those of both stand side by side.
+        layer: of the tower, which is read unless the whole says, counted from the last.
         resampled: key of the section of a resampler, whose weights are counted.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
@@ -48,6 +49,7 @@ class Nested:
     adapter: tuple[str, ...] = ()
     inner: str = ""
     beside: str = ""
+    layer: int = -1
     resampled: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -99,6 +101,12 @@ FREE = (
 )
 """Towers whose images have any size, so that their number of tokens is given."""
 
+JOINT = ("pixtral",)
+"""Towers that lay all images of a batch in one row, whose patches meet all others under a mask."""
+
+TIED_BY_EITHER = ("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "llava_onevision")
+"""Families whose output head is the token table if the whole or its language model says so."""
+
 TEXTS: Mapping[str, str] = MappingProxyType(
     {
         "qwen2_vl_text": "qwen2",
@@ -124,6 +132,7 @@ _LLAVA = Nested(
     Connector(),
     function="projector_hidden_act",
     biased="multimodal_projector_bias",
+    layer=-2,
 )
 _NEWLINE = {"newline": "e"}
 _INTERN = Nested(
@@ -167,7 +176,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         "aya_vision": _COHERE,
         "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
         "llava_onevision": replace(
-            _LLAVA, vision="siglip_vision_model", text="qwen2", kept=_NEWLINE
+            _LLAVA, vision="siglip_vision_model", text="qwen2", layer=-1, kept=_NEWLINE
         ),
         "llama4": Nested(
             "llama4_vision_model",
