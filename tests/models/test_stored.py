@@ -330,7 +330,7 @@ def test_timm_names_have_the_parameters_of_timm(architecture, size, features, pa
 def test_an_architecture_that_is_not_known_is_refused(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"architecture": "efficientnet_b9", "num_classes": 10}))
-    assert "'efficientnet_b9': vit_{tiny" in refusal(path)
+    assert "'efficientnet_b9': did you mean efficientnet_b8" in refusal(path)
 
 
 # The Hub.
