@@ -103,13 +103,16 @@ class Chain:
 
         Args:
             values: as of `evaluate`.
+
+        Raises:
+            InputError: every unknown symbol, every refused number, every condition that they break.
         """
         open_ = set(self.symbols) - set(_numbers(values))
         for name, expr in self.definitions.items():
             if not open_.isdisjoint(expr.free_symbols):
                 open_.add(named(name))
         left = {name: e for name, e in self.definitions.items() if named(name) not in open_}
-        settled = Chain(left)
+        settled = Chain(left, self.conditions)
         return settled.evaluate({s.name: values[s.name] for s in settled.symbols})
 
     @cached_property
