@@ -172,9 +172,9 @@ def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
     """
     asked = [(name, pair) for name, pair in pairs.items() if pair is not None]
     if len(asked) != 1:
-        named = " and ".join(name for name, _ in asked)
-        said = f"{named} differ" if asked else "nothing is given in two versions"
-        raise InputError(f"{said}: one of {', '.join(pairs)} is accepted")
+        listed = " and ".join(f"{name} ({' against '.join(map(shown, p))})" for name, p in asked)
+        problem = f"{listed} differ" if asked else "nothing is given in two versions"
+        raise InputError(f"{problem}: one of {', '.join(pairs)} is accepted, with two values")
     return asked[0]
 
 
