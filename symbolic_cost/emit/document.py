@@ -129,8 +129,10 @@ _PREAMBLE = r"""\documentclass[10pt{option}]{{article}}
 \renewcommand{{\topfraction}}{{.95}}\renewcommand{{\dbltopfraction}}{{.95}}
 \renewcommand{{\textfraction}}{{.02}}
 \renewcommand{{\floatpagefraction}}{{.6}}\renewcommand{{\dblfloatpagefraction}}{{.6}}
-\makeatletter\newcommand{{\tablesdone}}{{\ifx\@deferlist\@empty\else\clearpage\fi}}\makeatother"""
-# Tables that wait for a page come before the references, as in a paper.
+\makeatletter\setlength{{\@fptop}}{{0pt}}\setlength{{\@dblfptop}}{{0pt}}
+\newcommand{{\tablesdone}}{{\ifx\@deferlist\@empty\else\clearpage\fi}}\makeatother"""
+# Pages of tables alone are filled from the top. In one column, tables that wait for a page come
+# before the references, as in a paper; in two, wide tables always wait, and references do not.
 
 
 def _latex(document: Document, page: Page, *, cites: bool) -> str:
@@ -159,6 +161,7 @@ def _latex(document: Document, page: Page, *, cites: bool) -> str:
             for line in latex.tables(sheet, place)
         ),
         *(line for section in shown.text for line in _section(section)),
+        *([] if page.is_divided or not shown.cited else [r"\par\tablesdone"]),
         *_bibliography(shown),
         r"\end{document}",
         *([bibtex(shown.cited)] if cites and shown.cited else []),
@@ -189,7 +192,6 @@ def _bibliography(document: Document) -> list[str]:
         return []
     pairs = zip(document.cited, document.references, strict=True)
     return [
-        r"\par\tablesdone",
         r"\begin{thebibliography}{99}\raggedright",
         *(rf"\bibitem{{{key}}} {latex.text_of(text)}." for key, text in pairs),
         r"\end{thebibliography}",

@@ -57,7 +57,7 @@ def document(work: Setup, costs: Sequence[NamedCost]) -> Document:
     head: list[Phrase] = [("Strategy: ", *strategy_phrase(work.strategy), "; costs of one rank")]
     head += [(line,) for line in _header_lines(work)]
     head += [("Sizes: ", *spread)] if numbers else []
-    sheets = [*op_sheets(work, costs, FORMULAS), totals_sheet(work, costs)]
+    sheets = [totals_sheet(work, costs), *op_sheets(work, costs, FORMULAS)]
     conventions = Section("Conventions", tuple(_conventions(work)))
     title, cited = f"Costs of {work.model.name}", citations(work)
     return Document(title, tuple(head), tuple(sheets), (conventions,), cited)
