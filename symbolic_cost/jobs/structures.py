@@ -20,6 +20,7 @@ from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.workings import Op, Workings
 from symbolic_cost.models.kernels import Running
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.program import Program, of_graph
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Efficiencies, Figure, Machine, MachineLink
@@ -105,7 +106,7 @@ class Structures:
     @cached_property
     def units(self) -> str:
         """Precision in which the devices compute."""
-        return self.job.training.precision.partition("-")[0]
+        return precision(self.job.training.precision).units
 
     @cached_property
     def machine(self) -> tuple[Machine, Mapping[str, Symbol]]:
