@@ -68,10 +68,12 @@ def rates_of(machine: Machine, units: str) -> dict[str, Figure] | None:
     """Return the figures of a machine under the names of `two_tiers`; None if it is another kind.
 
     A machine with one kind of link, or more than two, with efficiencies by size of a product, or
-    without the units is another kind.
+    without the units or with symbols for its rates is another kind.
     """
     alike = len(machine.links) == 2 and machine.links[0].ranks is not None  # noqa: PLR2004 - tiers
     if not alike or machine.efficiencies.products or units not in machine.matrix:
+        return None
+    if machine.bandwidth.value.free_symbols:
         return None
     inside, between = machine.links
     reached = machine.efficiencies
