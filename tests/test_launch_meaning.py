@@ -239,3 +239,80 @@ def test_nemo_and_calculon(tmp_path):
     assert (own.run["chunks"], own.run["offload"]) == (2, "master_weight,optimizer")
     whole = CALCULON.replace("MORE", '"tensor_par_comm_type": "ar"')
     assert read(tmp_path, whole, "a.json").strategy == "tp=4,dp=8"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "policy", "flag"),
+    [
+        ("DEEPSPEED", "fp16", None, "fp16"),
+        ("DEEPSPEED", "bf16", "bf16-deepspeed", "bf16"),
+        ("FSDP", "fp16", "bf16-fsdp", None),
+        ("MEGATRON_LM", "fp16", None, None),
+    ],
+)
+def test_accelerate_computes_in_what_it_says(kind, said, policy, flag, tmp_path):
+    text = f"mixed_precision: {said}\nnum_processes: 8\ndistributed_type: {kind}\n"
+    run = read(tmp_path, text, "run.yaml").run
+    assert run.get("policy") == policy
+    assert flag is None or run[flag] is True
+
+
+DEEPSPEED = '{"zero_optimization": {"stage": STAGE, MORE}, "bf16": {"enabled": true}}'
+
+
+@pytest.mark.parametrize(
+    ("stage", "more", "told"),
+    [
+        (1, '"offload_optimizer": {"device": "cpu", "ratio": 0.3}', "all states are on the host"),
+        (1, '"stage3": 1}, "fp16": {"enabled": true', "bf16 or fp16 is read, not both"),
+        (1, '"x": 1}, "fp16": {"fp16_master_weights_and_grads": true', "say the precision"),
+    ],
+)
+def test_deepspeed_refusals(stage, more, told, tmp_path):
+    text = DEEPSPEED.replace("STAGE", str(stage)).replace("MORE", more)
+    with pytest.raises(InputError, match=told):
+        read(tmp_path, text, "ds.json")
+
+
+@pytest.mark.parametrize(("stage", "kept"), [(2, None), (3, "weight")])
+def test_deepspeed_keeps_weights_on_the_host_where_they_are_sharded(stage, kept, tmp_path):
+    more = '"offload_param": {"device": "cpu"}, "zero_hpz_partition_size": 1'
+    text = DEEPSPEED.replace("STAGE", str(stage)).replace("MORE", more)
+    assert read(tmp_path, text, "ds.json").run.get("offload") == kept
+
+
+def test_nemo_that_casts_keeps_weights_in_single_precision(tmp_path):
+    text = NEMO.replace("NAME", "adam").replace("MORE", "megatron_amp_O2: false")
+    assert read(tmp_path, text, "nemo.yaml").run["policy"] == "bf16-fsdp"
+    text = NEMO.replace("NAME", "adam, dtype: bf16").replace("MORE", "megatron_amp_O2: true")
+    found = read(tmp_path, text, "nemo.yaml")
+    assert "policy" not in found.run
+    assert found.open == ("model.optim.dtype",)
+
+
+NANOTRON = """
+model:
+  dtype: bfloat16
+  make_vocab_size_divisible_by: 2
+  model_config: {hidden_size: 64, vocab_size: 1001}
+optimizer: {optimizer_factory: {name: NAME}}
+parallelism: {tp: 4}
+"""
+
+
+def test_nanotron(tmp_path):
+    """nanotron/models/base.py: vocabularies in multiples of what is said and the ranks of tp."""
+    found = read(tmp_path, NANOTRON.replace("NAME", "adamW"), "run.yaml")
+    assert found.config["vocab_size"] == 1008
+    assert "optimizer.optimizer_factory.name" not in found.open
+    with pytest.raises(InputError, match="say the optimizer"):
+        read(tmp_path, NANOTRON.replace("NAME", "sgd"), "run.yaml")
+
+
+def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
+    text = GPT.replace("--hidden-size 96", "--hidden-size \\\n    $WIDTH").replace(
+        "--num-layers 8", "--num-layers ${LAYERS:=16}"
+    )
+    found = read(tmp_path, f"#!/bin/bash\ndeclare -i WIDTH=96\n{text}", "run.sh")
+    assert found.config["hidden_size"] == 96
+    assert found.config["num_hidden_layers"] == 16

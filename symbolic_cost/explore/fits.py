@@ -60,6 +60,8 @@ class Fits:
 def what_fits(base: Subject, space: Space, symbols: Iterable[str]) -> Fits:
     """Answer all questions about the memory of a job."""
     names = tuple(symbols)
+    if not names:
+        raise InputError("symbols = (): sizes that are to be large are accepted, as b or l")
     smallest = searched(base, space, "memory", 1)
     return Fits(smallest, {name: largest(base, space, name) for name in names}, fewest(base, space))
 

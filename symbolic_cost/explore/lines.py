@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from math import inf
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
@@ -93,7 +95,7 @@ def sweep_line(
         columns=_comma_separated(line.columns),
     )
     done = sweeping.outcome(out, line.engine, line.scheduler)
-    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}", own.job)
+    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
 
 
 def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
@@ -112,7 +114,7 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
         columns = _comma_separated(line.columns)
         sweeping = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
         done = sweeping.outcome(None, line.engine, line.scheduler)
-        fronts.append(_front(done, sweeping, pair, own.job))
+        fronts.append(_front(done, sweeping, pair))
     return fronts
 
 
@@ -127,7 +129,7 @@ def _comma_separated(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def sheet(done: Outcome, title: str, job: Job) -> Sheet:
+def sheet(done: Outcome, title: str) -> Sheet:
     """Tabulate the rows of a sweep, and say how many of them the machine has no room for."""
     rows = done.rows or {}
     units = done.summary.units
@@ -136,8 +138,10 @@ def sheet(done: Outcome, title: str, job: Job) -> Sheet:
         for name in rows
     )
     cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
-    room = None if job.machine is None else job.machine.room
-    over = 0 if room is None else sum(size > float(room) for size in rows.get("memory", ()))
+    rooms = {case.words.get("system"): case.capacity for case in done.plan.cases}
+    sizes = rows.get("memory", ())
+    machines = rows.get("system", repeat(None))
+    over = sum(size > (rooms[of] or inf) for size, of in zip(sizes, machines, strict=False))
     beyond = (f"{over} of these rows do not fit: --where fits leaves them out",) if over else ()
     lines = (
         *done.summary.lines,
@@ -147,7 +151,7 @@ def sheet(done: Outcome, title: str, job: Job) -> Sheet:
     return Sheet(f"{done.plan.title}: {title}", columns, tuple(zip(*cells, strict=True)), lines)
 
 
-def _front(done: Outcome, sweeping: Sweeping, pair: list[str], job: Job) -> Front:
+def _front(done: Outcome, sweeping: Sweeping, pair: list[str]) -> Front:
     rows, units = done.rows or {}, done.summary.units
     across, up = (abs(key.values(rows)).tolist() for key in sweeping.asked.keys)
     held = {name: rows[name].tolist() for name in sweeping.varied_names if name in rows}
@@ -167,5 +171,5 @@ def _front(done: Outcome, sweeping: Sweeping, pair: list[str], job: Job) -> Fron
         labels=labels or [""],
         alike=" ".join(alike),
         title=done.plan.title,
-        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}", job),
+        sheet=sheet(done, f"no other has less {pair[0]} and {pair[1]}"),
     )

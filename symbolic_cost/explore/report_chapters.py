@@ -33,6 +33,7 @@ from symbolic_cost.jobs.tables.traffic import communication_sheet
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import SCHEDULES
+from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact
@@ -211,13 +212,13 @@ def _moved(own: Job) -> Chapter:
 
 
 def _roofline(own: Job) -> Chapter:
-    precision = own.training.precision.partition("-")[0]
+    units = precision(own.training.precision).units
     if own.machine is None:
         return Chapter("Roofline")
-    device = own.machine.device(precision)
+    device = own.machine.device(units)
     points = roofline_points(own.bound, device)
-    title = f"{own.model.name} on {own.machine.name}, {precision}"
-    sheet = points_sheet(points, device, f"Ops of one rank, {precision}")
+    title = f"{own.model.name} on {own.machine.name}, {units}"
+    sheet = points_sheet(points, device, f"Ops of one rank, {units}")
     draw = partial(draw_roofline, points=points, device=device, title=title)
     caption = "Ops of the first stage below the roofs of the machine, at its peak rates"
     below = sheet.notes

@@ -123,7 +123,11 @@ def pareto(
     Raises:
         InputError: as of `sweep`.
     """
-    check_words(where, axes, None, engine, scheduler)
+    problems = Problems()
+    if len({*axes}) != len("xy"):
+        problems.texts.append(f"axes {shown(axes)}: two figures are accepted")
+    problems.attempt(check_words, where, axes, None, engine, scheduler)
+    problems.refuse()
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
     plan = told_plan(own, progress=progress)
     sweeping = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)

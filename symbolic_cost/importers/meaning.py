@@ -16,6 +16,9 @@ Refuse = Callable[[str, str], None]
 """Notes a problem: the target whose entry it is about, and what is wrong."""
 
 _MULTIPLE = 128
+_WEIGHTS = 3
+"""The ZeRO stage that shards weights."""
+
 _PATTERN = re.compile(r"\[([01])\](?:\*([0-9]{1,5}))?")
 _STATES = "weight,weight_gradient,master_weight,optimizer"
 
@@ -53,6 +56,8 @@ def nemo(values: Values, refuse: Refuse) -> None:
         refuse("said.optimizer", "adam, adamw, fused_adam and distributed_fused_adam are read")
     if said.get("fp8") or said.get("fp8_hybrid"):
         values["run.policy"] = "fp8-hybrid"
+    elif said.get("half") is False and values.get("run.precision") in ("bf16", "fp16"):
+        values["run.policy"] = "bf16-fsdp"  # weights in single precision, cast for computing
     _padded(values)
 
 
@@ -71,9 +76,13 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
         if values["run.policy"] is None:
             refuse("said.gradients", "bf16 and fp32 are read")
     types = (values.get("run.bf16"), values.get("run.fp16"))
+    if types == (True, True):
+        refuse("run.fp16", "bf16 or fp16 is read, not both")
     if "open" in types and True not in types:
         values["run.policy"] = "auto"
-    hosted = {"optimizer": "master_weight,optimizer", "weights": "weight"}
+    hosted = {"optimizer": "master_weight,optimizer"}
+    if values.get("degrees.zero") == _WEIGHTS:  # other stages do not read it
+        hosted["weights"] = "weight"
     kept = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
     if kept:
         values["run.offload"] = ",".join(kept)
@@ -84,11 +93,15 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     said = _settings(values)
     kind = str(said.get("kind", ""))
     if kind == "DEEPSPEED":
-        values["run.bf16"] = values.pop("run.precision", None) == "bf16"
+        precise = values.pop("run.precision", "fp32")
+        if precise in ("bf16", "fp16"):
+            values[f"run.{precise}"] = True
+        elif precise != "fp32":
+            refuse("run.precision", "bf16, fp16 and no are read")
         deepspeed(values, refuse)
         return
-    if kind != "MEGATRON_LM" and values.get("run.precision") == "bf16":
-        values["run.policy"] = "bf16-fsdp"
+    if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
+        values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
     if said.get("offload") is True:
         values["run.offload"] = _STATES
 
@@ -105,6 +118,7 @@ def nanotron(values: Values, refuse: Refuse) -> None:
     values["run.schedule"] = schedules.get(engine, "1f1b")
     if values.get("run.precision") == "bfloat16" and said.get("fp32_gradients") is False:
         values["run.policy"] = "bf16-gradients"
+    _pad(values, 1)
 
 
 def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its neighbours
@@ -189,7 +203,11 @@ def _padded(values: Values) -> None:
     """Take the sequence for missing positions, and pad the vocabulary as Megatron does."""
     if is_size(values.get("run.sequence")):
         values.setdefault("config.max_position_embeddings", values["run.sequence"])
-    multiple = values.get("run.vocab_multiple", _MULTIPLE) * values.get("degrees.tp", 1)
+    _pad(values, _MULTIPLE)
+
+
+def _pad(values: Values, usual: int) -> None:
+    multiple = values.get("run.vocab_multiple", usual) * values.get("degrees.tp", 1)
     words = values.get("config.vocab_size")
     if isinstance(words, int) and is_size(multiple):
         values["config.vocab_size"] = -(-words // multiple) * multiple

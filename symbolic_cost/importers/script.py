@@ -12,7 +12,7 @@ from symbolic_cost.importers.recipe import Entry
 
 _START = r"(?:^|;|&&|\|\||\)|\b(?:then|else|do)\b)\s*"
 _ASSIGNMENT = re.compile(
-    _START + r"(?:export\s+|local\s+)?(?P<name>[A-Za-z_]\w*)="
+    _START + r"(?:(?:export|local|readonly|declare|typeset)\s+(?:-\w+\s+)*)?(?P<name>[A-Za-z_]\w*)="
     r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|\$\(\(.*\)\)|[^\s;#(]+)"
 )
 _BRANCHING = re.compile(
@@ -29,6 +29,9 @@ _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=]+)\"|"
     r"'(?P<single>[^'\s=]+)'|(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
 )
+_BELOW = re.compile(r"\s*[\"']?(?P<value>[^\s\"'\\)-][^\s\"'\\)]*)")
+"""The value of an option on the line before."""
+
 _MORE = re.compile(r"(?:[ \t]+(?!-)[\w+]+)+")
 _LISTS = ("recompute-modules", "cp-comm-type")
 """Options that take several words."""
@@ -36,7 +39,7 @@ _LISTS = ("recompute-modules", "cp-comm-type")
 _PROGRAM = re.compile(r"\b(?P<name>(?:pretrain|train|finetune)_(?P<kind>\w+)\.py)\b")
 _OTHERS = ("bert", "t5", "mamba", "hybrid", "retro", "ict", "vision", "vlm", "biencoder", "dino")
 _ARITHMETIC = re.compile(r"\$\(\(([^()]*)\)\)")
-_VARIABLE = re.compile(r"\$\{(\w{1,100})(?::?-([^{}]{0,200}))?\}|\$(\w{1,100})")
+_VARIABLE = re.compile(r"\$\{(\w{1,100})(?::?[-=]([^{}]{0,200}))?\}|\$(\w{1,100})")
 _DEEPEST = 10
 _LONGEST = 200
 
@@ -91,6 +94,9 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
     for number, branch, match in _in_branches(_OPTION, contents):
         written = match["double"] or match["single"] or match["value"]
         content = match.string
+        if not written and content[match.end() :].strip() == "\\":
+            below = _BELOW.match(contents[number]) if number < len(contents) else None
+            written = below and below["value"]
         more = _MORE.match(content, match.end()) if match["name"] in _LISTS else None
         value = _typed((written or "") + more[0] if more else written, variables)
         read.append(Entry(f"--{match['name'].replace('_', '-')}", value, number, file, branch))

@@ -14,7 +14,8 @@ from symbolic_cost.systems.machines import Figure, Machine
 def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
     """Return a machine with symbols for its figures, and the symbols by name.
 
-    What is neglected or nominal stays a number, and so do efficiencies by size, which are a table.
+    What is neglected or nominal stays a number, and so do efficiencies by size, which are a table,
+    and the shares of the peaks that kernels reach.
     """
     symbols: dict[str, Symbol] = {}
 
@@ -43,6 +44,7 @@ def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
         links=tuple(record(f"machine.links.{link.name}", link) for link in machine.links),
         efficiencies=record("machine.efficiencies", machine.efficiencies),
         host=None if machine.host is None else record("machine.host", machine.host),
+        record=machine.record or machine,
     )
     return opened, symbols
 

@@ -10,6 +10,7 @@ package. What is registered is found wherever the library's own names are. For e
 """
 
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -96,6 +97,7 @@ def load_plugin(path: str) -> None:
     spec = importlib.util.spec_from_file_location(f"symbolic_cost_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise InputError(f"plugin {shown(path)} cannot be imported")
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing beside the user's file
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except SymbolicCostError as error:
@@ -103,6 +105,8 @@ def load_plugin(path: str) -> None:
     except (Exception, SystemExit) as error:  # a plugin that exits would end the command unheard
         name = type(error).__name__
         raise InputError(f"plugin {shown(path)}: {name}: {shown(str(error))}") from error
+    finally:
+        sys.dont_write_bytecode = kept
 
 
 def load_installed() -> None:

@@ -20,6 +20,7 @@ from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.workings import Op, Workings
 from symbolic_cost.models.kernels import Running
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.program import Program, of_graph
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Efficiencies, Figure, Machine, MachineLink
@@ -67,10 +68,12 @@ def rates_of(machine: Machine, units: str) -> dict[str, Figure] | None:
     """Return the figures of a machine under the names of `two_tiers`; None if it is another kind.
 
     A machine with one kind of link, or more than two, with efficiencies by size of a product, or
-    without the units is another kind.
+    without the units or with symbols for its rates is another kind.
     """
     alike = len(machine.links) == 2 and machine.links[0].ranks is not None  # noqa: PLR2004 - tiers
     if not alike or machine.efficiencies.products or units not in machine.matrix:
+        return None
+    if machine.bandwidth.value.free_symbols:
         return None
     inside, between = machine.links
     reached = machine.efficiencies
@@ -105,7 +108,7 @@ class Structures:
     @cached_property
     def units(self) -> str:
         """Precision in which the devices compute."""
-        return self.job.training.precision.partition("-")[0]
+        return precision(self.job.training.precision).units
 
     @cached_property
     def machine(self) -> tuple[Machine, Mapping[str, Symbol]]:

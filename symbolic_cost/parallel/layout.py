@@ -51,8 +51,14 @@ class Layout:
         slots = tuple((name, degree) for name, degree in degrees if degree != 1)
         held = [self.blocks(total, stages, chunks, end) for end in (Stage.FIRST, Stage.LAST)]
         because = f"layout {self.name!r} takes more blocks from an end than a stage has"
+        short = f"layout {self.name!r} takes more blocks from the ends than the model has"
         return (
             Split("blocks", full, slots, path),
+            *(
+                (Least("blocks beside a middle stage", total - full / stages, Integer(0), short),)
+                if first.is_Integer and first + last != 0
+                else ()
+            ),
             *(
                 Least("blocks of a stage at the end", blocks, Integer(0), because)
                 for blocks, fewer in zip(held, (first, last), strict=True)

@@ -34,7 +34,7 @@ def kernels(machine: Machine) -> Kernels:
     Raises:
         InputError: the machine has symbols for its rates.
     """
-    of = machine.record or machine
+    of = machine if kind_of(machine) == "tpu" else machine.record or machine
     own = _KERNELS.of(id(of), lambda: (of, _kernels(of)))[1]
     return own if of is machine else replace(own, machine=machine)
 
@@ -43,12 +43,12 @@ _KERNELS: Recent[tuple[Machine, Kernels]] = Recent(8)
 
 
 def _kernels(machine: Machine) -> Kernels:
+    if kind_of(machine) == "tpu":
+        return _recorded(machine)
     origin = _like().get(machine.name, machine.name)
     if origin not in _data()["measured"] and any(f.value.free_symbols for f in _rates(machine)):
         accepted = (*_data()["measured"], *_like())
         raise InputError(unknown("machine with kernels on record", machine.name, accepted))
-    if kind_of(machine) == "tpu":
-        return _recorded(machine)
     origin = origin if origin in _data()["measured"] else nearest(machine)
     record = {**_data()["measured"][origin], **machine.kernels}
     if machine.name not in (origin, *_data()["chips"].get(origin, ())) and not machine.kernels:
@@ -108,7 +108,7 @@ def _rates(machine: Machine) -> tuple[Figure, ...]:
 
 def _recorded(machine: Machine) -> Kernels:
     """Return kernels at the efficiencies of a machine's record, with the nearest's lengths."""
-    own, origin = machine.efficiencies, _data()["measured"][nearest(machine)]
+    own, origin = machine.efficiencies, _data()["measured"][nearest(machine.record or machine)]
     wide = _of(Products, origin["products"]["bf16"])
     product = replace(wide, share=own.matrix.value, memory=own.memory.value, call=exact(0))
     attention = _of(AttentionKernels, origin["attention"])

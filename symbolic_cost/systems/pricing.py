@@ -222,7 +222,8 @@ class Rates:
         ratio = generation(self.stack.attention, self.kernels.origin)
         again = phase is not Phase.FORWARD
         share = own.share * (ratio.backward * ratio.forward if again else ratio.forward)
-        peak = self.kernels.machine.peak(self.kernels.wide) * self.clock
+        precision = self.kernels.wide if self.precision in _NARROW else self.precision
+        peak = self.kernels.machine.peak(precision) * self.clock
         bandwidth = self.kernels.machine.bandwidth.value
         memory, moved = work.traffic / bandwidth, own.moved(work.traffic, bandwidth)
         call = own.call if work.traffic != 0 else Integer(0)

@@ -1,9 +1,11 @@
 """Inverse questions about memory."""
 
+import pytest
 from click.testing import CliRunner
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
 
 
 def test_the_fewest_are_asked_where_what_is_chosen_makes_them():
@@ -17,3 +19,8 @@ def test_positions_that_bind_are_told():
     assert "the model has 1024 learned positions; " in " ".join(
         CliRunner().invoke(main, line.split()).stdout.split()
     )
+
+
+def test_a_question_about_nothing_is_refused():
+    with pytest.raises(InputError, match="sizes that are to be large"):
+        sc.fit("gpt2", 4, system="a100-80gb", symbols=())

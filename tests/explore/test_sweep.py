@@ -404,3 +404,14 @@ def test_rows_that_do_not_fit_are_told():
     said = "1 of these rows do not fit: --where fits leaves them out"
     assert said in CliRunner().invoke(main, line.split()).stdout
     assert said not in CliRunner().invoke(main, [*line.split(), "--where", "fits"]).stdout
+
+
+def test_rows_of_several_machines_are_told_by_their_own_room():
+    line = "sweep llama-3-8b --gpus 8 --vary system=h100,b300 --set b=1 --set l=8192"
+    said = "1 of these rows do not fit: --where fits leaves them out"
+    assert said in CliRunner().invoke(main, line.split()).stdout
+
+
+def test_a_front_has_two_figures():
+    with pytest.raises(InputError, match="two figures are accepted"):
+        sc.pareto(gpt2(), GPT2, axes=("step", "step"))

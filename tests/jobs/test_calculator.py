@@ -209,6 +209,7 @@ def test_hostile_names_are_shown_and_never_run(tmp_path):
         (sc.job("llama-3-8b", "pp", layout="ends=1"), "x.html", "layout ends=1"),
         (sc.job("llama-3-8b", offload="optimizer"), "x.html", "no link to a host"),
         (sc.job("llama-3-8b", system="v100"), "x.html", "machine v100"),
+        (sc.job("llama-3-8b", system="symbolic"), "x.html", "machine symbolic"),
         (sc.job("llama-3-8b", "dp=8,zero=2", system="v100"), "x", "(?s)3 problems.*ends with"),
     ],
 )

@@ -25,8 +25,10 @@ def test_parts_add_up_to_the_step(strategy):
     assert column(sheet, "step") == sorted(column(sheet, "step"), reverse=True)
 
 
-def test_products_reach_no_more_than_the_peak():
-    timed = sc.job("llama-3-8b", "tp=2", system="h100", microbatches=1).time().timed
+@pytest.mark.parametrize("precision", ["bf16-mixed", "fp32", "mxfp8", "nvfp4"])
+def test_products_reach_no_more_than_the_peak(precision):
+    run = sc.job("llama-3-8b", "tp=2", system="b200", microbatches=1, precision=precision)
+    timed = run.time().timed
     peaks = [value for value in column(explained_sheet(timed), "of peak") if value is not None]
     assert peaks
     assert max(peaks) <= 80  # the share that the record gives large products

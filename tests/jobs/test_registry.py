@@ -56,6 +56,7 @@ def test_a_plugin_adds_a_model_a_strategy_and_conventions(tmp_path):
     assert job.table().total("flop", phase="forward") == 2 * 2 * 16 * 8 * 32 // 4
     (reduced,) = job.rows.select("communication", phase="forward")
     assert reduced.collective.kind == "all-reduce"
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.py"]
 
 
 def test_the_command_line_takes_plugins(tmp_path):

@@ -98,6 +98,16 @@ latency = { value = 5e-6, source = "bad", includes = "one step" }
 """
 
 
+@pytest.mark.parametrize("system", ["h200", "a100-40gb", "mi300x", "tpu-v5p"])
+def test_machines_that_take_the_kernels_of_others_are_opened_too(system):
+    """Shares are those of the machine as it is; its peaks and links are cells."""
+    job = sc.job("gpt2", "tp=2", {"b": 1, "M": 2}, system=system)
+    workings = Workings(job)
+    assert any(one.name == "machine.matrix.bf16" for one in workings.inputs)
+    found = float(exact(workings, {})["step"])
+    assert found == pytest.approx(float(job.time().step), rel=1e-9)
+
+
 def test_hostile_names_stay_text_and_name_no_cell(tmp_path):
     model = replace(sc.model("gpt2"), name=HOSTILE)
     job = sc.job(model, "dp=2", {"M": 2}, system=machine_of(RECORD))

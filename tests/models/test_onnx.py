@@ -164,6 +164,14 @@ def test_a_model_made_by_hand(path):
     assert dict(found.dims) == {"b": "dimension 0 of x", "l": "dimension 1 of x"}
 
 
+def test_weights_that_stand_in_a_node_are_parameters(path):
+    """As some exporters write them, perhaps cast before the product."""
+    held = field(1, "value") + field(5, tensor("", (8, 6))) + field(20, 4)
+    nodes = [node("Constant", [], ["v"], held), node("Identity", ["v"], ["w"]), *LINEAR[0]]
+    read = traced(path(model(nodes, (), LINEAR[2])))
+    assert sc.cost(read.model, COUNTED).total("parameter") == 48
+
+
 def test_an_image_of_the_file_is_no_parameter(path):
     kernel = [node("Conv", ["image", "w"], ["u"]), node("Add", ["u", "x"], ["y"])]
     tensors = [tensor("image", (1, 3, 8, 8)), tensor("w", (4, 3, 1, 1))]

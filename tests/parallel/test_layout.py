@@ -111,6 +111,15 @@ def test_a_lighter_end_holds_and_computes_less():
     assert found["mean.forward"] == mean
 
 
+def test_ends_of_two_stages_take_no_more_than_there_is():
+    table = strategy_table(
+        model("gpt"), parse_strategy("pp=2"), STANDARD, pipeline=Pipeline(layout=layout("ends=99"))
+    )
+    assert bind(table, {"n_layers": 198}).splits
+    with pytest.raises(InputError, match="takes more blocks from the ends than the model has"):
+        bind(table, {"n_layers": 196})
+
+
 @pytest.mark.parametrize("text", ["odd", "ends=", "ends=-1", "ends=1/2/3", "uneven=1"])
 def test_refused_layouts(text):
     with pytest.raises(InputError, match="accepted are even, uneven, ends=1 and ends=0/3"):

@@ -183,6 +183,23 @@ def test_attention_waits_for_rows_and_for_its_tensors():
     assert math.isclose(float(answer.timed.number(op.busy)), own["call"] + took, rel_tol=0.03)
 
 
+def test_attention_computes_in_the_precision_of_the_job():
+    """Single precision at its own peak, but for what moves; 16 bits beside narrower products."""
+    took = {}
+    for precision in ("fp32", "bf16-mixed", "fp8-hybrid"):
+        answer = gpt2(stack="nemo", precision=precision).bind(l=32768).time()
+        (first, *_) = (
+            op
+            for op in answer.timed.step.stages[0].ops
+            if op.path.endswith("attention.core") and op.phase == "forward" and op.compute != 0
+        )
+        took[precision] = float(answer.timed.number(first.compute))
+    peaks = machine("h100").matrix
+    ratio = float(peaks["bf16"].value / peaks["fp32"].value)
+    assert math.isclose(took["fp32"] / took["bf16-mixed"], ratio, rel_tol=0.05)
+    assert took["fp8-hybrid"] == took["bf16-mixed"]
+
+
 def test_gathers_go_by_block_beside_the_block_before():
     job = sc.job(
         "gpt2", "dp=8,zero=3", {"b": 4, "M": 1}, system="h100", stack="fsdp", precision="bf16-mixed"

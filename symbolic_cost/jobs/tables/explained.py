@@ -14,6 +14,7 @@ from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Phase, Quantity, Units
+from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named
@@ -94,8 +95,8 @@ def _ops(timed: Timed) -> Iterator[Spent]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
     flop = _flop(timed, stage)
-    machine, precision = timed.setup.machine, timed.setup.training.precision
-    peak = timed.number(machine.peak(precision.partition("-")[0])) if machine else None
+    machine, policy = timed.setup.machine, precision(timed.setup.training.precision)
+    peak = timed.number(machine.peak(policy.units)) if machine else None
     spent = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count

@@ -11,14 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from symbolic_cost.models.traced.onnx.file import Call, OnnxFile, Stored
+from symbolic_cost.models.traced.onnx.weights import FLOATS
 
 _TWO = 2
 _CLOSE = 200
 
 
 def folded(file: OnnxFile) -> OnnxFile:
-    """Return a file with nodes that stand for several."""
+    """Return a file with nodes that stand for several, and matrices of nodes beside the others."""
+    own = {call.outputs[0]: call for call in file.calls if _is_matrix(call)}
+    held = {name: replace(call.attributes["value"], name=name) for name, call in own.items()}
+    calls = tuple(call for call in file.calls if own.get(call.outputs[0]) is not call)
+    file = replace(file, calls=calls, stored={**file.stored, **held})
     return replace(file, calls=_Folds(file).calls())
+
+
+def _is_matrix(call: Call) -> bool:
+    """Tell whether a node holds numbers that may be a weight: some exporters write them so."""
+    told = call.attributes.get("value") if call.op == "Constant" else None
+    return isinstance(told, Stored) and told.dtype in FLOATS and len(told.dims) > 1
 
 
 class _Folds:
