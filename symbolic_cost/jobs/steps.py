@@ -34,7 +34,7 @@ from symbolic_cost.systems.step import StepTime, step_time
 
 Floats = NDArray[np.float64]
 Cluster = Mapping[str, float]
-"""Times as long as predicted that "computing", "streaming" and "moving" take; one unless said."""
+"""Times as long as predicted that "computing", "moving" and "issuing" take; one unless said."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,13 @@ class Derived:
     Args:
         run: gives its time, of numbers and of slownesses.
         doubts: what every kind of work leaves open.
+        software: stack and precision.
     """
 
     step: StepTime
     run: Program
     doubts: tuple[Doubt, ...]
+    software: str
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,15 @@ class Numbered:
         """Return the time of a step [s]."""
         return self.derived.run.floats({**self.values, **_slowness(cluster)})["step"]
 
-    def interval(self, cluster: Cluster | None = None) -> Interval:
-        """Return between what four of five steps lie [s]."""
+    def interval(self, cluster: Cluster | None = None, known: tuple[Doubt, ...] = ()) -> Interval:
+        """Return between what four of five steps lie [s].
+
+        Args:
+            cluster: times as long as predicted.
+            known: what is open, where not what the kernels and the stack leave.
+        """
         slow = {n: v for n, v in _slowness(cluster).items() if n in self.derived.run.inputs}
-        return within(self.derived.run, self.values, slow, self.derived.doubts)
+        return within(self.derived.run, self.values, slow, known or self.derived.doubts)
 
 
 def _slowness(cluster: Cluster | None) -> dict[str, float]:
@@ -115,7 +122,7 @@ class Steps:
         rates = replace(setting, model=whole, strategy=strategy, training=training).timing.rates
         if rates is None:
             raise InputError("a cluster is fitted under a software stack: give stack")
-        derived = Derived(step, opened(step.chain)[0], doubts(rates))
+        derived = Derived(step, opened(step.chain)[0], doubts(rates), rates.software)
         self.known[key].append((model, derived))
         return derived
 

@@ -108,21 +108,27 @@ class Counter:
     @flop.register
     def _(self, work: Contraction, kind: str) -> Expr:
         results, summed = self.elements(work.result), self.elements(work.summed)
+        if set(work.pairs) <= set(work.result):
+            results = results * self._computed(work)
+        else:
+            summed = summed * self._computed(work)
+        more_factors = mul(work.factors - 2, summed)
+        return mul(results, applied(self._conventions.contraction_of(kind), summed) + more_factors)
+
+    def _computed(self, work: Contraction | RowWork) -> Expr:
+        """Return the share of its pairs of positions that is computed, of the whole mask.
+
+        Ranks that split the positions share the pairs evenly.
+        """
         rules = self._conventions
         rule = rules.attention_pairs if work.masked else rules.unmasked_pairs
         axes = work.pairs
         if work.window and rules.window_pairs is not None:
             rule, axes = rules.window_pairs, (*work.pairs, work.window)
-        if work.pairs and rule != FULL_SQUARE:
-            # Of the whole mask: ranks that split the positions share the pairs evenly.
-            sizes = [self._sizes[axis] for axis in axes]
-            share = applied(rule, *sizes) / (sizes[0] * sizes[1])
-            if set(work.pairs) <= set(work.result):
-                results = results * share
-            else:
-                summed = summed * share
-        more_factors = mul(work.factors - 2, summed)
-        return mul(results, applied(self._conventions.contraction_of(kind), summed) + more_factors)
+        if not work.pairs or rule == FULL_SQUARE:
+            return Integer(1)
+        sizes = [self._sizes[axis] for axis in axes]
+        return applied(rule, *sizes) / (sizes[0] * sizes[1])
 
     @flop.register
     def _(self, work: Correlation, kind: str) -> Expr:
@@ -154,4 +160,9 @@ class Counter:
         rows = tuple(axis for axis in work.axes if axis not in work.row)
         rule = answer.backward if work.backward else answer.forward
         length = self.elements(work.row) if work.row else Integer(1)
-        return mul(self.elements(rows), applied(rule, length))
+        results = self.elements(rows)
+        if set(work.pairs) <= set(rows):
+            results = results * self._computed(work)
+        else:
+            length = length * self._computed(work)
+        return mul(results, applied(rule, length))

@@ -8,10 +8,11 @@ from typing import Any
 
 from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ledger import Phase, Units
-from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, Work
+from symbolic_cost.ops.einsum import Einsum
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork, Work
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,22 @@ class Fused(Op):
 
     def _work(self, phase: Phase, only: tuple[str, ...] | None = None) -> tuple[Work, ...]:
         return tuple(
-            work
+            self._of_pairs(work)
             for op in self.ops
             if only is None or op.path in only
             for kernel in op.kernels()
             if kernel.phase is phase
             for work in kernel.work
         )
+
+    def _of_pairs(self, work: Work) -> Work:
+        """Return work of the kernel, elementwise work on the pairs that its products leave."""
+        product = next((op for op in self.ops if isinstance(op, Einsum) and op.pairs), None)
+        if product is None or not isinstance(work, RowWork):
+            return work
+        if not {*product.pairs} <= {*work.axes}:
+            return work
+        return replace(work, pairs=product.pairs, masked=product.masked, window=product.window)
 
 
 def fused(

@@ -83,12 +83,18 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class RowWork:
-    """Elementwise work of one kind on rows along `row`, forward or backward."""
+    """Elementwise work of one kind on rows along `row`, forward or backward.
+
+    Inside of a kernel it is done for the `pairs` that the kernel computes, as a `Contraction` is.
+    """
 
     kind: str
     axes: tuple[str, ...]
     row: tuple[str, ...]
     backward: bool
+    pairs: tuple[str, ...] = ()
+    masked: bool = True
+    window: str = ""
 
     @property
     def space(self) -> tuple[str, ...]:

@@ -231,7 +231,7 @@ def record(machine: Machine) -> str:
         named = f"name = {_text(machine.host.name)}"
         lines += ["", "[host]", named, *_figures(_fields(machine.host))]
     lines += ["", "[efficiencies]", *_figures(_fields(machine.efficiencies))]
-    lines += _tables("kernels", machine.kernels)
+    lines += _tables("kernels", machine.kernels) + _tables("cluster", machine.cluster)
     return "\n".join(lines) + "\n"
 
 

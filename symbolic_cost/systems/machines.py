@@ -77,7 +77,7 @@ class MachineLink:
         return Link(self.name, rate, self.latency.value, self.dimensions.value)
 
 
-CLUSTER = ("computing", "streaming", "moving")
+CLUSTER = ("computing", "moving", "issuing")
 """Efficiencies that are fitted to a cluster's own steps, under a software stack."""
 
 
@@ -94,9 +94,9 @@ class Efficiencies:
         host: in which the host issues one op, while the device works on earlier ones [s].
         clock: share of the nominal clock that the box's limit of power leaves; kernels under a
             stack run at it.
-        computing: times as long as predicted that products take on this cluster.
-        streaming: the same of attention and passes over memory.
+        computing: times as long as predicted that kernels take on this cluster.
         moving: the same of collectives.
+        issuing: the same of the host's time per op.
         products: instead of matrix and half, pairs of size [FLOP] and share of the matrix peak.
     """
 
@@ -108,8 +108,8 @@ class Efficiencies:
     host: Figure = NOTHING
     clock: Figure = ONE
     computing: Figure = ONE
-    streaming: Figure = ONE
     moving: Figure = ONE
+    issuing: Figure = ONE
     products: tuple[tuple[Figure, Figure], ...] = ()
 
     @property
@@ -136,6 +136,8 @@ class Machine(Shown):
         efficiencies: what is reached of the rates.
         host: link to the memory of the host; None where the machine's record has none.
         kernels: rates of its kernels by kind, as in kernels.toml; empty for those on record.
+        cluster: what measured steps leave open, as `spread.of_cluster` reads it; empty where none
+            were fitted.
         record: machine whose shares of rates its kernels reach, where it is that at other rates.
     """
 
@@ -153,6 +155,7 @@ class Machine(Shown):
     efficiencies: Efficiencies = field(default_factory=Efficiencies)
     host: MachineLink | None = None
     kernels: Mapping[str, Any] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
     record: Machine | None = None
 
     @property

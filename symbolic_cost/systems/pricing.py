@@ -42,9 +42,9 @@ KINDS = (PRODUCTS, ATTENTION, PASSING, INSIDE, OUTSIDE, HOST)
 
 
 OF_CLUSTER: Mapping[str, tuple[str, ...]] = {
-    "computing": (PRODUCTS,),
-    "streaming": (ATTENTION, PASSING),
+    "computing": (PRODUCTS, ATTENTION, PASSING),
     "moving": (INSIDE, OUTSIDE),
+    "issuing": (HOST,),
 }
 """Kinds of work by the efficiency of a cluster that they share."""
 
@@ -117,6 +117,11 @@ class Rates:
                 for tier, link in zip(tiers, links, strict=True)
             )
         )
+
+    @property
+    def software(self) -> str:
+        """The stack and the precision of products: steps of one tell little of another."""
+        return f"{self.stack.name} {self.precision}"
 
     @property
     def clock(self) -> Expr:

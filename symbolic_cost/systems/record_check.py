@@ -10,6 +10,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     PositiveFloat,
+    PositiveInt,
     ValidationError,
     field_validator,
 )
@@ -128,7 +129,7 @@ class _Efficiencies(_Record):
     host: _Figure | None = None
     computing: _Positive | None = None
     moving: _Positive | None = None
-    streaming: _Positive | None = None
+    issuing: _Positive | None = None
     products: list[_Product] = Field(default_factory=list)
 
 
@@ -143,6 +144,22 @@ class _Kernels(_Record):
     errors: dict[str, tuple[NonNegativeFloat, int]] | None = None
 
 
+_Parts = tuple[float, float, float]
+
+
+class _Open(_Record):
+    computing: _Parts
+    moving: _Parts
+    issuing: _Parts
+
+
+class _Cluster(_Record):
+    runs: PositiveInt
+    step: PositiveFloat
+    software: list[str]
+    open: _Open
+
+
 class _Machine(_Record):
     name: str
     meaning: str
@@ -155,6 +172,7 @@ class _Machine(_Record):
     efficiencies: _Efficiencies = Field(default_factory=_Efficiencies)
     host: _Host | None = None
     kernels: _Kernels = Field(default_factory=_Kernels)
+    cluster: _Cluster | None = None
 
 
 def _problem_text(place: str, problem: Mapping[str, Any]) -> str:

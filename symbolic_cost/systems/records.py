@@ -127,6 +127,7 @@ def _built(record: Mapping[str, Any]) -> Machine:
         links=tuple(map(_link, record["links"])),
         host=_link(record["host"]) if "host" in record else None,
         kernels=_plain(record.get("kernels", {})),
+        cluster=_plain(record.get("cluster", {})),
         caches=tuple(map(_cache, record.get("caches", ()))),
         efficiencies=Efficiencies(
             **{name: _figure(reached.get(name), otherwise) for name, otherwise in _NOMINAL.items()},

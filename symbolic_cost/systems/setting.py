@@ -92,6 +92,8 @@ class Setting:
         """How work takes time."""
         rates, runs = self._rates, self.methods.stack
         hidden = {} if runs is None else overlaps(runs.overlap)
+        if self.divided.pipeline.schedule.name in _IN_TURN:
+            hidden.pop("pp", None)
         return Timing(
             self.machine.device(self.units) if rates is None else rates.device,
             self.machine.network() if rates is None else rates.network,
@@ -135,5 +137,11 @@ class Setting:
             ),
         )
 
+
+_IN_TURN = ("gpipe", "1f1b")
+"""Schedules whose stages have nothing to compute beside a send, whatever a stack hides of others.
+
+Source: megatron-core, overlap_p2p_comm.
+"""
 
 _RATES: Recent[Rates] = Recent(64)

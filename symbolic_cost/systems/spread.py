@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any
 
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.chain import Chain
+from symbolic_cost.systems.machines import CLUSTER
 from symbolic_cost.systems.pricing import (
     ATTENTION,
     HOST,
     INSIDE,
     KINDS,
+    OF_CLUSTER,
     OUTSIDE,
     PASSING,
     PRODUCTS,
@@ -42,14 +46,27 @@ class Doubt:
     """What one kind of work leaves open.
 
     Args:
-        kind: of work.
+        kind: of work, or the efficiency of a cluster that several share.
         spread: standard deviation of the logarithm of its time.
         reasons: of the spread, the largest first.
+        moves: by kind of work, what one spread adds to the logarithm of its time, where not the
+            kind alone moves.
     """
 
     kind: str
     spread: float
     reasons: tuple[str, ...]
+    moves: Mapping[str, float] = field(default_factory=dict)
+
+    def moved(self, values: Mapping[str, float], spreads: float) -> Mapping[str, float]:
+        """Return the slownesses when it is off by so many spreads."""
+        sizes = self.moves or {self.kind: self.spread}
+        names = {f"{SLOWNESS}.{kind}": size for kind, size in sizes.items()}
+        return {
+            name: values[name] * math.exp(spreads * size)
+            for name, size in names.items()
+            if name in values
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +91,35 @@ class Interval:
 
 
 def doubts(rates: Rates) -> tuple[Doubt, ...]:
-    """Return what every kind of work leaves open under a stack."""
+    """Return what every kind of work leaves open under a stack: less on a calibrated cluster.
+
+    Steps under other software than that of the job narrow nothing.
+    """
+    cluster = rates.kernels.machine.cluster
+    if rates.software in cluster.get("software", ()):
+        return of_cluster(cluster)
     every = [Doubt(kind, *_joined(_reasons(kind, rates))) for kind in KINDS]
     return (*every, Doubt(STEP, assumed("step"), ("two runs of one configuration differ",)))
+
+
+def of_cluster(cluster: Mapping[str, Any]) -> tuple[Doubt, ...]:
+    """Return what measured steps of a cluster leave open.
+
+    What they leave of its numbers together is the sum of as many independent doubts, of which each
+    moves its own number and those that stand behind it.
+
+    Args:
+        cluster: runs; step, the spread of one that its numbers leave; open, by number what every
+            doubt adds to its logarithm.
+    """
+    told = f"what {cluster['runs']} measured steps of the cluster leave open"
+    every = []
+    for place, name in enumerate(CLUSTER):
+        sizes = {one: cluster["open"][one][place] for one in CLUSTER}
+        moves = {kind: size for one, size in sizes.items() for kind in OF_CLUSTER[one]}
+        every.append(Doubt(name, math.hypot(*sizes.values()), (told,), moves))
+    rest = f"what {len(CLUSTER)} numbers leave of {cluster['runs']} measured steps"
+    return (*every, Doubt(STEP, cluster["step"], (rest,)))
 
 
 def interval(chain: Chain, values: Mapping[str, object], rates: Rates) -> Interval:
@@ -103,12 +146,11 @@ def within(
     step = run.floats(values)["step"]
     below: list[float] = []
     above: list[float] = []
-    for doubt, kind in zip(known, KINDS, strict=False):
-        name, off = f"{SLOWNESS}.{kind}", QUANTILE * doubt.spread
-        for ends, factor in ((below, math.exp(-off)), (above, math.exp(off))):
-            moved = name in run.inputs
-            end = run.floats({**values, name: values[name] * factor})["step"] if moved else step
-            ends.append(end - step)
+    for doubt in known[:-1]:
+        slower = (doubt.moved(values, spreads) for spreads in (-QUANTILE, QUANTILE))
+        ends = [run.floats({**values, **moved})["step"] - step for moved in slower]
+        below.append(min(ends))
+        above.append(max(ends))
     whole = QUANTILE * known[-1].spread * step
     below, above = [*below, -whole], [*above, whole]
     total = sum(up**2 for up in above)

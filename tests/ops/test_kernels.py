@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
-from sympy import Integer
+import pytest
+from sympy import Integer, expand
 
-from symbolic_cost.conventions.presets import EXACT
+from symbolic_cost.conventions.presets import EXACT, STANDARD
 from symbolic_cost.ledger import Phase, Quantity
+from symbolic_cost.models.catalog import model
+from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -14,6 +17,7 @@ from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import SELECTIVE
 from symbolic_cost.ops.view import split, view
+from symbolic_cost.symbols import symbol
 from tests.strategies import model_of
 
 
@@ -97,3 +101,16 @@ def test_partial_gradients_of_parts_are_summed_for_the_whole():
     table = cost(model_of(ops, sizes), EXACT, Placement({"tp": 2}, {"f": ("tp",)}))
     moved = table.select(Quantity.COMMUNICATION)
     assert [(row.tensor, row.collective.kind) for row in moved] == [("dx", "all-reduce")]
+
+
+@pytest.mark.parametrize(("kernel", "near", "all_keys"), [("flash", 26, 36), ("eager", 64, 64)])
+def test_the_softmax_of_a_fused_kernel_is_over_the_pairs_that_it_computes(kernel, near, all_keys):
+    """8 queries: 26 pairs within a window of 4, 36 under a mask, 64 where no pair is left out."""
+    runs = running(model("gpt-oss-120b"), Attention(kernel))
+    table = cost(runs.model, conventions=runs.executed(STANDARD))
+    sizes = {symbol("l"): 8, symbol("W"): 4}
+    b, h, q, layers = map(symbol, ("b", "h", "q", "n_layers"))
+    for block, pairs in (("sliding", near), ("full", all_keys)):
+        path = f"{block}.block.attention.core"
+        flop = table.total("flop", phase="forward", path=path).xreplace(sizes)
+        assert expand(flop - layers / 2 * b * h * ((5 + 4 * q) * pairs - 2 * 8)) == 0

@@ -334,3 +334,19 @@ def test_passes_that_wait_for_instructions_find_slower_memory_busy():
     assert set(slow.passes.values()) == {fast.passes["addition"]}
     rates = (float(k.passes["norm"] * k.machine.bandwidth.value) for k in (fast, slow))
     assert sum(1 for rate in rates if rate < 0.864e12) == 2
+
+
+@pytest.mark.parametrize(("schedule", "waits"), [("1f1b", True), ("interleaved", False)])
+def test_sends_are_hidden_between_chunks_alone(schedule, waits):
+    """Megatron-Core refuses overlap_p2p_comm where every stage is one chunk."""
+    run = sc.job(
+        "llama-3-8b",
+        "tp=2,pp=4",
+        {"b": 1, "v": 2},
+        system="h100",
+        stack="megatron-core",
+        global_batch=16,
+        schedule=schedule,
+    )
+    hidden = run.replace(overlap="pp=full")
+    assert (float(hidden.time().step) < float(run.time().step)) is waits

@@ -105,6 +105,8 @@ def calibrated_sheet(outcome: Calibrated) -> Sheet:
         for label, errors in (("steps before", own.before), ("steps after", own.after)):
             told = f"bias {100 * errors.bias:+.1f} %, largest {100 * errors.largest:.1f} %"
             rows.append((label, errors.runs, told, round(100 * errors.mean, 2)))
+        told = f"spread {100 * own.noise:.1f} % besides, under {', '.join(own.software)}"
+        rows.append(("other steps", len(outcome.runs), told, None))
         notes += [f"outlier, weighs less: {outcome.runs[place]}" for place in own.outliers]
     notes += [f"not expressed: {name}: {reason}" for name, reason in outcome.refused.items()]
     columns = headed("fitted, rows>, numbers, mean error> [%]")
