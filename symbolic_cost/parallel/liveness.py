@@ -98,11 +98,6 @@ class Backward:
         """Gradients of the weights of an instance, as they stay."""
         return total(*self._stays.values())
 
-    def all(self, quantity: Quantity) -> Amount:
-        """Return what all instances together have, of one microbatch."""
-        rows = self._rows(quantity)
-        return amount(*(mul(self.costs.times(row.count), row.expr) for row in rows))
-
     def most(self, together: Expr, *, growing: bool = False) -> list[Amount]:
         """Return sums of which the greatest is what it holds.
 

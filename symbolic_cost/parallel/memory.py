@@ -280,7 +280,7 @@ class Memory:
         standing = []
         for costs, held in listed:
             once = every if every == 1 else Min(every, costs.part.repeat / costs.part.chunks)
-            standing.append(Standing(held.backward, once, held.gathered))
+            standing.append(Standing(costs, held.backward, once, held.gathered))
         here, plan = 1 - training.hosted(Quantity.SAVED), training.pipeline.schedule
         size = in_backward(standing, here, training.microbatches, deferred=plan.residue != 0)
         yield workspace_row("backward", Phase.BACKWARD_INPUT, size)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from sympy import Expr
 
+from symbolic_cost.algebra import mul
 from symbolic_cost.ledger import Origin, Phase, Quantity, Row
+from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Part
 from symbolic_cost.parallel.amounts import Amount, amount, greatest, times, total
 from symbolic_cost.parallel.liveness import Backward
@@ -34,10 +36,12 @@ class Standing:
     """A part where it stands on a stage.
 
     Args:
+        costs: as often as it occurs there; those of `backward` may occur elsewhere.
         together: instances that run again at once.
         gathered: weights of an instance that are whole for its passes.
     """
 
+    costs: PartCosts
     backward: Backward
     together: Expr
     gathered: Expr
@@ -45,7 +49,12 @@ class Standing:
     @property
     def part(self) -> Part:
         """The part, as often as it occurs there."""
-        return self.backward.costs.part
+        return self.costs.part
+
+    def all(self, quantity: Quantity) -> Amount:
+        """Return what all instances together have, of one microbatch."""
+        rows = (row for row in self.costs.once if row.quantity is quantity)
+        return amount(*(mul(self.costs.times(row.count), row.expr) for row in rows))
 
 
 class _Behind(NamedTuple):
@@ -72,7 +81,7 @@ def in_backward(
     """
     live = [one for one in parts if one.backward.runs]
     kept, growing = [], []
-    every = total(*(one.backward.all(Quantity.WEIGHT_GRADIENT) for one in live))
+    every = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live))
     for place, one in enumerate(live):
         own, behind = one.backward, _freed(one, live[place + 1 :])
         beside = total(amount(one.gathered), _waiting(live, place))
@@ -91,7 +100,7 @@ def in_backward(
 def _freed(one: Standing, later: Sequence[Standing]) -> _Behind:
     """Return what is done behind the last instance of a part; blocks that take turns are not."""
     turns = one.part.stands if one.part.is_block else None
-    done = [two.backward for two in later if two.part.stands is not turns]
+    done = [two for two in later if two.part.stands is not turns]
     saved, made = (
         total(*(two.all(quantity) for two in done))
         for quantity in (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)

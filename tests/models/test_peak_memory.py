@@ -1,97 +1,65 @@
 """The peak of a step against PyTorch's own storages, followed through it; no GPU took part.
 
-Bytes of runs by tests/golden/make_peak_memory.py. What is kept for backward is counted as PyTorch
-keeps it ("torch-autograd"), so that what is tested is what lives when.
+Bytes of runs by tests/golden/make_peak_memory.py, and jobs of the report on accuracy. What is kept
+for backward is counted as PyTorch keeps it, so that what is tested is what lives when.
 """
 
-import json
-from dataclasses import replace
+import runpy
+from functools import cache
 from pathlib import Path
 
 import pytest
-from sympy import Integer
 
-import symbolic_cost as sc
-from symbolic_cost.conventions.presets import preset
-from symbolic_cost.models.config import from_config
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.parallel.moments import moments, peak
+from symbolic_cost.parallel.moments import moments
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "peak_memory.json"
-TRUTH = json.loads(GOLDEN.read_text(encoding="utf-8"))
-RULES = {"bfloat16": ("torch-autograd", "bf16"), "float32": ("torch-autograd-fp32", "fp32")}
-NAMED = ("attention", "dtype", "M", "recompute", "precision", "optimizer", "train", "experts", "b")
-
-
-def name(run):
-    return ", ".join([run["model"], *(f"{run[key]}" for key in NAMED if key in run)])
-
-
-def measured(run):
-    return max(run[phase] for phase in ("forward", "backward", "step") if phase in run)
-
-
-def job(run):
-    rules, precision = RULES[run["dtype"]]
-    counted = preset(rules)
-    if run.get("experts") == "grouped":
-        kept = {k: v for k, v in counted.kept_as.items() if k != "gathered_sum"}
-        counted = replace(counted, kept_as=kept)
-    kernel = "sdpa" if run["attention"] == "flash" else "eager"
-    config = {**TRUTH["models"][run["model"]], "attn_implementation": kernel}
-    model = from_config(config, Shape(Integer(run["b"]), Integer(run["l"])))
-    return sc.job(
-        model,
-        conventions=counted,
-        precision=run.get("precision", precision),
-        attention=None,
-        microbatches=run["M"],
-        recompute=run.get("recompute", "none"),
-        optimizer=run.get("optimizer", "adam"),
-        train=run.get("train"),
-        stack="pytorch",
-    )
-
-
-def error(run):
-    own = job(run)
-    return float(own.value(peak(own.memory_rows))) / measured(run) - 1
-
-
+REPORT = runpy.run_path(str(Path(__file__).parents[2] / "reports" / "accuracy" / "allocated.py"))
 BY_MODEL = {}
-for _run in TRUTH["runs"]:
+for _run in REPORT["runs"]():
     BY_MODEL.setdefault(_run["model"], []).append(_run)
-MIXTURES = {model for model, runs in BY_MODEL.items() if "experts" in runs[0]}
+MIXTURES = {model for model, runs in BY_MODEL.items() if REPORT["is_mixture"](runs[0])}
+DENSE = [model for model in BY_MODEL if model not in MIXTURES]
 
 
-@pytest.mark.parametrize("model", [one for one in BY_MODEL if one not in MIXTURES])
+@cache
+def errors(model):
+    """What the peaks of a model's runs are off, as shares."""
+    return {REPORT["named"](run): abs(REPORT["error"](run)) for run in BY_MODEL[model]}
+
+
+@pytest.mark.parametrize("model", DENSE)
 def test_peaks_of_dense_models(model):
-    errors = [abs(error(run)) for run in BY_MODEL[model]]
-    assert max(errors) <= 0.01
-    assert sum(errors) / len(errors) <= 0.005
+    assert max(errors(model).values()) <= 0.01
 
 
 @pytest.mark.parametrize("model", sorted(MIXTURES))
 def test_peaks_of_mixtures(model):
     """Experts one by one make a gradient of all weights for each: of wide ones, 5 %."""
-    errors = {name(run): abs(error(run)) for run in BY_MODEL[model]}
-    assert all(own <= 0.01 for run, own in errors.items() if "apart" not in run)
-    assert sum(errors.values()) / len(errors) <= 0.01
-    assert max(errors.values()) <= 0.055
+    found = errors(model)
+    assert all(own <= 0.01 for run, own in found.items() if "apart" not in run)
+    assert sum(found.values()) / len(found) <= 0.01
+    assert max(found.values()) <= 0.055
+
+
+def test_the_mean_over_dense_models():
+    every = [own for model in DENSE for own in errors(model).values()]
+    assert sum(every) / len(every) <= 0.002
 
 
 def test_moments_are_those_of_torch():
-    """Between steps, in backward and in the step, of a model of which each is another number."""
-    run = next(r for r in BY_MODEL["llama"] if r["dtype"] == "float32" and "recompute" not in r)
-    own = job(run)
-    for moment, bytes_of in (("between", "between steps"), ("backward", "backward")):
-        found = own.value(moments(own.memory_rows)[bytes_of])
-        assert float(found) == pytest.approx(run[moment], rel=1e-3)
+    """Between steps, in backward and in the optimizer's step."""
+    (run,) = [
+        run for run in BY_MODEL["llama"] if run["dtype"] == "float32" and "optimizer" not in run
+    ]
+    own = REPORT["job"](run)
+    held = moments(own.memory_rows)
+    phases = {"between": "between steps", "backward": "backward", "step": "optimizer step"}
+    for phase, moment in phases.items():
+        assert float(own.value(held[moment])) == pytest.approx(run[phase], rel=1e-3)
 
 
 def test_enough_was_measured():
-    dense = [run for run in TRUTH["runs"] if run["model"] not in MIXTURES]
+    dense = [run for model in DENSE for run in BY_MODEL[model]]
     assert len(dense) >= 100
-    assert len(TRUTH["runs"]) - len(dense) >= 20
-    tops = {max(("forward", "backward", "step"), key=lambda p: run.get(p, 0)) for run in dense}
-    assert tops == {"backward", "step"}
+    assert sum(len(BY_MODEL[model]) for model in MIXTURES) >= 20
+    phases = ("forward", "backward", "step")
+    assert {max(phases, key=lambda p: run.get(p, 0)) for run in dense} == {"backward", "step"}
