@@ -286,8 +286,8 @@ WHERE = """\
 MEMORY = """\
 Allocated, reserved or as nvidia-smi shows it (`symbolic-cost memory --as`). The one fitted number
 is the share of cache and fragmentation, the median of the rows of bigscience_a100 in fp16. No row
-says what was allocated. torchtitan reserved 72 to 85 GiB whatever was in use: the longer a run's
-sequences, the more of the device its cache fills."""
+says what was allocated: see *Allocated memory*. torchtitan reserved 72 to 85 GiB whatever was in
+use: the longer a run's sequences, the more of the device its cache fills."""
 
 
 def _table(machines: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import allocated
 import heldout
 from literature import Guess, h100, korthikanti, layers, llama, table_1
 from sympy import Rational
@@ -93,7 +94,7 @@ def report(found: Mapping[str, Any] | None = None) -> str:
         found: figures of published runs; those that the project carries unless given.
     """
     own = heldout.kept() if found is None else found
-    return "\n\n".join([*_sections(), *heldout.sections(own)]) + "\n"
+    return "\n\n".join([*_sections(), *heldout.sections(own), *allocated.sections()]) + "\n"
 
 
 def picture(figure: Figure) -> None:

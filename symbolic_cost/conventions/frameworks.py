@@ -32,14 +32,20 @@ from symbolic_cost.conventions.questions import (
 )
 from symbolic_cost.symbols import n
 
+PARTS_OF_LOSS = {
+    "cross_entropy": "cross_entropy_targets",
+    "cross_entropy_values": "cross_entropy_values_targets",
+}
+"""The loss as logarithms of likelihoods and the choice of one, each an op."""
+
 _BACKWARD_OF_TORCH = {
     "rms_norm": "rms_norm_single",
     "rms_norm_wide": "rms_norm_wide_single",
     "rms_norm_shifted": "rms_norm_shifted_single",
     "layer_norm_bare": "layer_norm_bare_single",
     "layer_norm_written": "layer_norm_written_single",
-    "cross_entropy": "cross_entropy_targets",
-    "cross_entropy_values": "cross_entropy_values_targets",
+    "gathered_sum": "gathered_sum_apart",
+    **PARTS_OF_LOSS,
 }
 """Functions of which PyTorch saves more than a fused kernel would."""
 

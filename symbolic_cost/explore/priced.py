@@ -31,7 +31,7 @@ from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.parallel.memory import at_moments
+from symbolic_cost.parallel.moments import at_moments
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import GLOSSARY, exact

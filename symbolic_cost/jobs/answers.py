@@ -17,7 +17,7 @@ from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.parallel.memory import peak
+from symbolic_cost.parallel.moments import peak
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Condition, Least
-from symbolic_cost.parallel.memory import peak
+from symbolic_cost.parallel.moments import peak
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program

@@ -113,7 +113,6 @@ class DeviceMemory:
         if "engine" in self._facts:
             size = self._weight_gradients()
             yield self._term("shared weight-gradient buffers", "engine", size)
-        yield self._term("gradient of the logits in single precision", "logits", self._logits())
         yield self._term("buckets of gradients", "buckets", self._fact("buckets"))
 
     def _reserved(self, allocated: int, beside: int) -> Iterator[Term]:
@@ -170,24 +169,6 @@ class DeviceMemory:
                 size = int(value(own.value(row.expr)))
                 lost += int(value(own.value(row.count))) * (-size % block) if size > least else 0
         return lost
-
-    def _logits(self) -> int:
-        """Return the bytes of a stack's further gradient of the logits."""
-        wide = self._fact("logits")
-        if not wide or self.stage not in (Stage.LAST, self.setup.structure.stages[-1]):
-            return 0
-        sizes = [
-            self._elements(op.outputs[0])
-            for part in self.setup.divided.share(self.stage).parts
-            if not part.is_block
-            for op in part.ops
-            if op.kind == "einsum" and self._is_vocabulary(op.outputs[0])
-        ]
-        return int(wide) * max(sizes, default=0)
-
-    def _is_vocabulary(self, tensor: Operand) -> bool:
-        words = {axis.name for axis in self.setup.divided.model.placed(At(Role.VOCABULARY))}
-        return bool(words & set(tensor.axes))
 
     def _weight_gradients(self) -> int:
         """Return one unused gradient per shape of the weights of blocks; experts share theirs.

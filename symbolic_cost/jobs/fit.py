@@ -3,7 +3,8 @@
 from symbolic_cost.jobs.peaks import Fit, Peak
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.numeric.binding import check_values, value
-from symbolic_cost.parallel.memory import Held, Memory, at_moments, shares
+from symbolic_cost.parallel.memory import Memory
+from symbolic_cost.parallel.moments import Held, at_moments, shares
 
 
 def fit(setup: Setup, memory: Memory | None = None) -> Fit:

@@ -16,7 +16,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import check_values
-from symbolic_cost.parallel.memory import moments, peak, shares
+from symbolic_cost.parallel.moments import moments, peak, shares
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program

@@ -157,6 +157,9 @@ class Setup(Shown):
         chunks = exact(self.values.get("v", trained.chunks))
         if chunks != trained.chunks or saved is not trained.saved:
             trained = replace(trained, chunks=chunks, saved=saved)
+        runs = self.methods.stack
+        if runs is not None:
+            trained = replace(trained, software=runs.software)
         if trained.layout != AUTO:
             return trained
         blocks, stages = map(self.value, (block_count(self.model), self.placed.degree("pp")))

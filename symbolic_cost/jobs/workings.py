@@ -28,7 +28,8 @@ from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.communication import communication_rows
-from symbolic_cost.parallel.memory import Memory, moments
+from symbolic_cost.parallel.memory import Memory
+from symbolic_cost.parallel.moments import moments
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import StageCosts

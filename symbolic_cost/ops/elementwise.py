@@ -34,6 +34,9 @@ class Keeps(StrEnum):
     LOGARITHMS_TARGETS = "outputs along the rows, the targets and their number"
 
 
+_SINGLE = {Keeps.SINGLE_OUTPUTS, Keeps.SINGLE_INPUTS, Keeps.CAST_OUTPUTS, Keeps.TARGETS}
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What an elementwise function needs besides its FLOP; elementwise.toml explains the fields."""
@@ -48,6 +51,16 @@ class Kind:
     scale: Role | None = None
     precise: bool = False
     of_weights: int = 0
+    held: int = 0
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it runs in single precision."""
+        return self.keeps in _SINGLE
+
+
+PLAIN = Kind(Keeps.NOTHING)
+"""What is true of an op that is none of them."""
 
 
 def _kind(record: Mapping[str, Any]) -> Kind:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property, partial
-from typing import TypeAlias
 
 from sympy import Expr, Integer
 
@@ -14,14 +13,15 @@ from symbolic_cost.algebra import add, mul
 from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, shown, unknown
-from symbolic_cost.extrema import Max, Min
-from symbolic_cost.grouping import grouped
+from symbolic_cost.extrema import Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.layout import layout as named_layout
+from symbolic_cost.parallel.liveness import Backward, Software
+from symbolic_cost.parallel.moments import Held
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
 from symbolic_cost.parallel.pipeline import Pipeline
@@ -30,16 +30,8 @@ from symbolic_cost.parallel.sharded import States
 from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
-from symbolic_cost.parallel.workspace import greatest, workspace_row
+from symbolic_cost.parallel.workspace import Standing, in_backward, workspace_row
 from symbolic_cost.records import dataclass, replace
-
-MOMENTS = {
-    "between steps": (STATES, None),
-    "end of forward": ((*STATES, Quantity.SAVED), None),
-    "backward": ((*STATES, Quantity.SAVED), Phase.BACKWARD_INPUT),
-    "optimizer step": (STATES, Phase.STEP),
-}
-"""What is there at the moments of a step: quantities, and the workspace of which phase."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,7 @@ class Training:
             Shards are gathered again in backward.
         shares: of what is offloaded, how much is on the host, as terms where that is open; all of
             it where nothing is said.
+        software: what of a framework decides what lives for a while.
     """
 
     precision: str = "bf16-mixed"
@@ -68,6 +61,7 @@ class Training:
     layout: str = "even"
     saved: Saved | None = None
     shares: Mapping[str, Expr] = field(default_factory=dict)
+    software: Software = Software()
 
     def hosted(self, quantity: Quantity) -> Expr:
         """Return the share of a quantity that is on the host."""
@@ -164,7 +158,7 @@ class Memory:
         """Derive what one rank of a stage holds [byte]; see `memory_table`."""
         hosted, parts = self.training.offload, self._parts(stage)
         rows = [
-            replace(row, count=mul(times, row.count), source=source or row.source)
+            replace(self._timed(row), count=mul(times, row.count), source=source or row.source)
             for group in _GROUPS
             for costs, held in parts
             for times, source in (self._times(group, costs.part, stage),)
@@ -193,10 +187,31 @@ class Memory:
                 times = often[group]
                 if times != 0 and quantity not in gone:
                     total = mul(here.get(quantity, _WHOLE), times, costs.times(count), size)
-                    sums.setdefault((quantity, None), []).append(total)
+                    phase = self._made if quantity is Quantity.WEIGHT_GRADIENT else None
+                    sums.setdefault((quantity, phase), []).append(total)
         for row in self._workspace(stage, parts):
             sums.setdefault((row.quantity, row.phase), []).append(row.expr)
         return sums
+
+    def _timed(self, row: Row) -> Row:
+        """Return a row of gradients in the phase that makes them; others stay as they are."""
+        made = row.quantity is Quantity.WEIGHT_GRADIENT and self._made
+        return replace(row, phase=made) if made else row
+
+    @property
+    def _made(self) -> Phase | None:
+        """The phase that makes the gradients of every step; none where they stay."""
+        return None if self.software.gradients == "kept" else Phase.BACKWARD_WEIGHT
+
+    @cached_property
+    def software(self) -> Software:
+        """What of the framework decides what lives for a while.
+
+        Gradients of other sizes than the weights are sums in buffers of their own, which stay.
+        """
+        policy, software = precision(self.training.precision), self.training.software
+        own = {policy.value, policy.value + policy.master}
+        return software if policy.gradient in own else replace(software, gradients="kept")
 
     def _costs(self, stage: Stage, recompute: Recompute | None = None) -> StageCosts:
         return self.divided.costs(stage, recompute or self.training.recompute)
@@ -206,16 +221,24 @@ class Memory:
         divided, chosen = self.divided, self.training
         policy, update = precision(chosen.precision), optimizer(chosen.optimizer)
         share = divided.share(stage)
+        rules = divided.conventions
         states = States(share, divided.placement, divided.conventions, policy, update)
         weights = {part.path: held for part, held in states.model.learned}
         parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
         for costs, executed in zip(*both, strict=True):
             own = weights.get(costs.part.path, ())
-            what = ("memory", policy, update, tuple(weight.tensor for _, weight in own))
+            what = (
+                "memory",
+                policy,
+                update,
+                self.software,
+                tuple(weight.tensor for _, weight in own),
+            )
             if what not in costs.derived:
                 rows = tuple(states.kept(costs.part.path, own))
-                costs.derived[what] = part_memory(costs, executed, rows, chosen.recompute)
+                backward = Backward(costs, executed, rules, chosen.recompute, self.software)
+                costs.derived[what] = part_memory(backward, rows)
             parts.append((costs, costs.derived[what]))
         return parts
 
@@ -248,83 +271,32 @@ class Memory:
 
         What backward recomputes at once is no more than there is: of every fourth block kept,
         three blocks where the stage has three. The weights of one part are whole at a time. The
-        optimizer converts gradients that are smaller than the master weights.
+        optimizer converts gradients that are smaller than the master weights, and makes some of
+        its moments anew where every op of it runs on all weights.
         """
-        policy, listed = precision(self.training.precision), tuple(parts)
-        every = self.training.recompute.every
+        training, listed = self.training, tuple(parts)
+        policy, every = precision(training.precision), training.recompute.every
         yield from self._costs(stage).buffers
-        recomputed = []
+        standing = []
         for costs, held in listed:
-            for region, (again, inputs) in held.again.items():
-                part = costs.part
-                repeat = part.repeat / part.chunks if region == part.path else every
-                once = every if every == 1 else Min(every, repeat)
-                recomputed.append(mul(once, again) - inputs)
-        yield workspace_row("recomputed", Phase.BACKWARD_INPUT, greatest(recomputed))
-        gradients = greatest(size for _, held in listed for size in held.gradients)
-        yield workspace_row("activation_gradients", Phase.BACKWARD_INPUT, gradients)
-        gathered = greatest(held.gathered for _, held in listed if held.gathered is not None)
-        yield workspace_row("gathered_weights", Phase.BACKWARD_INPUT, gathered)
-        master = add(
-            *(
-                mul(costs.part.repeat, size)
-                for costs, held in listed
-                for (_, quantity, _), size in held.sums.items()
-                if quantity is Quantity.MASTER_WEIGHT
-            )
+            once = every if every == 1 else Min(every, costs.part.repeat / costs.part.chunks)
+            standing.append(Standing(costs, held.backward, once, held.gathered))
+        here, plan = 1 - training.hosted(Quantity.SAVED), training.pipeline.schedule
+        size = in_backward(standing, here, training.microbatches, deferred=plan.residue != 0)
+        yield workspace_row("backward", Phase.BACKWARD_INPUT, size)
+        master, moments = (
+            add(*(mul(costs.part.repeat, held.whole(quantity)) for costs, held in listed))
+            for quantity in (Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
         )
         converted = master if policy.master > policy.gradient else Integer(0)
         yield workspace_row("converted_gradients", Phase.STEP, converted)
+        copies = optimizer(training.optimizer).copied if self.software.by_op else Integer(0)
+        yield workspace_row("copied_moments", Phase.STEP, mul(copies, moments))
 
 
 _WHOLE = Integer(1)
 _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
-
-
-Held: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
-"""What the device holds [byte], by quantity and phase of a workspace."""
-
-
-def moments(table: CostTable) -> dict[str, Expr]:
-    """Return what the device holds at each moment of the step [byte], by the moment's name."""
-    return at_moments(_by_quantity(table))
-
-
-def at_moments(held: Held) -> dict[str, Expr]:
-    """Return sums by moment, of what is there by quantity and phase of a workspace."""
-    return {
-        name: add(*(term for key in _present(name) for term in held.get(key, ())))
-        for name in MOMENTS
-    }
-
-
-def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
-    """Return what the device holds at a moment of the step [byte], by quantity."""
-    sums = _by_quantity(held) if isinstance(held, CostTable) else held
-    present = _present(moment)
-    return {key[0].value: add(*terms) for key, terms in sums.items() if key in present}
-
-
-def _by_quantity(table: CostTable) -> Held:
-    return grouped(
-        ((row.quantity, row.phase if row.quantity is Quantity.WORKSPACE else None), row.total)
-        for row in table
-        if row.place is Place.DEVICE
-    )
-
-
-def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:
-    quantities, phase = MOMENTS[moment]
-    workspace = [] if phase is None else [(Quantity.WORKSPACE, phase)]
-    return [*((quantity, None) for quantity in quantities), *workspace]
-
-
-def peak(table: CostTable) -> Expr:
-    """Return the greatest of the moments [byte]."""
-    at = moments(table)
-    step, backward = at["optimizer step"], at["backward"]  # the others hold a part of these
-    return backward if step == at["between steps"] else Max(step, backward, evaluate=False)
 
 
 def resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:

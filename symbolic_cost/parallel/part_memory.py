@@ -10,8 +10,8 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, sums
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
-from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.parallel.catalogue import DATA_AXES
+from symbolic_cost.parallel.liveness import Backward
 from symbolic_cost.parallel.steps import FLAT
 from symbolic_cost.records import dataclass, replace
 
@@ -25,15 +25,13 @@ class PartMemory:
 
     Args:
         rows: by group, counts open.
-        again: of the regions that run again: what they save then, and what they keep for it.
-        gradients: of the activations of each op.
-        gathered: of weights that are gathered for use; None where none is.
+        backward: what its backward pass holds for a while.
+        gathered: of weights that are gathered for use.
     """
 
     rows: Mapping[str, tuple[Row, ...]]
-    again: Mapping[str, tuple[Expr, Expr]]
-    gradients: tuple[Expr, ...]
-    gathered: Expr | None
+    backward: Backward
+    gathered: Expr
 
     @cached_property
     def sums(self) -> Mapping[tuple[str, Quantity, Expr], Expr]:
@@ -44,26 +42,20 @@ class PartMemory:
             for row in rows
         )
 
+    def whole(self, quantity: Quantity) -> Expr:
+        """Return all of a quantity in one instance."""
+        sizes = self.sums.items()
+        return add(*(size for (_, of, _), size in sizes if of is quantity))
+
     def counted(self, group: str, costs: PartCosts) -> Iterator[Row]:
         """Yield the rows of a group as often as they occur."""
         return (replace(row, count=costs.times(row.count)) for row in self.rows[group])
 
 
-def part_memory(
-    costs: PartCosts, executed: PartCosts, states: tuple[Row, ...], policy: Recompute
-) -> PartMemory:
+def part_memory(backward: Backward, states: tuple[Row, ...]) -> PartMemory:
     """Return what a part takes of memory."""
-    regions = {
-        f"{costs.part.path}.{op.path}": policy.region(costs.part, op) for op in costs.part.ops
-    }
+    costs = backward.costs
     saved = tuple(row for row in costs.once if row.quantity is Quantity.SAVED)
-    again = sums(
-        (regions[row.path], row.expr) for row in executed.once if row.quantity is Quantity.SAVED
-    )
-    inputs = sums((regions[row.path], row.expr) for row in saved)
-    gradients = sums(
-        (row.path, row.expr) for row in costs.once if row.quantity is Quantity.ACTIVATION_GRADIENT
-    )
     whole = [
         row.collective.message * (1 - 1 / row.collective.ranks)
         for row in costs.once
@@ -75,11 +67,10 @@ def part_memory(
             "resident": tuple(row for row in costs.once if row.quantity in STATES),
             "states": states,
             "saved": saved,
-            "waiting": tuple(waiting_rows(executed.once)),
+            "waiting": tuple(waiting_rows(backward.executed.once)),
         },
-        {name: (s, inputs.get(name, Integer(0))) for name, s in again.items() if name is not None},
-        tuple(gradients.values()),
-        add(*whole) if whole else None,
+        backward,
+        add(*whole),
     )
 
 

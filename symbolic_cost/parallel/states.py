@@ -77,6 +77,12 @@ class Optimizer:
     block: int = 0
     flop: int = 0
     products: int = 0
+    copies: int = 0
+
+    @property
+    def copied(self) -> Expr:
+        """Share of the moments that are made anew where each op runs on all weights."""
+        return Rational(self.copies, self.moments or 1)
 
     @property
     def moment(self) -> Expr | None:

@@ -8,8 +8,9 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.axes import Glossary, Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row
+from symbolic_cost.parallel.amounts import amount, greatest
 from symbolic_cost.parallel.rules import SUMMED
-from symbolic_cost.parallel.workspace import greatest, workspace_row
+from symbolic_cost.parallel.workspace import workspace_row
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import Active
 
@@ -107,12 +108,12 @@ def step_buffers(rows: Iterable[Row], known: Glossary) -> Iterator[Row]:
                 arriving.setdefault((mesh, move.ranks), []).append(move.message)
     for mesh, times in BUFFERS.items():
         sizes = [
-            mul(Active(ranks), greatest(messages))
+            mul(Active(ranks), greatest(map(amount, messages)))
             for (name, ranks), messages in arriving.items()
             if name == mesh
         ]
         if sizes:
-            size = mul(times, greatest(sizes))
+            size = mul(times, greatest(map(amount, sizes)))
             yield workspace_row(f"{mesh}_buffers", Phase.BACKWARD_INPUT, size)
 
 

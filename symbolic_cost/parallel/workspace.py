@@ -1,68 +1,21 @@
 """Workspace: what is there for a while, so that the most of it counts and not the sum."""
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from sympy import Add, Expr, Integer, expand
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from symbolic_cost.algebra import space_of
-from symbolic_cost.extrema import Max
+from sympy import Expr
+
+from symbolic_cost.algebra import mul
 from symbolic_cost.ledger import Origin, Phase, Quantity, Row
+from symbolic_cost.ops.derive import PartCosts
+from symbolic_cost.ops.graph import Part
+from symbolic_cost.parallel.amounts import Amount, amount, greatest, times, total
+from symbolic_cost.parallel.liveness import Backward
+from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import Active
 from symbolic_cost.units import Unit
-
-
-def greatest(candidates: Iterable[Expr]) -> Expr:
-    """Return the maximum of sums in positive counts, without those that never reach it.
-
-    >>> from symbolic_cost.symbols import b, e, f
-    >>> greatest([b * e, 2 * b * e, b * e**2 + b * e, f])
-    Max(f, b*e**2 + b*e)
-    """
-    left: dict[Expr, _Sum] = {}
-    listed = dict.fromkeys(candidates)
-    if space_of(listed) is not None:
-        return Max(*listed)
-    for candidate in listed:
-        terms = _terms(candidate)
-        if not any(_never_more(terms, other) for other in left.values()):
-            left = {c: other for c, other in left.items() if not _never_more(other, terms)}
-            left[candidate] = terms
-    return Max(*left, evaluate=False) if len(left) > 1 else next(iter(left), Integer(0))
-
-
-_Monomial = dict[Expr, Expr]
-_Sum = list[tuple[Expr, _Monomial]]
-
-
-def _terms(expr: Expr) -> _Sum:
-    """Return coefficients and monomials of a sum, as powers by base."""
-    terms = (term.as_coeff_Mul() for term in Add.make_args(expand(expr)))
-    return [(coefficient, rest.as_powers_dict()) for coefficient, rest in terms]
-
-
-def _never_more(one: _Sum, other: _Sum) -> bool:
-    """Tell whether terms of the other cover each term of one, since counts are at least one."""
-    room = [coefficient for coefficient, _ in other]
-    if any(coefficient < 0 for coefficient in room):
-        return False
-    for coefficient, monomial in one:
-        left = coefficient
-        for place, (_, covering) in enumerate(other):
-            if left > 0 and room[place] > 0 and _covers(covering, monomial):
-                taken = min(room[place], left)
-                room[place] -= taken
-                left -= taken
-        if left > 0:
-            return False
-    return True
-
-
-def _covers(one: _Monomial, other: _Monomial) -> bool:
-    """Tell whether a monomial is the other times counts."""
-    more = {base: one.get(base, 0) - other.get(base, 0) for base in one | other}
-    return all(
-        power == 0 or (base.is_Symbol and base.is_integer and power > 0)
-        for base, power in more.items()
-    )
 
 
 def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
@@ -76,3 +29,108 @@ def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
         unit=Unit.BYTE,
         expr=size,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A part where it stands on a stage.
+
+    Args:
+        costs: as often as it occurs there; those of `backward` may occur elsewhere.
+        together: instances that run again at once.
+        gathered: weights of an instance that are whole for its passes.
+    """
+
+    costs: PartCosts
+    backward: Backward
+    together: Expr
+    gathered: Expr
+
+    @property
+    def part(self) -> Part:
+        """The part, as often as it occurs there."""
+        return self.costs.part
+
+    def all(self, quantity: Quantity) -> Amount:
+        """Return what all instances together have, of one microbatch."""
+        rows = (row for row in self.costs.once if row.quantity is quantity)
+        return amount(*(mul(self.costs.times(row.count), row.expr) for row in rows))
+
+
+class _Behind(NamedTuple):
+    """What was freed, and made, by the time that backward comes to a part."""
+
+    saved: Amount
+    made: Amount
+
+
+def in_backward(
+    parts: Sequence[Standing], here: Expr, microbatches: Expr, *, deferred: bool
+) -> Expr:
+    """Return the most that a backward pass holds beyond what is kept for it [byte].
+
+    While it is in the last block nothing is left of the head, and of that block nothing behind the
+    op that it has come to. Where the first microbatch makes the gradients of weights, those before
+    that op are not there yet, and the first block may be where most is.
+
+    Args:
+        parts: of a stage, in order.
+        here: share of what is kept that is on the device.
+        microbatches: of a step.
+        deferred: whether products of weight gradients wait, so that what they need stays.
+    """
+    live = [one for one in parts if one.backward.runs]
+    kept, growing = [], []
+    every = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live))
+    for place, one in enumerate(live):
+        own, behind = one.backward, _freed(one, live[place + 1 :])
+        beside = total(amount(one.gathered), _waiting(live, place))
+        freed = own.saved if deferred else total(own.saved, behind.saved)
+        left = total(beside, times(-here, freed))
+        kept += [total(most, left) for most in own.most(one.together)]
+        if own.software.gradients == "kept":
+            continue
+        for saved, made in _ends(one, behind):
+            left = total(beside, made, times(-here, total(own.saved, saved)), times(-1, every))
+            growing += [total(most, left) for most in own.most(one.together, growing=True)]
+    many = Active(microbatches)
+    return many * greatest(kept) + (1 - many) * greatest(growing) if growing else greatest(kept)
+
+
+def _freed(one: Standing, later: Sequence[Standing]) -> _Behind:
+    """Return what is done behind the last instance of a part; blocks that take turns are not."""
+    turns = one.part.stands if one.part.is_block else None
+    done = [two for two in later if two.part.stands is not turns]
+    saved, made = (
+        total(*(two.all(quantity) for two in done))
+        for quantity in (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
+    )
+    return _Behind(saved, made)
+
+
+def _ends(one: Standing, later: _Behind) -> Iterator[_Behind]:
+    """Yield what is done behind the last instance and behind the first; between it grows evenly."""
+    yield later
+    own, repeat = one.backward, one.part.repeat
+    if repeat != 1:
+        saved, made = (
+            total(before, times(repeat, each), times(-1, each))
+            for before, each in zip(later, (own.saved, own.gradient), strict=True)
+        )
+        yield _Behind(saved, made)
+
+
+def _waiting(parts: Sequence[Standing], place: int) -> Amount:
+    """Return the gradients of tied weights that wait for a part before, to be one with its own.
+
+    Where they meet their sum is a third.
+    """
+    names = {name for one in parts[: place + 1] for name in one.backward.tied}
+    own = parts[place].backward.tied
+    found = (
+        times(2 if name in own else 1, size)
+        for one in parts[place + 1 :]
+        for name, size in one.backward.tied.items()
+        if name in names
+    )
+    return total(*found)

@@ -15,6 +15,7 @@ from typing import Any
 from sympy import Expr
 
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.parallel.liveness import Making, Software
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
@@ -95,6 +96,10 @@ class Stack:
             the rest of a block is a CUDA graph.
         accumulation: of a microbatch's gradients of weights: "fused" where products add to what is
             there, "apart" where a pass does, "none" where they are reduced at once.
+        weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
+            microbatch of each step as the weights' own.
+        loss: "fused" where its gradient takes the place of what it kept, else "apart": op by op.
+        updates: of the optimizer, "fused" in one pass, or "foreach": op by op on all weights.
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
@@ -118,6 +123,9 @@ class Stack:
     host: Expr
     issues: str
     accumulation: str
+    weight_gradients: str
+    loss: str
+    updates: str
     gathers: str
     dispatch: str
     overlap: str
@@ -130,6 +138,12 @@ class Stack:
     def assumed(self) -> tuple[str, ...]:
         """Facts that nobody published."""
         return tuple(fact for fact, source in self.sources.items() if source == ASSUMED)
+
+    @property
+    def software(self) -> Software:
+        """What of it decides what lives for a while."""
+        making = Making.APART if self.accumulation == "apart" else Making.FUSED
+        return Software(self.loss, self.weight_gradients, making, self.updates)
 
     def check(self, machine: Machine) -> None:
         """Refuse a machine that the stack does not run on, or that no kernels are known for.

@@ -9,8 +9,8 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost as derived
-from symbolic_cost.parallel.memory import moments
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.moments import moments
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 

@@ -9,7 +9,7 @@ from symbolic_cost.emit.sheet import render
 from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.tables.memory import memory_sheet
 from symbolic_cost.ledger import Quantity
-from symbolic_cost.parallel.memory import moments
+from symbolic_cost.parallel.moments import moments
 from symbolic_cost.symbols import n_dense, n_first, n_layers, pp
 
 UNEVEN = sc.job("deepseek-v3", "tp=8,sp,pp=16,ep=8,dp=8,zero=1", global_batch=4096)

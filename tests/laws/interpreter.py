@@ -18,8 +18,8 @@ from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.ops.scan import Recurrent, Scan
 
-LINEAR = {"add", "copy", "sum", "scale", "choice", "rotary"}
-SQUARES = {"silu", "gelu", "gelu_tanh", "softplus", "gathered_sum", "activation"}
+LINEAR = {"add", "copy", "sum", "scale", "choice", "rotary", "gathered_sum"}
+SQUARES = {"silu", "gelu", "gelu_tanh", "softplus", "activation"}
 NORMS = {"layer_norm", "rms_norm", "rms_norm_wide", "rms_norm_shifted", "ratio"}
 TANHS = {"relu", "tanh", "exp", "sigmoid", "softcap"}
 

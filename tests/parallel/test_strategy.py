@@ -26,7 +26,8 @@ from symbolic_cost.parallel.communication import (
     sent_by_rank,
 )
 from symbolic_cost.parallel.coverage import Exempt
-from symbolic_cost.parallel.memory import memory_table, moments, peak
+from symbolic_cost.parallel.memory import memory_table
+from symbolic_cost.parallel.moments import moments, peak
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import SCHEDULES

@@ -9,8 +9,9 @@ from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.parallel.communication import sent_by_rank
-from symbolic_cost.parallel.memory import Training, memory_table, moments, peak
+from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.moments import moments, peak
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.models.catalog import model
-from symbolic_cost.parallel.memory import Training, memory_table, peak
+from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.moments import peak
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.program.graph import Graph

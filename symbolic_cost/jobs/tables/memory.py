@@ -9,14 +9,16 @@ from sympy import Expr
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
+from symbolic_cost.extrema import Max
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, scheduled
 from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import Place, Quantity, Row
+from symbolic_cost.ledger import Phase, Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.parallel.memory import MOMENTS, moments
-from symbolic_cost.parallel.memory import peak as greatest_moment
+from symbolic_cost.parallel.moments import moments, shares
+from symbolic_cost.parallel.moments import peak as greatest_moment
+from symbolic_cost.symbols import Active
 
 
 def memory_sheet(setup: Setup) -> Sheet:
@@ -30,10 +32,11 @@ def memory_sheet(setup: Setup) -> Sheet:
     numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
     peak = max(numbers.values()) if len(numbers) == len(held) else None
     rows: list[tuple[Cell, ...]] = []
-    places = dict.fromkeys((row.quantity, row.place is Place.HOST) for row in table)
-    for quantity, on_host in places:
-        chosen = table.select(quantity, where=partial(_is_kept, on_host))
+    for kept in dict.fromkeys(map(_kept, table)):
+        quantity, on_host, of_step = kept
+        chosen = table.select(quantity, where=partial(_is_kept, kept))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
+        label += " of the optimizer step" if of_step else ""
         rows.append(_row(label, chosen.total(), setup, None if on_host else peak))
     for name, total in held.items():
         place, _, *numbers_of = _row(_at(name), total, setup, peak)
@@ -48,8 +51,10 @@ def memory_sheet(setup: Setup) -> Sheet:
         f"precision {training.precision}, optimizer {training.optimizer}, "
         f"{scheduled(setup, training.microbatches)} in a step"
     )
-    title = f"Memory of one rank of {setup.model.name}"
-    return Sheet(title, columns, tuple(rows), (*fits, said, *header(setup)), setup.names)
+    notes = (*fits, said, setup.stages_memory.software.told, *header(setup))
+    return Sheet(
+        f"Memory of one rank of {setup.model.name}", columns, tuple(rows), notes, setup.names
+    )
 
 
 def _at(moment: str) -> str:
@@ -59,20 +64,37 @@ def _at(moment: str) -> str:
 
 def _terms(setup: Setup, moment: str) -> str:
     """Name what is there at a moment."""
-    quantities, phase = MOMENTS[moment]
-    table = setup.memory_rows
-    there = {row.quantity for row in table if row.place is Place.DEVICE}
-    names = [quantity.value for quantity in quantities if quantity in there]
-    works = phase is not None and len(table.select(Quantity.WORKSPACE, phase=phase))
-    return " + ".join(names + ["workspace"] * bool(works)).replace("_", " ")
+    return " + ".join(shares(setup.memory_rows, moment)).replace("_", " ")
 
 
-def _is_kept(on_host: bool, row: Row) -> bool:  # noqa: FBT001 - bound by partial
-    return (row.place is Place.HOST) is on_host
+def _kept(row: Row) -> tuple[Quantity, bool, bool]:
+    """Say of what a row is: its quantity, whether it is on the host, and of the optimizer alone."""
+    return row.quantity, row.place is Place.HOST, row.phase is Phase.STEP
+
+
+def _is_kept(kept: tuple[Quantity, bool, bool], row: Row) -> bool:
+    return _kept(row) == kept
 
 
 def _row(label: str, total: Expr, setup: Setup, peak: int | Fraction | None) -> tuple[Cell, ...]:
     bound = setup.value(total)
     known = None if bound.free_symbols else value(bound)
     share = None if known is None or peak is None else round(float(Fraction(100 * known) / peak), 2)
-    return (label, factored(total), known, share)
+    formula = total if known is None else _deciding(total, setup)
+    return (label, factored(formula), known, share)
+
+
+def _deciding(total: Expr, setup: Setup) -> Expr:
+    """Return a formula with the sum that is greatest in place of a maximum of many."""
+    brackets = {one: setup.value(one) for one in total.atoms(Active)}
+    formula = total.xreplace(brackets)
+    greatest = {
+        one: max(one.args, key=lambda argument: value(setup.value(argument)))
+        for one in formula.atoms(Max)
+        if len(one.args) > _READABLE
+    }
+    return formula.xreplace(greatest)
+
+
+_READABLE = 4
+"""Arguments of a maximum that a formula shows."""

@@ -15,7 +15,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.answers import TimeAnswer
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place
-from symbolic_cost.parallel.memory import MOMENTS, moments
+from symbolic_cost.parallel.moments import MOMENTS, moments
 from symbolic_cost.symbols import GLOSSARY, exact, symbol
 from symbolic_cost.units import Unit
 

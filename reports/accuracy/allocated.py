@@ -1,0 +1,147 @@
+"""Errors of the peak that is allocated, beside PyTorch's own storages followed through a step.
+
+The bytes are of tests/golden/make_peak_memory.py, on a machine without GPU.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sympy import Integer
+
+import symbolic_cost as sc
+from symbolic_cost.conventions.presets import preset
+from symbolic_cost.models.config import from_config
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.parallel.moments import moments, peak, shares
+
+TRUTH = Path(__file__).parents[2] / "tests" / "golden" / "peak_memory.json"
+KEPT = {"bfloat16": "torch-autograd", "float32": "torch-autograd-fp32"}
+PRECISIONS = {"bfloat16": "bf16", "float32": "fp32"}
+PHASES = ("forward", "backward", "step")
+OPTIONS = ("attention", "dtype", "precision", "recompute", "optimizer", "train", "experts")
+
+INTRODUCTION = """\
+## Allocated memory
+
+PyTorch's own storages followed through a step of training on a machine without GPU: models of
+Transformers on the device "meta", where storages have sizes and no memory; every result of an op
+from its creation to the end of its storage, through forward, backward and the optimizer. Not seen
+is what a kernel allocates inside, as flash attention does in backward, nor rounding to blocks of
+512 bytes. The stack is `pytorch`; what is kept for backward is counted as PyTorch keeps it, norms
+and casts of Transformers included (`--conventions torch-autograd`). *Fused* is the error with the
+library's own assumption of fused norms and angles (`standard`), by which a table of memory says
+less than Transformers takes: its style, not the framework's. Nothing is fitted."""
+
+EXPERTS = """\
+Experts of Transformers that run one by one (*apart*) make a gradient of the size of all experts'
+weights for each, which is not modelled: up to 5 % of wide ones."""
+
+
+def runs() -> Sequence[Mapping[str, Any]]:
+    """Return every run with its bytes."""
+    found: Sequence[Mapping[str, Any]] = _truth()["runs"]
+    return found
+
+
+def named(run: Mapping[str, Any]) -> str:
+    """Return what tells a run from others of its model."""
+    shape = f"{run['b']} x {run['l']}" + (f", {run['M']} microbatches" if run["M"] > 1 else "")
+    return ", ".join([shape, *(run[key] for key in OPTIONS if key in run)])
+
+
+def job(run: Mapping[str, Any], conventions: str | None = None) -> sc.Job:
+    """Return a run as a job, counted as PyTorch keeps it unless conventions are named."""
+    counted = preset(conventions or KEPT[run["dtype"]])
+    if run.get("experts") == "grouped":  # what is added is not kept, unlike one by one
+        kept = {one: other for one, other in counted.kept_as.items() if one != "gathered_sum"}
+        counted = replace(counted, kept_as=kept)
+    kernel = "sdpa" if run["attention"] == "flash" else "eager"
+    config = {**_truth()["models"][run["model"]], "attn_implementation": kernel}
+    return sc.job(
+        from_config(config, Shape(Integer(run["b"]), Integer(run["l"]))),
+        conventions=counted,
+        precision=run.get("precision", PRECISIONS[run["dtype"]]),
+        attention=None,
+        microbatches=run["M"],
+        recompute=run.get("recompute", "none"),
+        optimizer=run.get("optimizer", "adam"),
+        train=run.get("train"),
+        stack="pytorch",
+    )
+
+
+def measured(run: Mapping[str, Any]) -> int:
+    """Return the most bytes of a run's step."""
+    return max(run.get(phase, 0) for phase in PHASES)
+
+
+def error(run: Mapping[str, Any], conventions: str | None = None) -> float:
+    """Return by how much the peak is off, as a share."""
+    own = job(run, conventions)
+    return float(own.value(peak(own.memory_rows))) / measured(run) - 1
+
+
+def is_mixture(run: Mapping[str, Any]) -> bool:
+    """Tell whether a run has experts."""
+    return "experts" in run
+
+
+def sections() -> Iterator[str]:
+    """Yield the section of the report."""
+    yield INTRODUCTION
+    yield _summary()
+    yield EXPERTS
+    yield "### Every run, and its peak by term [MiB]"
+    yield _terms()
+
+
+def _summary() -> str:
+    lines = [
+        "| models | runs | mean | bias | largest | fused, bias |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for title, mixed in (("dense", False), ("mixtures", True)):
+        own = [run for run in runs() if is_mixture(run) is mixed]
+        errors = [error(run) for run in own]
+        fused = [error(run, "standard") for run in own]
+        sizes = [abs(one) for one in errors]
+        lines.append(
+            f"| {title} | {len(own)} | {_percent(sum(sizes) / len(own), '')} | "
+            f"{_percent(sum(errors) / len(own))} | {_percent(max(sizes), '')} | "
+            f"{_percent(sum(fused) / len(own))} |"
+        )
+    return "\n".join(lines)
+
+
+def _terms() -> str:
+    terms = ("weight", "weight_gradient", "master_weight", "optimizer", "saved", "workspace")
+    head = "| model | run | at | " + " | ".join(terms).replace("_", " ")
+    lines = [f"{head} | sum | PyTorch | error |", "|---|---|---|" + "---:|" * (len(terms) + 3)]
+    for run in runs():
+        own = job(run)
+        held = {at: own.value(size) for at, size in moments(own.memory_rows).items()}
+        at = max(held, key=lambda moment: held[moment])
+        parts = {name: own.value(size) for name, size in shares(own.memory_rows, at).items()}
+        cells = [f"{float(parts.get(name, 0)) / 2**20:.1f}" for name in terms]
+        whole = f"{float(held[at]) / 2**20:.1f} | {measured(run) / 2**20:.1f}"
+        off = _percent(float(held[at]) / measured(run) - 1, "+", 2)
+        lines.append(
+            f"| {run['model']} | {named(run)} | {at} | {' | '.join(cells)} | {whole} | {off} |"
+        )
+    return "\n".join(lines)
+
+
+def _percent(share: float, sign: str = "+", digits: int = 1) -> str:
+    return f"{100 * share:{sign}.{digits}f} %"
+
+
+@cache
+def _truth() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(TRUTH.read_text(encoding="utf-8"))
+    return found
