@@ -21,6 +21,7 @@ from symbolic_cost.models.checked import saved_note
 from symbolic_cost.models.config import WIDTHS, Imported, imported
 from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.fields import is_size, shortened
+from symbolic_cost.models.positions import beyond
 from symbolic_cost.models.quantized import bytes_by_format
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.traced import is_graph
@@ -66,9 +67,10 @@ def count(
         of the whole batch, flops_decode of one step [FLOP], None where nothing is cached and so
         nothing generated; kv_cache_elements after the sequence [element]; saved_bytes kept for
         backward [byte]; note, what to know of these, or None; ignored, keys of the configuration
-        that count for nothing with what is assumed, or None. Where not all weights are trained,
-        also trained, which ones, and params_trained [element]; where weights are stored in few
-        bits, weight_bytes with their scales and weight_bytes_by_format [byte]. Where weights stand
+        that count for nothing with what is assumed, and positions beyond a learned table, or None.
+        Where not all weights are trained, also trained, which ones, and params_trained [element];
+        where weights are stored in few bits, weight_bytes with their scales and
+        weight_bytes_by_format [byte]. Where weights stand
         beside the configuration, from their headers: stored_params [element], stored_bytes [byte],
         and stored, what there is of each data type and which tensors are not as declared.
 
@@ -86,7 +88,12 @@ def count(
     counts = _counts(whole, rules)
     if counts["kv_cache_elements"]:
         counts["flops_decode"] = _decoded(source, Shape(b, Integer(1), l), train, rules)
-    ignored = "; ".join(f"{key}: {why}" for key, why in whole.ignored.items())
+    ignored = "; ".join(
+        [
+            *(f"{key}: {why}" for key, why in whole.ignored.items()),
+            *beyond(whole.model, seq, whole.spare),
+        ]
+    )
     counts |= {"note": _note(source, whole), "ignored": ignored or None}
     counts |= _trained(whole.model) | _bytes(whole)
     return counts | _stored(source, whole.model, int(counts["params"] or 0))

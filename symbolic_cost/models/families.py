@@ -18,6 +18,7 @@ is a table that says what is its own, or more:
     merged = ["attn_config"]                   # objects whose fields stand beside the others
     whole = "clip"                             # what it is read as a section of, and not alone
     alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
+    spare = {pad_token_id = 1}                 # positions begin behind the row of a field
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
 (keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`. A builder
@@ -53,6 +54,7 @@ class Family:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
     whole: str = ""
+    spare: Mapping[str, int] = field(default_factory=dict)
 
 
 class Registry(Mapping[str, Family]):

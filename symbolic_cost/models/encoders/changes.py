@@ -131,7 +131,8 @@ def _tapas(fields: Fields, family: Encoder) -> Encoder:
     tables = {f"kind{i}": f"kinds{i}" for i in range(len(sizes))}
     classes = "z" if fields.optional_size("num_aggregation_labels") else ""
     family = replace(family, heads={**family.heads, SPAN: Cells(classes)})
-    return family.worded(tables={"position": PLACES, **tables})
+    # Positions begin anew in every cell, so that no sequence is too long.
+    return family.worded(tables={"place": PLACES, **tables})
 
 
 def _new(fields: Fields, family: Encoder) -> Encoder:
