@@ -207,7 +207,12 @@ def decoder_of(fields: Fields) -> Decoder:
             decoder = switch(decoder, fields.flag(key, default=False))
     decoder = _running(fields, _capped(fields, _latent(fields, _sharing(fields, decoder))))
     name = fields.text("hidden_act", _name_of(decoder.perceptron.function), tuple(ACTIVATIONS))
-    function = ACTIVATIONS[name]
+    # Gemma 1 named the approximation by a tanh after what it approximates.
+    function = (
+        decoder.perceptron.function
+        if fields.family == "gemma" and name == "gelu"
+        else ACTIVATIONS[name]
+    )
     return with_dropouts(
         fields,
         replace(
