@@ -9,6 +9,7 @@ is a table that says what is its own, or more:
     [qwen2]
     prefix = "Qwen2"
     heads = ["Qwen2ForCausalLM"]               # in place of prefix and suffixes
+    further = ["ForCausalLM"]                  # suffixes besides those of the file
     headed = ["Qwen2Model"]                    # of these, what has an output head despite its name
     aliases = {hidden_size = ["d_model"]}      # other names of fields that only it uses
     defaults = {vocab_size = 50265}            # of fields that its configurations leave out
@@ -106,6 +107,7 @@ def _joined(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 def _family(record: dict[str, Any]) -> Family:
     prefix, suffixes = record.pop("prefix", ""), record.pop("suffixes", ())
+    suffixes = (*suffixes, *record.pop("further", ()))
     heads = tuple(record.pop("heads", (f"{prefix}{suffix}" for suffix in suffixes)))
     aliases = {name: tuple(others) for name, others in record.pop("aliases", {}).items()}
     record |= {key: tuple(record.get(key, ())) for key in ("costless", "headed", "merged", "alike")}

@@ -11,6 +11,8 @@ from symbolic_cost.layers.heads import Cells, Classes, Take
 from symbolic_cost.layers.nystrom import PRODUCTS
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
+    MASKED,
+    NEXT,
     SEQUENCE,
     SPAN,
     TANH,
@@ -78,11 +80,16 @@ def _esm(fields: Fields, family: Encoder) -> Encoder:
 
 
 def _luke(fields: Fields, family: Encoder) -> Encoder:
-    """Return a LUKE whose entities are projected unless they are as wide as words."""
-    if fields.source.values.get("entity_emb_size") != fields.size("hidden_size"):
-        return family
-    kept = {name: axes for name, axes in family.kept.items() if name != "entity_project"}
-    return replace(family, kept=kept)
+    """Return a LUKE whose entities are projected unless they are as wide as words.
+
+    Those of a masked head are predicted as well, and heads of tokens have no pooler.
+    """
+    wide = fields.source.values.get("entity_emb_size") == fields.size("hidden_size")
+    left = ("entity_project",) if wide else ()
+    left += () if fields.head.endswith(MASKED) else ("predict", "predict_norm", "predict_bias")
+    kept = {name: axes for name, axes in family.kept.items() if name not in left}
+    bare = fields.head.endswith((TOKENS, SPAN))
+    return replace(family, kept=kept, pooler=None if bare else family.pooler)
 
 
 def _mobile(fields: Fields, family: Encoder) -> Encoder:
@@ -94,7 +101,8 @@ def _mobile(fields: Fields, family: Encoder) -> Encoder:
     networks = fields.size("num_feedforward_networks", 4)
     near = "c " if fields.flag("trigram_input", default=True) else ""
     if not fields.flag("classifier_activation", default=True):
-        family = replace(family, pooler=None, heads={**family.heads, SEQUENCE: Classes()})
+        plain = dict.fromkeys((SEQUENCE, NEXT), Classes())
+        family = replace(family, pooler=None, heads={**family.heads, **plain})
     return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
 
 

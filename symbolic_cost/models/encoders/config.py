@@ -18,6 +18,7 @@ from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
+    MULTIPLE,
     PAIRED,
     SEQUENCE,
     TRUNK,
@@ -49,6 +50,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     family = running(fields, ENCODERS[fields.family])
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)
+    family = _choosing(fields, family)
     head = head_of(fields, family)
     family, numbers, tables = _sized(fields, family, head, shape)
     if isinstance(family.attention, Shifted):
@@ -110,10 +112,21 @@ def _unpadded(model: Model) -> Model:
 
 def head_of(fields: Fields, family: Encoder) -> str:
     """Return which head the architecture's name ends with."""
-    if fields.head.endswith("LMHeadModel"):
+    name = fields.head.removesuffix("Simple")
+    if name.endswith(("LMHeadModel", "ForCausalLM", "GenerationDecoder")):
+        causal = fields.flag("is_decoder", default=False)
+        fields.require(holds=not causal, problem="only false is declared", name="is_decoder")
         return MASKED
-    ends = (*family.heads, PAIRED)
-    return next((end for end in ends if fields.head.endswith(end)), TRUNK)
+    return next((end for end in (*family.heads, PAIRED) if name.endswith(end)), TRUNK)
+
+
+def _choosing(fields: Fields, family: Encoder) -> Encoder:
+    """Return the family with a head that scores choices, each a sequence, as it tells classes."""
+    if not fields.head.endswith(MULTIPLE):
+        return family
+    fields.assume("num_choices", "every choice is a sequence of the batch")
+    own = family.heads.get(MULTIPLE, family.heads[SEQUENCE])
+    return replace(family, heads={**family.heads, MULTIPLE: own})
 
 
 def running(fields: Fields, family: Encoder) -> Encoder:

@@ -97,6 +97,7 @@ TANH = Hidden()
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
 CLASSES = "ForImageClassification"
 SPAN, PAIRED, NEXT = "ForQuestionAnswering", "ForPreTraining", "ForNextSentencePrediction"
+MULTIPLE = "ForMultipleChoice"
 TRUNK = "Model"
 MATCHED = "WithProjection"
 
@@ -110,7 +111,7 @@ HEADS: Mapping[str, Head] = {
 """Heads by the ends of the names of Hugging Face; PAIRED is MASKED and NEXT on one pooler."""
 
 
-_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2}
+_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2, MULTIPLE: 1}
 
 
 class Assumed(Flag):

@@ -22,6 +22,9 @@ from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     MATCHED,
+    MULTIPLE,
+    PAIRED,
+    TANH,
     Assumed,
     Encoder,
     Habit,
@@ -62,7 +65,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             _BARE, words=_PLACED, traits=Traits(dropouts=_ATTENTION_DROPOUT)
         ).headed(SEQUENCE=Classes(hidden=Hidden("relu"))),
         "electra": replace(
-            _BARE, words=_NARROW, traits=Traits(classes=MappingProxyType({"ForPreTraining": 1}))
+            _BARE, words=_NARROW, traits=Traits(classes={PAIRED: 1, MULTIPLE: 1})
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
             SEQUENCE=Classes(hidden=Hidden("gelu")),
@@ -91,6 +94,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
             SEQUENCE=Classes(hidden=Hidden("gelu")),
+            MULTIPLE=Classes(),
         ),
         "jina_embeddings_v3": replace(BERT, words=_TYPED, attention=_TURNED),
         **dict.fromkeys(
@@ -219,7 +223,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
                 assumed=Assumed.DROP | Assumed.PROJECT | Assumed.OWN_HEAD,
             ),
         ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_o", Output.BIAS)),
-        "bert-generation": replace(_BARE, words=_PLACED),
+        "bert-generation": replace(_BARE, words=_PLACED).headed(MASKED=Predicted()),
         "markuplm": replace(
             BERT,
             words=Paths(),
@@ -261,7 +265,9 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
-        "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")),
+        "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")).headed(
+            SEQUENCE=Classes(hidden=Hidden("gelu_new")), MULTIPLE=Classes(hidden=TANH)
+        ),
     }
 )
 """Families by model_type."""
