@@ -85,7 +85,7 @@ def _luke(fields: Fields, family: Encoder) -> Encoder:
     Those of a masked head are predicted as well, and heads of tokens have no pooler.
     """
     wide = fields.source.values.get("entity_emb_size") == fields.size("hidden_size")
-    left = ("entity_project",) if wide else ()
+    left: tuple[str, ...] = ("entity_project",) if wide else ()
     left += () if fields.head.endswith(MASKED) else ("predict", "predict_norm", "predict_bias")
     kept = {name: axes for name, axes in family.kept.items() if name not in left}
     bare = fields.head.endswith((TOKENS, SPAN))
