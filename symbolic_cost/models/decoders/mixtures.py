@@ -19,6 +19,7 @@ from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import all_of, between, flint
+from symbolic_cost.models.decoders.longcat import Shortcut
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASES,
@@ -179,6 +180,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             experts=_SHARED,
             sparse=Sparse.ALWAYS,
             reads=Reads(BIAS, "intermediate_size", shared_width="intermediate_size"),
+        ),
+        "longcat_flash": Shortcut(
+            _LATENT.attention,
+            experts=replace(_SHARED, shares=Shares.PLAIN),
+            sparse=Sparse.ALWAYS,
+            sizes=ONE_EACH,
+            reads=Reads(shared_width="intermediate_size"),
         ),
         "minimax_m2": Decoder(
             replace(ATTENTION, head_norm=HeadNorm.WIDTH, rotated=Rotated.PART),
