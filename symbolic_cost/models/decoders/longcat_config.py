@@ -2,8 +2,8 @@
 
 Those that give a token back as it is ("zero experts") have no work and no weights: Transformers
 holds some for them, which no checkpoint has. Which tokens they get, only a run says: choices are
-taken to fall on all experts alike, so that of E_t chosen ones E_t E/(E + zero_expert_num) compute: 8
-of 12 with 512 experts and 256 that do not.
+taken to fall on all experts alike, so that of E_t chosen ones E_t E/(E + zero_expert_num) compute:
+8 of 12 with 512 experts and 256 that do not.
 """
 
 from dataclasses import replace
@@ -43,7 +43,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
     zero = fields.optional_size("zero_expert_num", 256) or 0
     if zero:
-        fields.assume("zero_expert_num", "choices fall on all experts alike, and these have no weights")
+        fields.assume("zero_expert_num", "choices fall on all experts alike; these have no weights")
     every = symbols.E + Integer(zero)
     decoder = decoder_of(fields)
     lengths = {"o": every, "a": symbols.E_t * symbols.E / every}
