@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.layers.fourier import Fourier
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.grouped_products import GroupedAttention, GroupedMLP
-from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Projected, Take
+from symbolic_cost.layers.heads import Asked, Classes, Hidden, Output, Predicted, Projected, Take
 from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.nystrom import Landmarks
@@ -265,6 +265,27 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
+        "esmc": replace(
+            _BARE,
+            words=Words(tables={}, norm=None, changes=Change.NONE),
+            attention=replace(
+                _TURNED,
+                heads=GROUPED,
+                bias=Bias.NONE,
+                head_norm=HeadNorm.WIDTH,
+                norm=Norm.LAYER_SCALE,
+            ),
+            perceptron=GatedMLP(),
+            branch=Branch(),
+            last=Norm.LAYER_SCALE,
+            traits=Traits(
+                BIASES,
+                function="silu",
+                dropouts=("attention_dropout", "hidden_dropout_prob"),
+                assumed=Assumed.OWN_HEAD,
+            ),
+        ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.BIAS)),
+        "splinter": replace(_BARE).headed(SPAN=Asked()),
         "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")).headed(
             SEQUENCE=Classes(hidden=Hidden("gelu_new")), MULTIPLE=Classes(hidden=TANH)
         ),
