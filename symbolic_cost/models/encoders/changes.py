@@ -7,7 +7,8 @@ from sympy import Expr
 
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
-from symbolic_cost.layers.heads import Cells, Classes, Take
+from symbolic_cost.layers.grouped_products import GroupedMLP
+from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
 from symbolic_cost.layers.nystrom import PRODUCTS
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
@@ -246,7 +247,41 @@ def _marked(fields: Fields, family: Encoder) -> Encoder:
     return family.attended(marks="n_mean" if few else "", kernel="s_n" if kernel else "")
 
 
+def _grouped(fields: Fields, family: Encoder) -> Encoder:
+    """Return a ConvBERT whose perceptrons may be products in groups."""
+    function = FUNCTIONS[fields.text("hidden_act", "gelu", tuple(FUNCTIONS))]
+    heads = {**family.heads, SEQUENCE: Classes(hidden=Hidden(function))}
+    if fields.size("num_groups", 1) == 1:
+        return replace(family, heads=heads)
+    return replace(family, heads=heads, perceptron=GroupedMLP(function, batched=True))
+
+
+def _kernels(fields: Fields, _: Shape) -> Tables:
+    """Return the kernel of ConvBERT's convolutions, and the groups of its products."""
+    e, f, groups = (
+        fields.size("hidden_size"),
+        fields.size("intermediate_size"),
+        fields.size("num_groups", 1),
+    )
+    kernel, heads = fields.size("conv_kernel_size", 9), fields.size("num_attention_heads")
+    fields.require(
+        holds=kernel % 2 == 1, problem="odd kernels are accepted", name="conv_kernel_size"
+    )
+    fine = e % groups == 0 and f % groups == 0
+    fields.require(
+        holds=fine, problem=f"{groups} groups do not divide {e} and {f}", name="num_groups"
+    )
+    sizes: Tables = {"s_n": kernel, "h_c": max(heads // fields.size("head_ratio", 2), 1), "two": 2}
+    if groups == 1:
+        return sizes
+    for name, wide, narrow in (("fc1", e, f), ("fc2", f, e)):
+        inner, outer = max(wide // groups, 1), max(narrow // groups, 1)
+        sizes |= {f"g_{name}": groups, f"i_{name}": inner, f"o_{name}": outer}
+    return sizes
+
+
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
+    "convbert": _grouped,
     "deberta": _deberta,
     "deberta-v2": _deberta,
     "esm": _esm,
@@ -261,6 +296,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
 """What the fields of a family change besides its switches and its sizes."""
 
 ROWS: Mapping[str, Callable[[Fields, Shape], Tables]] = {
+    "convbert": _kernels,
     "esm": lambda fields, _: {
         # One weight for every head of every layer, and a bias.
         "n_att": 1 + fields.size("num_hidden_layers") * fields.size("num_attention_heads")

@@ -15,6 +15,7 @@ from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projec
 from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.layers.span_convolution import Spans
 from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
@@ -168,10 +169,10 @@ def _sized(
         "n_layers": fields.size("num_hidden_layers"),
         **head_sizes(fields, e, grouped=family.attention.heads != PLAIN),
     }
+    if isinstance(family.attention, Spans):
+        numbers |= _halved(fields, e)
     if "e_b" in traits.tables:
-        numbers["q"] = fields.size("intra_bottleneck_size", 128) // numbers["h"]
-        if fields.size("intra_bottleneck_size") % numbers["h"] != 0:
-            fields.note("intra_bottleneck_size", f"{numbers['h']} heads do not divide it")
+        numbers["q"] = _narrowed(fields, numbers["h"])
     width = numbers.get("q", e // numbers["h"])
     fields.require(
         holds=width % 2 == 0 or family.attention.rotated is Rotated.NOTHING,
@@ -228,12 +229,31 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
     return {"h": h, "k": k, **({"q": stated} if stated else {})}
 
 
+def _narrowed(fields: Fields, heads: int) -> int:
+    """Read the width of a head inside a block that is narrower than the stream."""
+    width = fields.size("intra_bottleneck_size", 128)
+    problem = f"{heads} heads do not divide it"
+    fields.require(holds=width % heads == 0, problem=problem, name="intra_bottleneck_size")
+    return width // heads
+
+
+def _halved(fields: Fields, width: int) -> Numbers:
+    """Read ConvBERT's heads, some of which a convolution takes the place of, each half as wide."""
+    stated = fields.size("num_attention_heads")
+    heads = max(stated // fields.size("head_ratio", 2), 1)
+    fields.require(
+        holds=width % (2 * heads) == 0 and width % stated == 0,
+        problem=f"{heads} heads of even width do not make a hidden_size of {width}",
+        name="head_ratio",
+    )
+    return {"h": heads, "k": heads, "q": max(width // heads // 2, 1)}
+
+
 _FOLLOWING = frozenset(
     [
         "albert",
         "bert",
         "big_bird",
-        "convbert",
         "deberta",
         "deberta-v2",
         "distilbert",

@@ -18,6 +18,7 @@ from symbolic_cost.layers.nystrom import Landmarks
 from symbolic_cost.layers.page_layout import OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
+from symbolic_cost.layers.span_convolution import Spans
 from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
@@ -264,6 +265,15 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             last=Norm.LAYER,
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
+        ),
+        "convbert": replace(
+            _BARE,
+            words=_NARROW,
+            attention=Spans(core=ATTENTION.core),
+        ).headed(
+            MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
+            SEQUENCE=Classes(hidden=Hidden("gelu")),
+            MULTIPLE=Classes(),
         ),
         "esmc": replace(
             _BARE,
