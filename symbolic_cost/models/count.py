@@ -17,7 +17,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.checked import saved_note
+from symbolic_cost.models.checked import has_scans, saved_note
 from symbolic_cost.models.config import WIDTHS, Imported, imported
 from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.fields import is_size, shortened
@@ -228,14 +228,21 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
     if _named_model(source) is not None:
         target = model.model.bindings.get(symbols.l_t.name)
         of_it = (f"a target of {target} tokens",) if target else ()
-        told = (*of_it, saved_note(model.model_type, trains=model.model.trains))
+        trains, scans = model.model.trains, has_scans(model.model)
+        told = (*of_it, saved_note(model.model_type, trains=trains, scans=scans))
         return "; ".join(filter(None, told)) or None
     blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
     images = ("text alone: no image tokens are counted",) if blind else ()
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
-    saved = saved_note(model.model_type, attention, sliding=sliding, trains=model.model.trains)
+    saved = saved_note(
+        model.model_type,
+        attention,
+        sliding=sliding,
+        trains=model.model.trains,
+        scans=has_scans(model.model),
+    )
     return "; ".join(filter(None, (*model.model.notes, *images, saved))) or None
 
 
