@@ -121,12 +121,19 @@ def head_of(fields: Fields, family: Encoder) -> str:
     return next((end for end in (*family.heads, PAIRED) if name.endswith(end)), TRUNK)
 
 
+_SUMMED = ("convbert", "electra", "roformer")
+"""Families whose choices are scored as a summary of the sequence."""
+
+
 def _choosing(fields: Fields, family: Encoder) -> Encoder:
     """Return the family with a head that scores choices, each a sequence, as it tells classes."""
     if not fields.head.endswith(MULTIPLE):
         return family
     fields.assume("num_choices", "every choice is a sequence of the batch")
     own = family.heads.get(MULTIPLE, family.heads[SEQUENCE])
+    usual = own.hidden is not None
+    if fields.family in _SUMMED and fields.flag("summary_use_proj", default=usual) is not usual:
+        fields.note("summary_use_proj", f"only {str(usual).lower()} is declared for choices")
     return replace(family, heads={**family.heads, MULTIPLE: own})
 
 
