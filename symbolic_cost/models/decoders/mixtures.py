@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
+from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Kept, Rotated
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
@@ -37,6 +37,7 @@ from symbolic_cost.models.decoders.switches import (
     input_bias,
     normalised,
     output_bias,
+    unmasked,
 )
 
 _SHARED = MixtureOfExperts(shared="f_s")
@@ -207,6 +208,16 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             variants={"minimax_m3_sparse": {"indexed": "d_x"}},
         ),
         "mistral4": _LATENT,
+        # Tokens see both sides: windows are a mask of the whole square, and nothing is cached.
+        "openai_privacy_filter": unmasked(
+            Decoder(
+                replace(ATTENTION, bias=Bias.BOTH, kept=Kept.NOTHING),
+                experts=MixtureOfExperts(bias=Bias.BOTH),
+                sparse=Sparse.ALWAYS,
+                reads=Reads(BIAS, "intermediate_size", head_width=64),
+            ).stepping(Step.SINK, on=True),
+            on=True,
+        ),
         "exaone_moe": replace(
             _DEEP,
             attention=NORMED,
