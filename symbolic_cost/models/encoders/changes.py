@@ -10,6 +10,7 @@ from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
 from symbolic_cost.layers.grouped_products import GroupedMLP
 from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
 from symbolic_cost.layers.nystrom import PRODUCTS
+from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     MASKED,
@@ -280,6 +281,25 @@ def _kernels(fields: Fields, _: Shape) -> Tables:
     return sizes
 
 
+def _hashed(fields: Fields, shape: Shape) -> Tables:
+    """Return CANINE's tables of hashes, and the lengths of its chunks and kernels."""
+    e, hashes = fields.size("hidden_size"), fields.size("num_hash_functions", 8)
+    fields.require(
+        holds=e % hashes == 0,
+        problem=f"{hashes} tables side by side are the {e} of hidden_size",
+        name="num_hash_functions",
+    )
+    chunk, rate = fields.size("local_transformer_stride", 128), fields.size("downsampling_rate", 4)
+    problem = f"a sequence of {shape.l} is shorter than one of {rate}"
+    fields.require(
+        holds=not shape.l.is_Integer or shape.l >= rate, problem=problem, name="downsampling_rate"
+    )
+    tables: Tables = {"n_h": hashes, "w_h": max(e // hashes, 1), "e_o": e}
+    tables |= dict.fromkeys(("n_b", "p_c"), fields.size("num_hash_buckets", 16384))
+    kernel = fields.size("upsampling_kernel_size", 4)
+    return {**tables, **characters.lengths(shape.l, chunk, rate, kernel)}
+
+
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "convbert": _grouped,
     "deberta": _deberta,
@@ -296,6 +316,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
 """What the fields of a family change besides its switches and its sizes."""
 
 ROWS: Mapping[str, Callable[[Fields, Shape], Tables]] = {
+    "canine": _hashed,
     "convbert": _kernels,
     "esm": lambda fields, _: {
         # One weight for every head of every layer, and a bias.

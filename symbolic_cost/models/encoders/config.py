@@ -16,7 +16,9 @@ from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.span_convolution import Spans
+from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
+from symbolic_cost.models.encoders.characters import Characters
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
     MULTIPLE,
@@ -36,6 +38,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, scope
+from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
 
@@ -65,19 +68,22 @@ def build(fields: Fields, shape: Shape) -> Model:
     if near:
         shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
         tables |= own
+    if isinstance(family, Characters):
+        shape = replace(shape, l=exact(tables["l_m"]))
     fields.refuse()
     alike = numbers["k"] == numbers["h"]
     sizes = Sizes(
         k=symbols.h if alike else symbols.k,
         q=symbols.q if "q" in numbers else symbols.e / symbols.h,
         tables=tables,
-        known=page_layout.AXES,
+        known={**page_layout.AXES, **characters.AXES},
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
     model = family.declare(fields.family, shape, sizes, head, groups=groups)
     model = _unpadded(model) if near and whole.l != shape.l else model
-    return replace(model, bindings=numbers)
+    means = ("t_n",) if isinstance(family, Characters) else ()
+    return replace(model, bindings=numbers, means=means)
 
 
 def chunks(fields: Fields, shape: Shape, layers: int) -> tuple[Shape, Tables]:

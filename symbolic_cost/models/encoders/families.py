@@ -20,6 +20,7 @@ from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.span_convolution import Spans
 from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
+from symbolic_cost.models.encoders.characters import CANINE
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     MATCHED,
@@ -266,6 +267,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
+        "canine": CANINE,
         "convbert": replace(
             _BARE,
             words=_NARROW,
