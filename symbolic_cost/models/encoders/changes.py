@@ -9,7 +9,9 @@ from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
 from symbolic_cost.layers.grouped_products import GroupedMLP
 from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
+from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.nystrom import PRODUCTS
+from symbolic_cost.layers.residual import Placing
 from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
@@ -300,6 +302,38 @@ def _hashed(fields: Fields, shape: Shape) -> Tables:
     return {**tables, **characters.lengths(shape.l, chunk, rate, kernel)}
 
 
+def _languages(fields: Fields, _: Shape) -> Tables:
+    """Return the width of X-MOD's adapters, and how many are of other languages."""
+    width, factor = fields.size("hidden_size"), fields.size("adapter_reduction_factor", 2)
+    fields.require(
+        holds=factor <= width,
+        problem=f"{width} features leave none",
+        name="adapter_reduction_factor",
+    )
+    others = len(fields.items("languages", ("en_XX",))) - 1
+    return {"w_x": max(width // factor, 1), **({"n_o": others} if others > 0 else {})}
+
+
+def _adapted(fields: Fields, family: Encoder) -> Encoder:
+    """Return an X-MOD with the norms and the languages that it has."""
+    named = fields.items("languages", ("en_XX",))
+    problem = "one of the languages is needed: it says which adapter runs"
+    known = fields.source.values.get("default_language") in named
+    fields.require(holds=known, problem=problem, name="default_language")
+    fields.ignore("default_language")
+    pre = fields.flag("pre_norm", default=False)
+    again = fields.flag("adapter_reuse_layer_norm", default=True)
+    own = fields.flag("adapter_layer_norm", default=False)
+    return replace(
+        family,
+        branch=replace(family.branch, placing=Placing.PRE if pre else Placing.POST),
+        last=Norm.LAYER if pre else None,
+        entry=Norm.LAYER if own else Norm.LAYER_BARE if again else None,  # type: ignore[call-arg]
+        early=fields.flag("ln_before_adapter", default=True),
+        others=len(named) > 1,
+    )
+
+
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "convbert": _grouped,
     "deberta": _deberta,
@@ -312,6 +346,7 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "nystromformer": _marked,
     "roc_bert": _roc_bert,
     "tapas": _tapas,
+    "xmod": _adapted,
 }
 """What the fields of a family change besides its switches and its sizes."""
 
@@ -332,5 +367,6 @@ ROWS: Mapping[str, Callable[[Fields, Shape], Tables]] = {
     "nystromformer": _landmarks,
     "squeezebert": _squeezed,
     "tapas": _kinds,
+    "xmod": _languages,
 }
 """Sizes of further axes that follow from several fields."""

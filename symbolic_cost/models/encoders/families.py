@@ -19,6 +19,7 @@ from symbolic_cost.layers.page_layout import OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.span_convolution import Spans
+from symbolic_cost.models.encoders.adapted import Adapted
 from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
 from symbolic_cost.models.encoders.characters import CANINE
 from symbolic_cost.models.encoders.encoder import (
@@ -297,6 +298,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
                 assumed=Assumed.OWN_HEAD,
             ),
         ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.BIAS)),
+        "xmod": Adapted(source="pfeiffer-2022"),
         "splinter": replace(_BARE).headed(SPAN=Asked()),
         "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")).headed(
             SEQUENCE=Classes(hidden=Hidden("gelu_new")), MULTIPLE=Classes(hidden=TANH)
