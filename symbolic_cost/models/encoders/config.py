@@ -17,7 +17,7 @@ from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.span_convolution import Spans
 from symbolic_cost.models.encoders import characters
-from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
+from symbolic_cost.models.encoders.changes import CHANGES, Tables, or_none
 from symbolic_cost.models.encoders.characters import Characters
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
@@ -31,6 +31,7 @@ from symbolic_cost.models.encoders.encoder import (
     Sizes,
 )
 from symbolic_cost.models.encoders.families import ENCODERS
+from symbolic_cost.models.encoders.rows import ROWS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of

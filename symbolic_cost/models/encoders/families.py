@@ -15,7 +15,7 @@ from symbolic_cost.layers.heads import Asked, Classes, Hidden, Output, Predicted
 from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.nystrom import Landmarks
-from symbolic_cost.layers.page_layout import OnPage, Page
+from symbolic_cost.layers.page_layout import Boxed, OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.span_convolution import Spans
@@ -268,6 +268,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
+        "bros": replace(_POOLED, attention=Boxed(**vars(ATTENTION)), distances=Distances.ONCE),
         "canine": CANINE,
         "convbert": replace(
             _BARE,
