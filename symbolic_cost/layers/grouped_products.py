@@ -17,15 +17,15 @@ from symbolic_cost.records import dataclass
 
 
 def product(
-    name: str, x: str, wide: str, y: str, narrow: str, *, batched: bool = False
+    name: str, x: str, wide: str, y: str, narrow: str, kernel: str = "one"
 ) -> tuple[Op, ...]:
-    """Declare a product from x[b l wide] to y[b l narrow], a convolution or one of batches."""
+    """Declare a product from x[b l wide] to y[b l narrow]: a convolution if it has a kernel."""
     g, i, o = (f"{part}_{name}" for part in "gio")
     parts, result = f"{name}.parts[b {g} {i} l]", f"{name}.whole[b {g} {o} l]"
-    one, declared = ("", einsum) if batched else (" one", conv)
+    declared = conv if kernel else einsum
     return (
         pointwise(f"{name}.group", f"{x}[b l {wide}] -> {parts}", "copy", laid=wide),
-        declared(name, f"{parts}, *w[{g} {i} {o}{one}] + *bias[{g} {o}] -> {result}"),
+        declared(name, f"{parts}, *w[{g} {i} {o} {kernel}] + *bias[{g} {o}] -> {result}"),
         pointwise(f"{name}.join", f"{result} -> {y}[b l {narrow}]", "copy", laid=f"{g} {o}"),
     )
 
@@ -51,16 +51,16 @@ class GroupedMLP(MLP):
     """Perceptron from x[b r e] to y[b r e] whose products run in groups.
 
     Args:
-        batched: whether they are products of batches, and no convolutions.
+        kernel: axis of that of a convolution; they are products of batches if empty.
     """
 
-    batched: bool = False
+    kernel: str = "one"
 
     def ops(self) -> tuple[Op, ...]:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            *product("fc1", "full", "e", "u", "f", batched=self.batched),
+            *product("fc1", "full", "e", "u", "f", self.kernel),
             pointwise("act", "u[b l f] -> a[b l f]", self.function),
-            *product("fc2", "a", "f", "summed", "e", batched=self.batched),
+            *product("fc2", "a", "f", "summed", "e", self.kernel),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )

@@ -28,12 +28,12 @@ class Adapted(Encoder):
     Args:
         entry: norm of what the adapter takes; LAYER_BARE where the perceptron's is used again.
         early: whether what the adapter gives is added to what it takes, once normalised.
-        others: whether there are adapters of other languages.
+        others: axis of other languages; empty without any.
     """
 
     entry: Norm | None = Norm.LAYER_BARE
     early: bool = True
-    others: bool = False
+    others: str = ""
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:  # noqa: ARG002
         """Declare one block from x[b r e] to y[b r e]; the last norm follows the adapter."""
@@ -59,7 +59,8 @@ class Adapted(Encoder):
     def _adapter(self) -> tuple[Op, ...]:
         drops = Outcome.DROP in self.branch.outcome
         drop = (dropout("dropout", "wide[b r e] -> dropped[b r e]"),) if drops else ()
-        kept = stored("others", down="n_o e w_x", low="n_o w_x", up="n_o w_x e", high="n_o e")
+        n = self.others
+        kept = stored("others", down=f"{n} e w_x", low=f"{n} w_x", up=f"{n} w_x e", high=f"{n} e")
         added = "dropped" if drops else "wide"
         return (
             einsum("down", "x[b r e], *w[e w_x] + *bias[w_x] -> u[b r w_x]"),

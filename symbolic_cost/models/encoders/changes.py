@@ -162,7 +162,7 @@ def _grouped(fields: Fields, family: Encoder) -> Encoder:
     heads = {**family.heads, SEQUENCE: Classes(hidden=Hidden(function))}
     if fields.size("num_groups", 1) == 1:
         return replace(family, heads=heads)
-    return replace(family, heads=heads, perceptron=GroupedMLP(function, batched=True))
+    return replace(family, heads=heads, perceptron=GroupedMLP(function, kernel=""))
 
 
 def _adapted(fields: Fields, family: Encoder) -> Encoder:
@@ -181,7 +181,7 @@ def _adapted(fields: Fields, family: Encoder) -> Encoder:
         last=Norm.LAYER if pre else None,
         entry=Norm.LAYER if own else Norm.LAYER_BARE if again else None,  # type: ignore[call-arg]
         early=fields.flag("ln_before_adapter", default=True),
-        others=len(named) > 1,
+        others="n_o" if len(named) > 1 else "",
     )
 
 
