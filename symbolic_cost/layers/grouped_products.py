@@ -17,7 +17,7 @@ from symbolic_cost.records import dataclass
 
 
 def product(
-    name: str, x: str, wide: str, y: str, narrow: str, kernel: str = "one"
+    name: str, x: str, wide: str, y: str, narrow: str, *, kernel: str = "one"
 ) -> tuple[Op, ...]:
     """Declare a product from x[b l wide] to y[b l narrow]: a convolution if it has a kernel."""
     g, i, o = (f"{part}_{name}" for part in "gio")
@@ -59,8 +59,8 @@ class GroupedMLP(MLP):
     def ops(self) -> tuple[Op, ...]:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            *product("fc1", "full", "e", "u", "f", self.kernel),
+            *product("fc1", "full", "e", "u", "f", kernel=self.kernel),
             pointwise("act", "u[b l f] -> a[b l f]", self.function),
-            *product("fc2", "a", "f", "summed", "e", self.kernel),
+            *product("fc2", "a", "f", "summed", "e", kernel=self.kernel),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )

@@ -59,8 +59,8 @@ class Adapted(Encoder):
     def _adapter(self) -> tuple[Op, ...]:
         drops = Outcome.DROP in self.branch.outcome
         drop = (dropout("dropout", "wide[b r e] -> dropped[b r e]"),) if drops else ()
-        n = self.others
-        kept = stored("others", down=f"{n} e w_x", low=f"{n} w_x", up=f"{n} w_x e", high=f"{n} e")
+        weights = {"down": "e w_x", "low": "w_x", "up": "w_x e", "high": "e"}
+        kept = {name: f"{self.others} {axes}" for name, axes in weights.items()}
         added = "dropped" if drops else "wide"
         return (
             einsum("down", "x[b r e], *w[e w_x] + *bias[w_x] -> u[b r w_x]"),
@@ -68,5 +68,5 @@ class Adapted(Encoder):
             einsum("up", "a[b r w_x], *w[w_x e] + *bias[e] -> wide[b r e]"),
             *drop,
             pointwise("residual", f"{added}[b r e], residual[b r e] -> y[b r e]", "add"),
-            *((kept,) if self.others else ()),
+            *((stored("others", **kept),) if self.others else ()),
         )
