@@ -11,7 +11,7 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.naming import text_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
-from symbolic_cost.models.checked import saved_note
+from symbolic_cost.models.checked import has_scans, saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
@@ -161,7 +161,12 @@ def _checked(setup: Setup) -> Iterator[str]:
     cores = [op for part in setup.running.model.parts for op in _products(part.ops)]
     # What runs fused here takes windows without a mask, unlike sdpa.
     fused = "flash_attention_2" if any(core.window for core in cores) else "sdpa"
-    note = saved_note(setup.model.family, fused if flash else "eager", trains=setup.model.trains)
+    note = saved_note(
+        setup.model.family,
+        fused if flash else "eager",
+        trains=setup.model.trains,
+        scans=has_scans(setup.model),
+    )
     if note:
         yield note
 

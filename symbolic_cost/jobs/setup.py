@@ -22,9 +22,9 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Least, Row
 from symbolic_cost.models.kernels import Attention, Running, running
+from symbolic_cost.models.positions import position_tables
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.lookup import is_of_positions
 from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
 from symbolic_cost.parallel.coverage import Repeated
 from symbolic_cost.parallel.layout import AUTO
@@ -118,12 +118,9 @@ class Setup(Shown):
     @cached_property
     def learned_positions(self) -> tuple[Least, ...]:
         """Rows that tables of learned positions need, one for each position."""
-        looked_up = (op for part in self.model.parts for op in part.ops if is_of_positions(op))
-        pairs = ((op.weights[0].axes[0], op.inputs[0].axes[-1]) for op in looked_up)
-        sizes = self.model.sizes
         return tuple(
-            Least("learned positions", sizes[rows], sizes[length], "positions beyond have no row")
-            for rows, length in dict.fromkeys(pairs)
+            Least("learned positions", rows, length, "positions beyond have no row")
+            for rows, length in position_tables(self.model)
         )
 
     def most(self, by: str) -> int | None:

@@ -9,19 +9,23 @@ Source: iandola-2020, section 3.2.
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 
-def product(name: str, x: str, wide: str, y: str, narrow: str) -> tuple[Op, ...]:
-    """Declare a product from x[b l wide] to y[b l narrow]."""
+def product(
+    name: str, x: str, wide: str, y: str, narrow: str, *, kernel: str = "one"
+) -> tuple[Op, ...]:
+    """Declare a product from x[b l wide] to y[b l narrow]: a convolution if it has a kernel."""
     g, i, o = (f"{part}_{name}" for part in "gio")
     parts, result = f"{name}.parts[b {g} {i} l]", f"{name}.whole[b {g} {o} l]"
+    declared = conv if kernel else einsum
     return (
         pointwise(f"{name}.group", f"{x}[b l {wide}] -> {parts}", "copy", laid=wide),
-        conv(name, f"{parts}, *w[{g} {i} {o} one] + *bias[{g} {o}] -> {result}"),
+        declared(name, f"{parts}, *w[{g} {i} {o} {kernel}] + *bias[{g} {o}] -> {result}"),
         pointwise(f"{name}.join", f"{result} -> {y}[b l {narrow}]", "copy", laid=f"{g} {o}"),
     )
 
@@ -44,13 +48,19 @@ class GroupedAttention(Attention):
 
 @dataclass(frozen=True)
 class GroupedMLP(MLP):
-    """Perceptron from x[b r e] to y[b r e] whose products run in groups."""
+    """Perceptron from x[b r e] to y[b r e] whose products run in groups.
+
+    Args:
+        kernel: axis of that of a convolution; they are products of batches if empty.
+    """
+
+    kernel: str = "one"
 
     def ops(self) -> tuple[Op, ...]:
         return (
             view("gather", "x[b r e] -> full[b l e]"),
-            *product("fc1", "full", "e", "u", "f"),
+            *product("fc1", "full", "e", "u", "f", kernel=self.kernel),
             pointwise("act", "u[b l f] -> a[b l f]", self.function),
-            *product("fc2", "a", "f", "summed", "e"),
+            *product("fc2", "a", "f", "summed", "e", kernel=self.kernel),
             view("scatter", "summed[b l e] -> y[b r e]"),
         )

@@ -13,6 +13,7 @@ from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
+from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.ops.view import view
@@ -20,7 +21,7 @@ from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, w hidden, w_t latent, v vocabulary, "
-    "z whole, one whole, n_x whole, sides whole"
+    "w_a hidden, z whole, one whole, n_x whole, sides whole"
 )
 
 
@@ -254,6 +255,37 @@ class Cells:
             stored("kept", cells_bias="one", columns_bias="one"),
             *(pooled if self.classes else unread(pooled)),
             *(classifier("classes", "pooled[b one w]") if self.classes else ()),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Starts and ends of an answer in x[b r e], by what stands in the place of the question.
+
+    As Splinter answers (Ram and others, 2021, section 3.2). Axes: w_a features of an answer.
+    """
+
+    hidden: Hidden | None = None
+
+    def ops(self) -> tuple[Op, ...]:
+        own = Hidden("gelu", norm=Norm.LAYER)
+        ends = (
+            *scope(
+                "question", hidden_layer("dense", own, "x[b one e]", "y[b one w]"), x="x", y="q"
+            ),
+            *scope(
+                "answer",
+                hidden_layer("dense", own, "full[b l e]", "y[b l w_a]"),
+                full="full",
+                y="a",
+            ),
+            einsum("map", "q[b one w], *w[w w_a] -> m[b one w_a]"),
+            einsum("logits", "m[b one w_a], a[b l w_a] -> logits[b one l]"),
+        )
+        return (
+            view("first", "x[b r e] -> taken[b one e]"),
+            view("gather", "x[b r e] -> full[b l e]"),
+            *(op for end in ("start", "end") for op in scope(end, ends, x="taken", full="full")),
         )
 
 

@@ -23,7 +23,7 @@ from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
-AXES = axes("d_y width, f_y inner, e_y hidden")
+AXES = axes("w_b latent, d_y width, f_y inner, e_y hidden")
 
 _RESULTS = {"": "y", "_y": "y_near"}
 _SIDES = {"left": "@page_x", "upper": "@page_y", "right": "@page_x", "lower": "@page_y"}
@@ -102,6 +102,29 @@ class OnPage(Attention):
                 pointwise("sum", f"across{pair}, down{pair}, text[l t h] -> position{pair}", "add"),
             )
         )
+
+
+@dataclass(frozen=True)
+class Boxed(OnPage):
+    """The same, where queries meet features of the distances between boxes.
+
+    As in BROS (Hong and others, 2022). Axes: w_b waves of a distance.
+    """
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        square = "[b h l t]"
+        added = f"core.scores{square}, boxes{square} -> core.biased{square}"
+        bias = replace(pointwise("core.bias", added, "add"), core="core")
+        meet = einsum("boxes", f"q[b l h d], position[b l t d] -> boxes{square}")
+        meet = replace(meet, core="core")
+        return tuple(
+            one for op in super().ops() for one in ((meet, bias) if op.path == bias.path else (op,))
+        )
+
+    def biases(self) -> tuple[Op, ...]:
+        """Declare position[b l t d], learned features of distances."""
+        return (einsum("project", "!waves[b l t w_b], *w[w_b d] -> position[b l t d]"),)
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,11 @@ class Words:
         rows = trail.new_axis("p", self.places)
         words, placed = (Maps(f"{name}.{part}", (batch, channel, y)) for part in ("word", "placed"))
         table = f"!{name}.ids[{batch} {y}]:index, *table[{v} {channel}]"
-        place = f"{words}, *table[{rows} {channel}] -> {placed}"
+        near = f"{name}.near[{y} {channel}]"
+        places = f"!{name}.places[{y}]:buffer, *table[{rows} {channel}] -> {near}"
         trail.ops.append(lookup(f"{name}.words", f"{table} -> {words}"))
-        trail.add(pointwise(f"{name}.places", place, "add", laid=rows), placed)
+        trail.ops.append(lookup(f"{name}.position", places))
+        trail.add(pointwise(f"{name}.add", f"{words}, {near} -> {placed}", "add"), placed)
 
 
 @dataclass(frozen=True)

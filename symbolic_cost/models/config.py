@@ -11,6 +11,7 @@ from symbolic_cost.models.checked import UNCHECKED, unlike
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import FAMILIES, Family
 from symbolic_cost.models.fields import Fields, Origin, shortened
+from symbolic_cost.models.positions import spare_positions
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sources import document
 from symbolic_cost.ops.graph import Model
@@ -34,6 +35,7 @@ class Imported:
         head_given: whether the configuration named the architecture.
         ignored: keys that count for nothing, with what is assumed.
         dtype: of weights that are not stored in few bits.
+        spare: rows of the table of positions that no position uses.
     """
 
     model_type: str
@@ -43,6 +45,7 @@ class Imported:
     head_given: bool = True
     ignored: Mapping[str, str] = field(default_factory=dict)
     dtype: str = "bfloat16"
+    spare: int = 0
 
 
 def from_config(source: Source, shape: Shape = TRAINING) -> Model:
@@ -85,7 +88,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     wide = dtype if dtype in ("float32", "float16") else "bfloat16"
     model = _stored(config, fields, model, WIDTHS[wide])
     read = (fields.origins, named is not None, fields.ignored, wide)
-    return Imported(name, fields.head, model, *read)
+    return Imported(name, fields.head, model, *read, spare_positions(fields, model))
 
 
 def _stored(whole: Document, fields: Fields, model: Model, width: int) -> Model:

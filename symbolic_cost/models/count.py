@@ -17,10 +17,11 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.checked import saved_note
+from symbolic_cost.models.checked import has_scans, saved_note
 from symbolic_cost.models.config import WIDTHS, Imported, imported
 from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.fields import is_size, shortened
+from symbolic_cost.models.positions import beyond
 from symbolic_cost.models.quantized import bytes_by_format
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.traced import is_graph
@@ -66,9 +67,10 @@ def count(
         of the whole batch, flops_decode of one step [FLOP], None where nothing is cached and so
         nothing generated; kv_cache_elements after the sequence [element]; saved_bytes kept for
         backward [byte]; note, what to know of these, or None; ignored, keys of the configuration
-        that count for nothing with what is assumed, or None. Where not all weights are trained,
-        also trained, which ones, and params_trained [element]; where weights are stored in few
-        bits, weight_bytes with their scales and weight_bytes_by_format [byte]. Where weights stand
+        that count for nothing with what is assumed, and positions beyond a learned table, or None.
+        Where not all weights are trained, also trained, which ones, and params_trained [element];
+        where weights are stored in few bits, weight_bytes with their scales and
+        weight_bytes_by_format [byte]. Where weights stand
         beside the configuration, from their headers: stored_params [element], stored_bytes [byte],
         and stored, what there is of each data type and which tensors are not as declared.
 
@@ -86,7 +88,12 @@ def count(
     counts = _counts(whole, rules)
     if counts["kv_cache_elements"]:
         counts["flops_decode"] = _decoded(source, Shape(b, Integer(1), l), train, rules)
-    ignored = "; ".join(f"{key}: {why}" for key, why in whole.ignored.items())
+    ignored = "; ".join(
+        [
+            *(f"{key}: {why}" for key, why in whole.ignored.items()),
+            *beyond(whole.model, seq, whole.spare),
+        ]
+    )
     counts |= {"note": _note(source, whole), "ignored": ignored or None}
     counts |= _trained(whole.model) | _bytes(whole)
     return counts | _stored(source, whole.model, int(counts["params"] or 0))
@@ -221,14 +228,21 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
     if _named_model(source) is not None:
         target = model.model.bindings.get(symbols.l_t.name)
         of_it = (f"a target of {target} tokens",) if target else ()
-        told = (*of_it, saved_note(model.model_type, trains=model.model.trains))
+        trains, scans = model.model.trains, has_scans(model.model)
+        told = (*of_it, saved_note(model.model_type, trains=trains, scans=scans))
         return "; ".join(filter(None, told)) or None
     blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
     images = ("text alone: no image tokens are counted",) if blind else ()
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
-    saved = saved_note(model.model_type, attention, sliding=sliding, trains=model.model.trains)
+    saved = saved_note(
+        model.model_type,
+        attention,
+        sliding=sliding,
+        trains=model.model.trains,
+        scans=has_scans(model.model),
+    )
     return "; ".join(filter(None, (*model.model.notes, *images, saved))) or None
 
 

@@ -9,6 +9,7 @@ is a table that says what is its own, or more:
     [qwen2]
     prefix = "Qwen2"
     heads = ["Qwen2ForCausalLM"]               # in place of prefix and suffixes
+    further = ["ForCausalLM"]                  # suffixes besides those of the file
     headed = ["Qwen2Model"]                    # of these, what has an output head despite its name
     aliases = {hidden_size = ["d_model"]}      # other names of fields that only it uses
     defaults = {vocab_size = 50265}            # of fields that its configurations leave out
@@ -18,6 +19,7 @@ is a table that says what is its own, or more:
     merged = ["attn_config"]                   # objects whose fields stand beside the others
     whole = "clip"                             # what it is read as a section of, and not alone
     alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
+    spare = {pad_token_id = 1}                 # positions begin behind the row of a field
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
 (keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`. A builder
@@ -53,6 +55,7 @@ class Family:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
     whole: str = ""
+    spare: Mapping[str, int] = field(default_factory=dict)
 
 
 class Registry(Mapping[str, Family]):
@@ -104,6 +107,7 @@ def _joined(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 def _family(record: dict[str, Any]) -> Family:
     prefix, suffixes = record.pop("prefix", ""), record.pop("suffixes", ())
+    suffixes = (*suffixes, *record.pop("further", ()))
     heads = tuple(record.pop("heads", (f"{prefix}{suffix}" for suffix in suffixes)))
     aliases = {name: tuple(others) for name, others in record.pop("aliases", {}).items()}
     record |= {key: tuple(record.get(key, ())) for key in ("costless", "headed", "merged", "alike")}

@@ -20,6 +20,6 @@ def classes_of(fields: Fields) -> int:
     cut = "is_encoder_decoder" in fields.source.values and fields.head.endswith(_OF_IMAGES)
     number = fields.optional_size("num_labels", 1000 if cut else 2) or 0
     origin = fields.origins.get("num_labels")
-    if origin is not None and origin.how == "family default" and number > 2:  # noqa: PLR2004
+    if cut and origin is not None and origin.how == "family default":
         fields.assume("num_labels", "1000 classes, as the labels were cut from the file")
     return number

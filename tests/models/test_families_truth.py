@@ -8,7 +8,10 @@ networks for images, recordings and diffusion, `families_detection.json` those o
 and depths, `families_diffusion.json` those of further networks for diffusion, `families_wider.json`
 those of decoders with further layers and of models that see, `families_perception.json` those of
 further networks for images with fields changed one at a time, `families_seeing.json` those of
-models that see, with many fields changed at once, whose training sees images too.
+models that see, with many fields changed at once, whose training sees images too,
+`families_text.json` those of further networks for texts, at random sizes; of LongCat-Flash with a
+router whose choices fall on experts that compute in the mean share, and, as published, without the
+weights that Transformers makes for those that do not.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -29,6 +32,7 @@ TRUTH = {
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
         *("families_wider.json", "families_perception.json", "families_seeing.json"),
+        "families_text.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

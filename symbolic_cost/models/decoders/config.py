@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
 from symbolic_cost.layers.attention_core import Core, Step
 from symbolic_cost.layers.heads import Hidden
@@ -22,6 +23,7 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import ACTIVATIONS, CORES
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.unread import stored, unused_weights
 
@@ -145,6 +147,21 @@ def _last_is_biased(_: Fields, layers: int) -> tuple[list[str], list[str]]:
     return [FULL] * (layers - 1) + ["biased_attention"], [DENSE] * layers
 
 
+def imagegpt(fields: Fields, shape: Shape) -> Model:
+    """Declare an ImageGPT: its head tells colours apart, all tokens but the one that begins."""
+    model = build(fields, shape)
+    *trunk, last = model.parts
+    head = replace(last, ops=retitled(last.ops, {"v": "v_c"}))
+    sizes = {**model.sizes, "v_c": model.sizes["v"] - 1}
+    return replace(
+        model,
+        parts=(*trunk, head),
+        sizes=sizes,
+        axes={**model.axes, **axes("v_c vocabulary")},
+        padded=(*model.padded, "v_c"),
+    )
+
+
 def mimo(fields: Fields, shape: Shape) -> Model:
     """Declare a MiMo: blocks for further tokens have weights, and do not run with the others."""
     further = fields.optional_size("num_nextn_predict_layers") or 0
@@ -207,7 +224,12 @@ def decoder_of(fields: Fields) -> Decoder:
             decoder = switch(decoder, fields.flag(key, default=False))
     decoder = _running(fields, _capped(fields, _latent(fields, _sharing(fields, decoder))))
     name = fields.text("hidden_act", _name_of(decoder.perceptron.function), tuple(ACTIVATIONS))
-    function = ACTIVATIONS[name]
+    # Gemma 1 named the approximation by a tanh after what it approximates.
+    function = (
+        decoder.perceptron.function
+        if fields.family == "gemma" and name == "gelu"
+        else ACTIVATIONS[name]
+    )
     return with_dropouts(
         fields,
         replace(

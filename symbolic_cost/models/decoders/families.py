@@ -119,6 +119,13 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             ("gpt2", "gpt-sw3"),
             replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(call=Call.ADDMM),
         ),
+        # Its logits are of colours, which lack the token that begins.
+        "imagegpt": replace(
+            GPT2,
+            perceptron=MLP("quick_gelu", call=Call.ADDMM),
+            head=Logits("w"),
+            branch=replace(GPT2.branch, norm=Norm.RMS),
+        ).attended(call=Call.ADDMM),
         "opt": Decoder(
             replace(STILL, core=CORE),
             MLP("relu"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
+from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Kept, Rotated
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
@@ -19,6 +19,7 @@ from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import all_of, between, flint
+from symbolic_cost.models.decoders.longcat import Shortcut
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASES,
@@ -36,6 +37,7 @@ from symbolic_cost.models.decoders.switches import (
     input_bias,
     normalised,
     output_bias,
+    unmasked,
 )
 
 _SHARED = MixtureOfExperts(shared="f_s")
@@ -180,6 +182,13 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             sparse=Sparse.ALWAYS,
             reads=Reads(BIAS, "intermediate_size", shared_width="intermediate_size"),
         ),
+        "longcat_flash": Shortcut(
+            _LATENT.attention,
+            experts=replace(_SHARED, shares=Shares.PLAIN),
+            sparse=Sparse.ALWAYS,
+            sizes=ONE_EACH,
+            reads=Reads(shared_width="intermediate_size"),
+        ),
         "minimax_m2": Decoder(
             replace(ATTENTION, head_norm=HeadNorm.WIDTH, rotated=Rotated.PART),
             sparse=Sparse.ALWAYS,
@@ -199,6 +208,16 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             variants={"minimax_m3_sparse": {"indexed": "d_x"}},
         ),
         "mistral4": _LATENT,
+        # Tokens see both sides: windows are a mask of the whole square, and nothing is cached.
+        "openai_privacy_filter": unmasked(
+            Decoder(
+                replace(ATTENTION, bias=Bias.BOTH, kept=Kept.NOTHING),
+                experts=MixtureOfExperts(bias=Bias.BOTH),
+                sparse=Sparse.ALWAYS,
+                reads=Reads(BIAS, "intermediate_size", head_width=64),
+            ).stepping(Step.SINK, on=True),
+            on=True,
+        ),
         "exaone_moe": replace(
             _DEEP,
             attention=NORMED,

@@ -8,7 +8,7 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
 from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.block_attention import Blocks
-from symbolic_cost.layers.embeddings import COMPUTED, Change, Words
+from symbolic_cost.layers.embeddings import COMPUTED, PLACES, Change, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.local_attention import Neighbours
@@ -64,9 +64,10 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
         "marian": replace(PEGASUS, branch=_POST, last=None),
         "blenderbot-small": replace(BART, reads=Reads()),
         "led": replace(BART, reads=Reads(), near=Neighbours(**vars(BART.attention))),
-        # Positions are computed, and stored as parameters.
+        # Positions are computed as far as they are needed, and stored as parameters.
         "fsmt": replace(
             PEGASUS,
+            words=replace(PEGASUS.words, tables={"place": PLACES}),
             branch=_POST,
             last=None,
             tables=("@source", "@token"),

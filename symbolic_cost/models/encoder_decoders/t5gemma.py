@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.layers.attention_core import Step
+from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.models.encoder_decoders.config import declared
 from symbolic_cost.models.encoder_decoders.families import T5GEMMA
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq
 from symbolic_cost.models.encoders.config import Numbers, head_sizes
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
@@ -46,8 +49,24 @@ def build(fields: Fields, shape: Shape) -> Model:
         side.refuse()
     fields.ignore("dropout_rate", "classifier_dropout_rate")
     sliding = slides[1] if window else 0
-    family = replace(T5GEMMA, perceptron=mlp)
+    family = _capped(fields, replace(T5GEMMA, perceptron=mlp), source, target)
     return declared(fields, shape, family, {**numbers, "W": window or 1}, own, sliding=sliding)
+
+
+def _capped(fields: Fields, family: Seq2Seq, source: Fields, target: Fields) -> Seq2Seq:
+    """Return the family without the caps that null switches off."""
+    one, other = (side.source.values.get("attn_logit_softcapping", 0) for side in (source, target))
+    alike = (one is None) == (other is None)
+    problem = "null in both sections, or in none, is accepted"
+    fields.require(holds=alike, problem=problem, name="attn_logit_softcapping")
+    if one is None:
+        core = replace(family.attention.core, steps=family.attention.core.steps & ~Step.CAP)
+        family = replace(family, attention=replace(family.attention, core=core))
+    head = family.heads[GENERATED]
+    if target.source.values.get("final_logit_softcapping", 0) is None:
+        own = head.having(Output.CAP, on=False) if isinstance(head, Predicted) else head
+        family = replace(family, heads={**family.heads, GENERATED: own})
+    return family
 
 
 def _section(fields: Fields, key: str) -> Fields:

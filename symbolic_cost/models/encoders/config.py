@@ -15,9 +15,13 @@ from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projec
 from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
-from symbolic_cost.models.encoders.changes import CHANGES, ROWS, Tables, or_none
+from symbolic_cost.layers.span_convolution import Spans
+from symbolic_cost.models.encoders import characters
+from symbolic_cost.models.encoders.changes import CHANGES, Tables, or_none
+from symbolic_cost.models.encoders.characters import Characters
 from symbolic_cost.models.encoders.encoder import (
     MASKED,
+    MULTIPLE,
     PAIRED,
     SEQUENCE,
     TRUNK,
@@ -27,6 +31,7 @@ from symbolic_cost.models.encoders.encoder import (
     Sizes,
 )
 from symbolic_cost.models.encoders.families import ENCODERS
+from symbolic_cost.models.encoders.rows import ROWS
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
@@ -34,6 +39,7 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, scope
+from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
 
@@ -49,6 +55,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     family = running(fields, ENCODERS[fields.family])
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)
+    family = _choosing(fields, family)
     head = head_of(fields, family)
     family, numbers, tables = _sized(fields, family, head, shape)
     if isinstance(family.attention, Shifted):
@@ -62,19 +69,22 @@ def build(fields: Fields, shape: Shape) -> Model:
     if near:
         shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
         tables |= own
+    if isinstance(family, Characters):
+        shape = replace(shape, l=exact(tables["l_m"]))
     fields.refuse()
     alike = numbers["k"] == numbers["h"]
     sizes = Sizes(
         k=symbols.h if alike else symbols.k,
         q=symbols.q if "q" in numbers else symbols.e / symbols.h,
         tables=tables,
-        known=page_layout.AXES,
+        known={**page_layout.AXES, **characters.AXES},
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
     model = family.declare(fields.family, shape, sizes, head, groups=groups)
     model = _unpadded(model) if near and whole.l != shape.l else model
-    return replace(model, bindings=numbers)
+    means = ("t_n",) if isinstance(family, Characters) else ()
+    return replace(model, bindings=numbers, means=means)
 
 
 def chunks(fields: Fields, shape: Shape, layers: int) -> tuple[Shape, Tables]:
@@ -110,10 +120,28 @@ def _unpadded(model: Model) -> Model:
 
 def head_of(fields: Fields, family: Encoder) -> str:
     """Return which head the architecture's name ends with."""
-    if fields.head.endswith("LMHeadModel"):
+    name = fields.head.removesuffix("Simple")
+    if name.endswith(("LMHeadModel", "ForCausalLM", "GenerationDecoder")):
+        causal = fields.flag("is_decoder", default=False)
+        fields.require(holds=not causal, problem="only false is declared", name="is_decoder")
         return MASKED
-    ends = (*family.heads, PAIRED)
-    return next((end for end in ends if fields.head.endswith(end)), TRUNK)
+    return next((end for end in (*family.heads, PAIRED) if name.endswith(end)), TRUNK)
+
+
+_SUMMED = ("convbert", "electra", "roformer")
+"""Families whose choices are scored as a summary of the sequence."""
+
+
+def _choosing(fields: Fields, family: Encoder) -> Encoder:
+    """Return the family with a head that scores choices, each a sequence, as it tells classes."""
+    if not fields.head.endswith(MULTIPLE):
+        return family
+    fields.assume("num_choices", "every choice is a sequence of the batch")
+    own = family.heads.get(MULTIPLE, family.heads[SEQUENCE])
+    usual = own.hidden is not None
+    if fields.family in _SUMMED and fields.flag("summary_use_proj", default=usual) is not usual:
+        fields.note("summary_use_proj", f"only {str(usual).lower()} is declared for choices")
+    return replace(family, heads={**family.heads, MULTIPLE: own})
 
 
 def running(fields: Fields, family: Encoder) -> Encoder:
@@ -155,10 +183,10 @@ def _sized(
         "n_layers": fields.size("num_hidden_layers"),
         **head_sizes(fields, e, grouped=family.attention.heads != PLAIN),
     }
+    if isinstance(family.attention, Spans):
+        numbers |= _halved(fields, e)
     if "e_b" in traits.tables:
-        numbers["q"] = fields.size("intra_bottleneck_size", 128) // numbers["h"]
-        if fields.size("intra_bottleneck_size") % numbers["h"] != 0:
-            fields.note("intra_bottleneck_size", f"{numbers['h']} heads do not divide it")
+        numbers["q"] = _narrowed(fields, numbers["h"])
     width = numbers.get("q", e // numbers["h"])
     fields.require(
         holds=width % 2 == 0 or family.attention.rotated is Rotated.NOTHING,
@@ -215,12 +243,31 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
     return {"h": h, "k": k, **({"q": stated} if stated else {})}
 
 
+def _narrowed(fields: Fields, heads: int) -> int:
+    """Read the width of a head inside a block that is narrower than the stream."""
+    width = fields.size("intra_bottleneck_size", 128)
+    problem = f"{heads} heads do not divide it"
+    fields.require(holds=width % heads == 0, problem=problem, name="intra_bottleneck_size")
+    return width // heads
+
+
+def _halved(fields: Fields, width: int) -> Numbers:
+    """Read ConvBERT's heads, some of which a convolution takes the place of, each half as wide."""
+    stated = fields.size("num_attention_heads")
+    heads = max(stated // fields.size("head_ratio", 2), 1)
+    fields.require(
+        holds=width % (2 * heads) == 0 and width % stated == 0,
+        problem=f"{heads} heads of even width do not make a hidden_size of {width}",
+        name="head_ratio",
+    )
+    return {"h": heads, "k": heads, "q": max(width // heads // 2, 1)}
+
+
 _FOLLOWING = frozenset(
     [
         "albert",
         "bert",
         "big_bird",
-        "convbert",
         "deberta",
         "deberta-v2",
         "distilbert",

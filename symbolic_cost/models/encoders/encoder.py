@@ -36,6 +36,7 @@ from symbolic_cost.layers.disentangled import Disentangled
 from symbolic_cost.layers.embeddings import Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import (
+    Asked,
     Averaged,
     Boxes,
     Cells,
@@ -91,12 +92,15 @@ POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
-Head = Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Voices | Taught
+Head = (
+    Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Voices | Taught | Asked
+)
 TANH = Hidden()
 
 MASKED, SEQUENCE, TOKENS = "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"
 CLASSES = "ForImageClassification"
 SPAN, PAIRED, NEXT = "ForQuestionAnswering", "ForPreTraining", "ForNextSentencePrediction"
+MULTIPLE = "ForMultipleChoice"
 TRUNK = "Model"
 MATCHED = "WithProjection"
 
@@ -110,7 +114,7 @@ HEADS: Mapping[str, Head] = {
 """Heads by the ends of the names of Hugging Face; PAIRED is MASKED and NEXT on one pooler."""
 
 
-_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2}
+_CLASSES: Mapping[str, int] = {NEXT: 2, PAIRED: 2, MULTIPLE: 1}
 
 
 class Assumed(Flag):
@@ -384,7 +388,12 @@ class Sizes:
 
     def axes(self, shape: Shape) -> dict[str, Expr]:
         """Return the size of every axis."""
-        named: dict[str, Expr | int] = {"e": symbols.e, "w": symbols.e, "f": symbols.f}
+        named: dict[str, Expr | int] = {
+            "e": symbols.e,
+            "w": symbols.e,
+            "w_a": symbols.e,
+            "f": symbols.f,
+        }
         named |= {"h": symbols.h, "d": self.q, "v": symbols.V, "p": symbols.P, "types": symbols.T}
         named |= {"w_t": symbols.e_p, "n_rel": symbols.n_rel, "s_rel": symbols.n_rel, "k": self.k}
         named |= {"g": symbols.h / self.k, "z": self.n_classes, "c": 3, "one": 1}

@@ -4,24 +4,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Change, Mapped, Paths, Words
 from symbolic_cost.layers.fourier import Fourier
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.grouped_products import GroupedAttention, GroupedMLP
-from symbolic_cost.layers.heads import Classes, Hidden, Output, Predicted, Projected, Take
+from symbolic_cost.layers.heads import Asked, Classes, Hidden, Output, Predicted, Projected, Take
 from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.nystrom import Landmarks
-from symbolic_cost.layers.page_layout import OnPage, Page
+from symbolic_cost.layers.page_layout import Boxed, OnPage, Page
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome
+from symbolic_cost.layers.span_convolution import Spans
+from symbolic_cost.models.encoders.adapted import Adapted
 from symbolic_cost.models.encoders.bottleneck import MOBILE, Widened
+from symbolic_cost.models.encoders.characters import CANINE
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     MATCHED,
+    MULTIPLE,
+    PAIRED,
+    TANH,
     Assumed,
     Encoder,
     Habit,
@@ -62,7 +68,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             _BARE, words=_PLACED, traits=Traits(dropouts=_ATTENTION_DROPOUT)
         ).headed(SEQUENCE=Classes(hidden=Hidden("relu"))),
         "electra": replace(
-            _BARE, words=_NARROW, traits=Traits(classes=MappingProxyType({"ForPreTraining": 1}))
+            _BARE, words=_NARROW, traits=Traits(classes={PAIRED: 1, MULTIPLE: 1})
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
             SEQUENCE=Classes(hidden=Hidden("gelu")),
@@ -91,6 +97,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
             SEQUENCE=Classes(hidden=Hidden("gelu")),
+            MULTIPLE=Classes(),
         ),
         "jina_embeddings_v3": replace(BERT, words=_TYPED, attention=_TURNED),
         **dict.fromkeys(
@@ -219,7 +226,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
                 assumed=Assumed.DROP | Assumed.PROJECT | Assumed.OWN_HEAD,
             ),
         ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_o", Output.BIAS)),
-        "bert-generation": replace(_BARE, words=_PLACED),
+        "bert-generation": replace(_BARE, words=_PLACED).headed(MASKED=Predicted()),
         "markuplm": replace(
             BERT,
             words=Paths(),
@@ -261,7 +268,42 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             kept={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
-        "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")),
+        "bros": replace(_POOLED, attention=Boxed(**vars(ATTENTION)), distances=Distances.ONCE),
+        "canine": CANINE,
+        "convbert": replace(
+            _BARE,
+            words=_NARROW,
+            attention=Spans(core=ATTENTION.core),
+        ).headed(
+            MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
+            SEQUENCE=Classes(hidden=Hidden("gelu")),
+            MULTIPLE=Classes(),
+        ),
+        "esmc": replace(
+            _BARE,
+            words=Words(tables={}, norm=None, changes=Change.NONE),
+            attention=replace(
+                _TURNED,
+                heads=GROUPED,
+                bias=Bias.NONE,
+                head_norm=HeadNorm.WIDTH,
+                norm=Norm.LAYER_SCALE,
+            ),
+            perceptron=GatedMLP(),
+            branch=Branch(),
+            last=Norm.LAYER_SCALE,
+            traits=Traits(
+                BIASES,
+                function="silu",
+                dropouts=("attention_dropout", "hidden_dropout_prob"),
+                assumed=Assumed.OWN_HEAD,
+            ),
+        ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.BIAS)),
+        "xmod": Adapted(source="pfeiffer-2022"),
+        "splinter": replace(_BARE).headed(SPAN=Asked()),
+        "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")).headed(
+            SEQUENCE=Classes(hidden=Hidden("gelu_new")), MULTIPLE=Classes(hidden=TANH)
+        ),
     }
 )
 """Families by model_type."""

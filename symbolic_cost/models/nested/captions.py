@@ -1,13 +1,14 @@
 """Builder of models that write down what an image shows: a tower, and a decoder that attends to it.
 
-A sequence of l tokens is written; one image is seen for each. Axes: those of the tower end in
-_vision; r, l and t are its positions as the decoder takes them, e its width, e_v that width before
-it is projected; the others as in an encoder-decoder.
+A sequence of l tokens is written; one image is seen for each. A text in place of the image has l
+tokens, and what is written half as many. Axes: those of the tower end in _vision or _source; r, l
+and t are its positions as the decoder takes them, e its width, e_v that width before it is
+projected; the others as in an encoder-decoder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
+from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
@@ -41,6 +43,7 @@ from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes("e_v hidden")
+Builder = Callable[[Fields, Shape], Model]
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,14 @@ CAPTIONS: Mapping[str, Caption] = MappingProxyType(
     {
         "blip_text_model": Caption(replace(_BERT, words=WORDS)),
         "bert": Caption(_BERT),
-        "roberta": Caption(_BERT),
+        **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), Caption(_BERT)),
+        "bert-generation": Caption(
+            replace(
+                _BERT,
+                words=WORDS,
+                heads={GENERATED: Predicted(output=Output.TIE | Output.BIAS)},
+            )
+        ),
         "trocr": replace(_BART, family=Seq2Seq(branch=_POST, last=None)),
         "mbart": _BART,
         "gpt2": Caption(
@@ -97,14 +107,20 @@ CAPTIONS: Mapping[str, Caption] = MappingProxyType(
 """Decoders by model_type."""
 
 
-_ALONE = ("is_decoder", "is_encoder_decoder")
+_TEXTS = "encoder-decoder"
+"""What sees a text, not an image."""
+
+_ALONE = ("is_decoder", "is_encoder_decoder", "add_cross_attention")
 
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare the tower and the decoder."""
     inner, words = _sections(fields)
-    own_model = _maps if inner.family in _MAPS else vision_config.build
-    seen, last = _unpooled(bound(own_model(inner, shape)))
+    reads, decodes = fields.family == _TEXTS, shape.c != 0
+    own_model: Builder = encoder_config.build if reads else vision_config.build
+    own_model = _maps if inner.family in _MAPS else own_model
+    read = replace(shape, l=shape.c, c=Integer(0)) if reads and decodes else shape
+    seen, last = _unpooled(bound(own_model(inner, read)))
     at = next(one for one in seen.parts if one.path == last).results[0].axes
     wide, own, positions = int(seen.sizes[at[-1]]), words.size("hidden_size"), seen.sizes[at[1]]
     projected = _is_projected(fields, words, wide, own)
@@ -113,12 +129,12 @@ def build(fields: Fields, shape: Shape) -> Model:
     family, numbers = _family(words, CAPTIONS[words.family], tied=tied)
     words.refuse()
     fields.refuse()
-    decodes = shape.c != 0
+    written, past = (shape.l, shape.c) if not reads else (shape.l // 2, shape.c // 2)
     sizes = Sizes(
         b=shape.b,
         l=positions,
-        l_t=shape.l,
-        cached=shape.c if decodes else None,
+        l_t=shape.l if decodes else written,
+        cached=past if decodes else None,
         own={} if projected else {"e": own},
         **{**numbers, "e": own if projected else wide},  # type: ignore[arg-type]
     )
@@ -129,11 +145,12 @@ def build(fields: Fields, shape: Shape) -> Model:
         # What the image is projected to is not cached: every step makes it anew.
         again = (Part("image", _joined("!seen[b r e_v]")),) if projected else ()
         return replace(text, parts=(*again, *parts), sizes=lengths, axes={**text.axes, **AXES})
-    images = tower(seen, "vision")
+    name = "source" if reads else "vision"
+    images = tower(seen, name)
     result = "handed[b r e_v]" if projected else "y[b r e]"
-    hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_vision' for a in at)}] -> {result}"),)
+    hand: tuple[Op, ...] = (view("hand", f"x[{' '.join(f'{a}_{name}' for a in at)}] -> {result}"),)
     ops = (*hand, *_joined(result)) if projected else hand
-    joining = Part("image", ops, takes={"x": f"vision.{last}"})
+    joining = Part("image", ops, takes={"x": f"{name}.{last}"})
     return replace(
         text,
         parts=(*images.parts, joining, *_remembering(parts)),
@@ -147,17 +164,18 @@ def _sections(fields: Fields) -> tuple[Fields, Fields]:
     names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
     inner = section(fields, names[0], "blip_vision_model")
     words = section(fields, names[1], "blip_text_model")
-    known = inner.family in _MAPS or inner.record.builder == "vision.config:build"
+    texts = fields.family == _TEXTS
+    builder = "encoders.config:build" if texts else "vision.config:build"
+    known = (inner.family in _MAPS and not texts) or inner.record.builder == builder
     if words.family not in CAPTIONS or not known:
-        accepted = (
-            f"decoders {', '.join(CAPTIONS)} behind a vision transformer or one of "
-            f"{', '.join(_MAPS)} are declared"
-        )
+        behind = "an encoder" if texts else f"a vision transformer or one of {', '.join(_MAPS)}"
+        accepted = f"decoders {', '.join(CAPTIONS)} behind {behind} are declared"
         raise InputError(f"{fields.source.where(names[1])}: {accepted}")
     # A decoder, whatever the family says of models that stand alone.
     fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
     words.record = replace(words.record, fixed=fixed)
-    inner.head = inner.record.heads[-1]
+    bare = (head for head in inner.record.heads if head.endswith(("Model", "Encoder")))
+    inner.head = next(bare, inner.record.heads[-1])
     inner.ignore("tie_word_embeddings")  # it has no words
     return inner, words
 
