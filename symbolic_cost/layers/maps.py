@@ -78,6 +78,18 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Tiled:
+    """A learned map of some sides, enlarged or laid side by side to that at hand, added."""
+
+    sides: tuple[int, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        axes = [trail.new_axis("p", side) for side in self.sides]
+        table = f"*table[{trail.at.axes[1]} {' '.join(axes)}]"
+        trail.pointwise(name, "add", table, laid=axes)
+
+
+@dataclass(frozen=True)
 class Shifted:
     """A learned vector, the same for every position, added."""
 
