@@ -100,3 +100,20 @@ class Masks:
 
 _OF_QUERIES = 3
 """Axes of vectors of many queries: samples, channels, queries."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A learned number, added to all or multiplied with all.
+
+    Args:
+        function: "add" or "mul".
+        shared: name of it, where other layers have the same.
+    """
+
+    function: str = "add"
+    shared: str = ""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        one, own = trail.new_axis("n", 1), f"@{self.shared}." if self.shared else ""
+        trail.pointwise(name, self.function, f"*{own}number[{one}]", laid=[one])

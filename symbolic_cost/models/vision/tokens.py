@@ -58,7 +58,11 @@ def taken_of(fields: Fields) -> Taken:
     inner.require(holds=flat, problem="only false is accepted", name="reshape_hidden_states")
     made = _read(inner, _stages(inner), 224, 14, _dino(inner))
     fields.problems += inner.not_understood().values()
-    if fields.family != "dpt":
+    if fields.family == "dpt":  # its own sizes hold where it has no backbone
+        fields.ignore(*_OWN)
+        told = f"images of {made.sides[0]} x {made.sides[1]} pixels, as backbone_config says"
+        fields.assume("image_size", told)
+    else:
         patch = made.whole[0] // made.grid[0]
         for name, own in (("reassemble_hidden_size", made.width), ("patch_size", patch)):
             holds = fields.size(name, own) == own
@@ -66,6 +70,10 @@ def taken_of(fields: Fields) -> Taken:
     return made
 
 
+_OWN = (
+    *("image_size", "patch_size", "num_channels", "hidden_size", "num_hidden_layers"),
+    *("num_attention_heads", "intermediate_size", "hidden_act", "qkv_bias"),
+)
 _DINO = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 
 
