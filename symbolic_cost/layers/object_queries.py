@@ -229,18 +229,26 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of the positions, to which nothing flows back."""
+class Some:
+    """Some of the positions."""
 
     positions: int
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the choice."""
         batch, channel, *own = trail.at.axes
-        result = Maps(name, (batch, channel, trail.new_axis("y", self.positions)))
-        laid = " ".join(own)
-        trail.ops.append(pointwise(name, f"{trail.at} -> {result}", "copy", laid=laid))
-        trail.at = Maps(name, result.axes, constant=True)
+        axes = (batch, channel, trail.new_axis("y", self.positions))
+        trail.pointwise(name, "copy", axes=axes, laid=own)
+
+
+@dataclass(frozen=True)
+class Chosen(Some):
+    """Some of the positions, to which nothing flows back."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the choice."""
+        Some.declare(self, name, trail)
+        trail.at = Maps(name, trail.at.axes, constant=True)
 
 
 @dataclass(frozen=True)

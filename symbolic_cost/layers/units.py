@@ -38,8 +38,7 @@ class Units:
         batch, channel, *sides = start.axes
         units, each, left_over = self._counts([trail.length(side) for side in sides])
         n, t, s = (
-            trail.new_axis(x, size)
-            for x, size in (("n", units), ("t", each), ("s", self.step**2))
+            trail.new_axis(x, size) for x, size in (("n", units), ("t", each), ("s", self.step**2))
         )
         l = trail.new_axis("l", left_over)
         h, d = trail.heads(self.heads, self.width)

@@ -74,7 +74,11 @@ def _mixing(fields: Fields, width: int, function: str) -> Mixing:
     problem = "too few channels are left"
     fields.require(holds=inner > 0, problem=problem, name="hidden_expansion")
     inner = max(inner, 1)
-    several: Named = {"wide": conv(2 * width, 1, 1, "silu"), "put": Put("both"), "half": First(width)}
+    several: Named = {
+        "wide": conv(2 * width, 1, 1, "silu"),
+        "put": Put("both"),
+        "half": First(width),
+    }
     for i in range(2):
         several |= {f"csp{i}": csp(inner, depth, function), f"conv{i}": conv(inner, 3, 1, "silu")}
         several[f"put{i}"] = Put(f"branch{i}")
@@ -101,7 +105,10 @@ def _levels(fields: Fields, maps: int, width: int) -> Named:
 
 def _points(fields: Fields) -> int:
     """Read how many places a head looks at on all maps."""
-    levels, points = fields.size("num_feature_levels", 3), fields.source.values.get("decoder_n_points")
+    levels, points = (
+        fields.size("num_feature_levels", 3),
+        fields.source.values.get("decoder_n_points"),
+    )
     if not isinstance(points, list | tuple):
         return levels * fields.size("decoder_n_points", 4)
     several = fields.items("decoder_n_points")
@@ -143,7 +150,11 @@ def _decoder(fields: Fields, maps: int) -> Named:
     for i in range(depth):
         told = Chain({"of": Constant(4 * (best + 1)), "quality": quality})
         ends: Named = {"edges": predictor(width, edges, 3)}
-        ends |= {} if i else {"box": Chain({"of": predictor(width, 4, 3), "act": Activation("sigmoid")})}
+        ends |= (
+            {}
+            if i
+            else {"box": Chain({"of": predictor(width, 4, 3), "act": Activation("sigmoid")})}
+        )
         for name, one in {"classes": Mix(classes), "quality": told}.items():
             ends[name] = one if i + 1 == depth else Idle(one)
         place = chain(Constant(4), asked, Put("queries"))

@@ -79,7 +79,10 @@ def _active(conv: Layer, function: str, last: tuple[Layer, ...]) -> Chain:
 def _stem(stem: tuple[int, ...], function: str, last: tuple[Layer, ...]) -> dict[str, Layer]:
     """Return the first convolutions, and the largest of neighbours beside two of them."""
     _, wide, out = stem
-    two = {"a": Conv(wide // 2, 2, 1, (0, 1), bias=False), "b": Conv(wide, 2, 1, (0, 1), bias=False)}
+    two = {
+        "a": Conv(wide // 2, 2, 1, (0, 1), bias=False),
+        "b": Conv(wide, 2, 1, (0, 1), bias=False),
+    }
     return {
         "stem1": _active(Conv(wide, 3, 2, 1, bias=False), function, last),
         "stem1.put": Put("stem"),

@@ -128,7 +128,9 @@ class Mixing:
 def mixing(fields: Fields, width: int, function: str) -> Mixing:
     """Return that of RT-DETR."""
     inner = int(ratio_of(fields, "hidden_expansion", 1) * width)
-    both = chain(csp(inner, 3, function), *(() if inner == width else (conv(width, 1, 1, function),)))
+    both = chain(
+        csp(inner, 3, function), *(() if inner == width else (conv(width, 1, 1, function),))
+    )
     return Mixing(conv(width, 1, 1, function), both, conv(width, 3, 2, function))
 
 

@@ -20,6 +20,7 @@ from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.hiera import block
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
+from symbolic_cost.models.vision.segment_memory import memory
 from symbolic_cost.models.vision.segment import heads, part_of, two_way, unprompted
 from symbolic_cost.ops.graph import Model
 
@@ -53,6 +54,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         "image": Put("image"),
         "coordinates": Fork({"own": Chain({"of": Waves(channels), "put": Put("places")})}),
         **_decoder(decoder, channels),
+        **({"memories": memory(fields, channels)} if fields.head.endswith("VideoModel") else {}),
     }
     pixels = backbone.size("num_channels", 3)
     for part in (vision, backbone, prompt, decoder):
@@ -123,7 +125,8 @@ def _hiera(
             fields.require(holds=fits, problem=problem, name="query_stride")
             grid, place = [each // pooled for each in grid], place + 1
             mlp = perceptron(int(width * ratio), width, function)
-            layers |= block(f"stage{stage}.{i}", Squares(number, width, 0, pooled, side), mlp, before)
+            own = Squares(number, width, 0, pooled, side)
+            layers |= block(f"stage{stage}.{i}", own, mlp, before)
             before = width
         layers[f"stage{stage}.put"] = Put(f"map{stage}")
         grids.append(grid)
