@@ -37,7 +37,7 @@ class Projected:
         batch, channel, *own = start.axes
         h, d = trail.heads(self.heads, trail.length(channel))
         bias = f" + *bias[{h} {d}]" if self.bias else ""
-        made = {}
+        made: dict[str, Maps] = {}
         for part, (stride, pad) in {
             "q": (1, self.kernel // 2),
             "k": (self.stride, self.padding),

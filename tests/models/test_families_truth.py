@@ -8,7 +8,9 @@ networks for images, recordings and diffusion, `families_detection.json` those o
 and depths, `families_diffusion.json` those of further networks for diffusion, `families_wider.json`
 those of decoders with further layers and of models that see, `families_perception.json` those of
 further networks for images with fields changed one at a time, `families_seeing.json` those of
-models that see, with many fields changed at once, whose training sees images too.
+models that see, with many fields changed at once, whose training sees images too;
+`families_vision.json` those of further detectors, masks, depths and videos, with fields changed one
+and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model does.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -29,6 +31,7 @@ TRUTH = {
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
         *("families_wider.json", "families_perception.json", "families_seeing.json"),
+        "families_vision.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

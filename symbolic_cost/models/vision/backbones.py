@@ -117,6 +117,7 @@ def hierarchy(
     The maps are normalised apart where the network is a Swin or a ConvNeXt.
 
     Args:
+        fields: of the whole.
         kinds: of networks that are accepted; those that are known, unless some are given.
         first: stage that is taken, with all behind it.
     """

@@ -30,7 +30,7 @@ def cvt(fields: Fields) -> dict[str, Layer]:
     ways = fields.items("qkv_projection_method", ("dw_bn",) * number)
     fine = [*ways] == ["dw_bn"] * number
     fields.require(holds=fine, problem="only dw_bn is declared", name="qkv_projection_method")
-    fine = all(isinstance(one, int | float) and 0 < one <= 10**6 for one in ratios)  # noqa: PLR2004
+    fine = all(isinstance(one, int | float) and 0 < one <= 10**6 for one in ratios)
     fields.require(
         holds=fine and len(ratios) == number, problem=f"{number} numbers", name="mlp_ratio"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Depthwise, Layer, chain
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Gateway, Looked, Sequence
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, frozen, predictor
@@ -155,8 +155,8 @@ def _decoder(fields: Fields, maps: int) -> Named:
             if i
             else {"box": Chain({"of": predictor(width, 4, 3), "act": Activation("sigmoid")})}
         )
-        for name, one in {"classes": Mix(classes), "quality": told}.items():
-            ends[name] = one if i + 1 == depth else Idle(one)
+        lasts: Named = {"classes": Mix(classes), "quality": told}
+        ends |= lasts if i + 1 == depth else {name: Idle(one) for name, one in lasts.items()}
         place = chain(Constant(4), asked, Put("queries"))
         layers[f"decoder.{i}"] = Chain(
             {"queries": Fork({"of": place}), "block": Chain(block), "heads": Fork(ends)}

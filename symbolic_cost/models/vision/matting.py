@@ -51,7 +51,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         lists(fields, "convstream_hidden_sizes"),
         lists(fields, "fusion_hidden_sizes"),
     )
-    fits = len(fused) == len(stream) + 1 and step == 2 ** len(fused) or bool(fields.problems)
+    fits = (len(fused) == len(stream) + 1 and step == 2 ** len(fused)) or bool(fields.problems)
     problem = f"as many as halve patches of {step}, and one less of the stream, are accepted"
     fields.require(holds=fits, problem=problem, name="fusion_hidden_sizes")
     whole = all(side % step == 0 for side in sides)

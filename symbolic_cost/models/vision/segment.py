@@ -101,6 +101,8 @@ def unprompted(fields: Fields, channels: int, further: int) -> Chain:
     """Return the weights of prompts, which do not run, and what stands in for a mask.
 
     Args:
+        fields: of the section of prompts.
+        channels: of the image's map.
         further: vectors that points have besides those of their kinds.
     """
     middle = fields.size("mask_input_channels", 16)
@@ -141,6 +143,9 @@ def two_way(fields: Fields, channels: int, mlp: Layer, width: int) -> dict[str, 
     """Return a transformer of the tokens at hand and the image aside, which meet both ways.
 
     Args:
+        fields: of the section of the decoder.
+        channels: of tokens and map.
+        mlp: of a block.
         width: of the attention of its blocks.
     """
     heads, rate = fields.size("num_attention_heads", 8), fields.size("attention_downsample_rate", 2)

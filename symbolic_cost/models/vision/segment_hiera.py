@@ -20,8 +20,8 @@ from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.hiera import block
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
-from symbolic_cost.models.vision.segment_memory import memory
 from symbolic_cost.models.vision.segment import heads, part_of, two_way, unprompted
+from symbolic_cost.models.vision.segment_memory import memory
 from symbolic_cost.ops.graph import Model
 
 _STAGES, _POINTS = 4, 2
@@ -47,7 +47,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     for part in (prompt, decoder):
         same = part.size("hidden_size", 256) == channels
         part.require(holds=same, problem=f"{channels} channels are accepted", name="hidden_size")
-    layers = {
+    layers: dict[str, Layer] = {
         "vision": image,
         "memory": Shifted(),
         "unprompted": unprompted(prompt, channels, 0),
