@@ -11,6 +11,7 @@ from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
+from symbolic_cost.ops.op import Op
 from symbolic_cost.records import dataclass
 
 
@@ -75,6 +76,18 @@ class Placed:
 
     def declare(self, name: str, trail: Trail) -> None:
         trail.pointwise(name, "add", f"*table[{' '.join(trail.at.axes[1:])}]")
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A learned map of some sides, enlarged or laid side by side to that at hand, added."""
+
+    sides: tuple[int, ...]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        axes = [trail.new_axis("p", side) for side in self.sides]
+        table = f"*table[{trail.at.axes[1]} {' '.join(axes)}]"
+        trail.pointwise(name, "add", table, laid=axes)
 
 
 @dataclass(frozen=True)
@@ -170,8 +183,13 @@ class Reduced:
         ]
         context = attended(name, trail, q, f"{name}.key{at}", f"{name}.value{at}")
         result = Maps(name, start.axes)
-        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+        trail.add(self._joined(name, context, (h, d), result), result)
+
+    def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
+        """Declare the result of the values of all heads."""
+        channel = result.axes[1]
+        out = f"*w[{' '.join(heads)} {channel}] + *bias[{channel}]"
+        return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
 
     def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
         """Declare what keys and what values are made of."""
@@ -187,6 +205,14 @@ class Reduced:
         axes = (batch, channel, *alone, *map(trail.copy, own[len(alone) :]))
         valued = under(f"{name}.all", trail.at, axes, trail)
         return under(f"{name}.places", asked, axes, trail) if self.place else valued, valued
+
+
+@dataclass(frozen=True)
+class Unprojected(Reduced):
+    """Attention whose result is the values of all heads, side by side."""
+
+    def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
+        return pointwise(name, f"{context} -> {result}", "copy", laid=" ".join(heads))
 
 
 def plus(name: str, tensor: Maps, title: str, trail: Trail) -> Maps:

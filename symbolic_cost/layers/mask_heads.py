@@ -5,6 +5,8 @@ Axes: as the trail makes them; n masks.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
@@ -18,6 +20,7 @@ class Coordinates:
     """Waves of the two coordinates of every position of the map at hand, of learned frequencies."""
 
     channels: int
+    frequencies: ClassVar[str] = "*w[{1}]"
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the waves, which are the same for all samples."""
@@ -27,8 +30,36 @@ class Coordinates:
         turned = Maps(f"{name}.turned", (half, *sides))
         result = Maps(name, (wide, *sides))
         grid = f"!{name}.grid[{' '.join(sides)} {two}]:buffer"
-        trail.ops.append(einsum(f"{name}.turn", f"{grid}, *w[{two} {half}] -> {turned}"))
+        known = self.frequencies.format(name, f"{two} {half}")
+        trail.ops.append(einsum(f"{name}.turn", f"{grid}, {known} -> {turned}"))
         trail.add(pointwise(name, f"{turned} -> {result}", "angles", laid=half), result)
+
+
+@dataclass(frozen=True)
+class Waves(Coordinates):
+    """Waves of the two coordinates of every position of the map at hand, of fixed frequencies."""
+
+    frequencies: ClassVar[str] = "!{0}.frequencies[{1}]:buffer"
+
+
+@dataclass(frozen=True)
+class Points:
+    """Waves of the coordinates of some points, and a learned vector for those that are none."""
+
+    number: int
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the vectors of every sample."""
+        batch, two = trail.at.axes[0], trail.new_axis("m", 2)
+        half, wide = trail.new_axis("c", self.channels // 2), trail.new_axis("c", self.channels)
+        y = trail.new_axis("y", self.number)
+        turned, result = Maps(f"{name}.turned", (batch, half, y)), Maps(name, (batch, wide, y))
+        points = f"!{name}.points[{batch} {y} {two}]:buffer"
+        known = Waves.frequencies.format(name, f"{two} {half}")
+        trail.ops.append(einsum(f"{name}.turn", f"{points}, {known} -> {turned}"))
+        none = f"{turned}, *none[{wide}] -> {result}"
+        trail.add(pointwise(name, none, "angles", laid=half), result)
 
 
 @dataclass(frozen=True)
@@ -69,3 +100,20 @@ class Masks:
 
 _OF_QUERIES = 3
 """Axes of vectors of many queries: samples, channels, queries."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A learned number, added to all or multiplied with all.
+
+    Args:
+        function: "add" or "mul".
+        shared: name of it, where other layers have the same.
+    """
+
+    function: str = "add"
+    shared: str = ""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        one, own = trail.new_axis("n", 1), f"@{self.shared}." if self.shared else ""
+        trail.pointwise(name, self.function, f"*{own}number[{one}]", laid=[one])

@@ -9,6 +9,8 @@ from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 
@@ -105,14 +107,9 @@ class Sampled:
             for part, axes in (("offsets", points), ("scores", n), ("p", n))
         )
         samples, context = f"{name}.samples[{rows} {n} {d}]", f"{name}.c[{rows} {d}]"
-        result = Maps(name, start.axes)
-        into = {"offset": (asked, points, offsets), "score": (asked, n, scores)}
-        into["value"] = (seen, d, value)
         trail.ops += [
-            *(
-                einsum(f"{name}.{part}", f"{x}, *w[{x.axes[1]} {h} {a}] + *bias[{h} {a}] -> {y}")
-                for part, (x, a, y) in into.items()
-            ),
+            *(_product(name, *of) for of in (("offset", asked, offsets), ("score", asked, scores))),
+            self._valued(name, seen, value),
             softmax(f"{name}.softmax", f"{scores} -> {p}", row=n),
             pointwise(
                 f"{name}.sample",
@@ -122,8 +119,73 @@ class Sampled:
             ),
             pointwise(f"{name}.weigh", f"{samples}, {p} -> {context}", "mul", sums=n),
         ]
-        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+        result = Maps(name, start.axes)
+        trail.add(self._joined(name, context, result), result)
+
+    def _valued(self, name: str, seen: Maps, value: str) -> Op:
+        """Declare the values that are sampled."""
+        return _product(name, "value", seen, value)
+
+    def _joined(self, name: str, context: str, result: Maps) -> Op:
+        """Declare the result of the values of all heads."""
+        out = f"*w[{' '.join(_heads(context))} {result.axes[1]}] + *bias[{result.axes[1]}]"
+        return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
+
+
+@dataclass(frozen=True)
+class Looked(Sampled):
+    """Attention to a few places of every map, whose values are the map itself."""
+
+    def _valued(self, name: str, seen: Maps, value: str) -> Op:
+        return pointwise(f"{name}.value", f"{seen} -> {value}", "copy", laid=seen.axes[1])
+
+    def _joined(self, name: str, context: str, result: Maps) -> Op:
+        laid = " ".join(_heads(context))
+        return pointwise(f"{name}.joined", f"{context} -> {result}", "copy", laid=laid)
+
+
+def _product(name: str, part: str, x: Maps, result: str) -> Op:
+    """Declare a product of channels, with a bias, to the axes of a result behind its positions."""
+    made = " ".join(result.partition("[")[2].removesuffix("]").split()[len(x.axes) - 1 :])
+    weight = f"*w[{x.axes[1]} {made}] + *bias[{made}]"
+    return einsum(f"{name}.{part}", f"{x}, {weight} -> {result}")
+
+
+def _heads(tensor: str) -> list[str]:
+    """Return the axes of heads and their widths, the last of a tensor."""
+    return tensor.removesuffix("]").split()[-2:]
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The positions at hand and others aside, each opened by a product of both, added.
+
+    Args:
+        title: of the others.
+    """
+
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start, two = trail.at, trail.new_axis("m", 2)
+        batch, channel, *own = start.axes
+        other, new = trail.copy(two), trail.copy(channel)
+        first = under(f"{name}.first", trail.aside[self.title], start.axes, trail)
+        both = Maps(f"{name}.both", (batch, two, channel, *own))
+        gates, opened = (
+            Maps(f"{name}.{part}", (batch, other, new, *own)) for part in ("gates", "opened")
+        )
+        same, result = Maps(f"{name}.same", gates.axes), Maps(name, start.axes)
+        summed = Maps(f"{name}.sum", (batch, new, *own))
+        weight = f"*w[{two} {channel} {other} {new}] + *bias[{other} {new}]"
+        trail.ops += [
+            pointwise(f"{name}.both", f"{first}, {start} -> {both}", "copy"),
+            einsum(f"{name}.gate", f"{both}, {weight} -> {gates}"),
+            pointwise(f"{name}.open", f"{gates} -> {opened}", "sigmoid"),
+            view(f"{name}.same", f"{both} -> {same}"),
+            pointwise(f"{name}.weigh", f"{opened}, {same} -> {summed}", "mul", sums=other),
+        ]
+        trail.add(view(name, f"{summed} -> {result}"), result)
 
 
 @dataclass(frozen=True)
@@ -167,18 +229,26 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Some of the positions, to which nothing flows back."""
+class Some:
+    """Some of the positions."""
 
     positions: int
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the choice."""
         batch, channel, *own = trail.at.axes
-        result = Maps(name, (batch, channel, trail.new_axis("y", self.positions)))
-        laid = " ".join(own)
-        trail.ops.append(pointwise(name, f"{trail.at} -> {result}", "copy", laid=laid))
-        trail.at = Maps(name, result.axes, constant=True)
+        axes = (batch, channel, trail.new_axis("y", self.positions))
+        trail.pointwise(name, "copy", axes=axes, laid=own)
+
+
+@dataclass(frozen=True)
+class Chosen(Some):
+    """Some of the positions, to which nothing flows back."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the choice."""
+        Some.declare(self, name, trail)
+        trail.at = Maps(name, trail.at.axes, constant=True)
 
 
 @dataclass(frozen=True)

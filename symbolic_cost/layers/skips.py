@@ -11,7 +11,7 @@ from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps,
 from symbolic_cost.layers.maps import Mix, plus
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread, unused_weights
+from symbolic_cost.ops.unread import stored, unread, unused_weights
 from symbolic_cost.records import dataclass
 
 
@@ -68,6 +68,21 @@ class Learned:
 
 
 @dataclass(frozen=True)
+class Filled:
+    """One of some learned vectors, at every position of a tensor aside, in place of it."""
+
+    rows: int
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *places = trail.aside[self.title].axes
+        row, own = trail.new_axis("p", self.rows), tuple(map(trail.copy, places))
+        result = Maps(name, (batch, channel, *own))
+        taken = f"!{name}.samples[{batch}]:buffer, *table[{row} {channel}]"
+        trail.add(pointwise(name, f"{taken} -> {result}", "copy", laid=row), result)
+
+
+@dataclass(frozen=True)
 class Constant:
     """What is computed of positions alone, or zeros, in the shape of the tensor at hand.
 
@@ -91,7 +106,31 @@ class Idle:
     layer: Layer
 
     def declare(self, name: str, trail: Trail) -> None:
-        _beside(self.layer, name, trail, unused_weights)
+        """Declare the weights; those of a layer that repeats, as often."""
+        first, known = len(trail.ops), len(trail.repeats)
+
+        def every(ops: Iterable[Op]) -> tuple[Op, ...]:
+            repeats, trail.repeats[known:] = trail.repeats[known:], []
+            times = {i: n for start, end, n in repeats for i in range(start, end)}
+            placed = enumerate(ops, first)
+            return unused_weights(op for i, op in placed for _ in range(times.get(i, 1)))
+
+        _beside(self.layer, name, trail, every)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Weights that are kept and not used, by name, each of some sizes."""
+
+    weights: Mapping[str, tuple[int, ...]]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare them."""
+        axes = {
+            own: " ".join(trail.new_axis("c", size) for size in sizes)
+            for own, sizes in self.weights.items()
+        }
+        trail.ops.append(stored(name, **axes))
 
 
 @dataclass(frozen=True)

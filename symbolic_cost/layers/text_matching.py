@@ -10,7 +10,7 @@ from sympy import Expr
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise
+from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
@@ -139,3 +139,48 @@ class Behind:
         trail.ops.append(view(same.tensor, f"{first} -> {same}"))
         laid = f"{old} {first.axes[2]}"
         trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "copy", laid=laid), result)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Attention of the positions at hand to a text aside and of the text to them, of one product.
+
+    Both are added to what they come from, each by a learned factor of every channel.
+
+    Args:
+        width: of all heads together.
+        title: of the text, which becomes what it is made.
+    """
+
+    heads: int
+    width: int
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        image, text = trail.at, trail.aside[self.title]
+        h, d = trail.heads(self.heads, self.width)
+        batch, y, t = image.axes[0], image.axes[2], text.axes[2]
+        made: dict[str, Maps] = {}
+        for part, x in (("q", image), ("k", text), ("seen", image), ("told", text)):
+            made[part] = Maps(f"{name}.{part}", (batch, x.axes[2], h, d))
+            weight = f"*w[{x.axes[1]} {h} {d}] + *bias[{h} {d}]"
+            trail.ops.append(einsum(f"{name}.{part}", f"{x}, {weight} -> {made[part]}"))
+        square = f"[{batch} {h} {y} {t}]"
+        scored = f"{made['q']}, {made['k']} -> {name}.scores{square}"
+        trail.ops.append(einsum(f"{name}.scored", scored))
+        ways = {"image": (image, made["told"], t), "text": (text, made["seen"], y)}
+        for part, (x, value, row) in ways.items():
+            own = f"{name}.{part}"
+            p, context = f"{own}.p{square}", Maps(f"{own}.c", (batch, x.axes[2], h, d))
+            grown, factored = (Maps(f"{own}.{end}", x.axes) for end in ("proj", "scaled"))
+            result = Maps(f"{own}.sum", x.axes)
+            learned = f"*w[{h} {d} {x.axes[1]}] + *bias[{x.axes[1]}]"
+            trail.ops += [
+                softmax(f"{own}.softmax", f"{name}.scores{square} -> {p}", row=row),
+                einsum(f"{own}.attend", f"{p}, {value} -> {context}"),
+                einsum(f"{own}.proj", f"{context}, {learned} -> {grown}"),
+                pointwise(f"{own}.scale", f"{grown}, *scale[{x.axes[1]}] -> {factored}", "mul"),
+                pointwise(f"{own}.sum", f"{x}, {factored} -> {result}", "add"),
+            ]
+            ways[part] = (result, value, row)
+        trail.at, trail.aside[self.title] = ways["image"][0], ways["text"][0]

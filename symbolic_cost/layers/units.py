@@ -11,6 +11,8 @@ from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.ops.conv import pool
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
@@ -34,12 +36,11 @@ class Units:
         """Declare the layer."""
         start = trail.at
         batch, channel, *sides = start.axes
-        every, fewer = prod(map(trail.length, sides)), self.step**2
-        each = self.queries * fewer or every
+        units, each, left_over = self._counts([trail.length(side) for side in sides])
         n, t, s = (
-            trail.new_axis(x, size) for x, size in (("n", every // each), ("t", each), ("s", fewer))
+            trail.new_axis(x, size) for x, size in (("n", units), ("t", each), ("s", self.step**2))
         )
-        l = trail.new_axis("l", each // fewer)
+        l = trail.new_axis("l", left_over)
         h, d = trail.heads(self.heads, self.width)
         part = f"{name}.part[{batch} {n} {t} {channel}]"
         there, rows = (f"[{batch} {n} {x} {h} {d}]" for x in (t, l))
@@ -50,6 +51,7 @@ class Units:
         trail.ops += [
             einsum(f"{name}.{x}", f"{part}, {weight} -> {name}.{x}_{there}") for x in "qkv"
         ]
+        trail.ops += self._further(name, trail, there)
         asked, q = f"{name}.q_{there}", f"{name}.q{rows}"
         if self.step > 1:
             trail.ops.append(pool(f"{name}.most", f"{asked} -> {q}", "max_pool", s))
@@ -67,3 +69,44 @@ class Units:
         left = [trail.new_axis(a[0], trail.length(a) // self.step) for a in sides]
         result = Maps(name, (batch, new, *(left if self.step > 1 else sides)))
         trail.add(pointwise(f"{name}.back", f"{done} -> {result}", "copy", laid=f"{n} {l}"), result)
+
+    def _counts(self, sides: list[int]) -> tuple[int, int, int]:
+        """Return the units of a map, and positions and queries of each."""
+        each = self.queries * self.step**2 or prod(sides)
+        return prod(sides) // each, each, each // self.step**2
+
+    def _further(self, name: str, trail: Trail, there: str) -> tuple[Op, ...]:  # noqa: ARG002 - of others
+        """Declare what else is made of queries and keys."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Squares(Units):
+    """Attention inside of the windows of a padded map, as SAM 2's.
+
+    Every position makes scores between its own heads too, as the code has it, which nothing takes.
+
+    Args:
+        side: of a window; 0 for the whole map.
+    """
+
+    side: int = 0
+
+    def _counts(self, sides: list[int]) -> tuple[int, int, int]:
+        own = [self.side] * len(sides) if self.side else sides
+        units = prod(-(-length // side) for length, side in zip(sides, own, strict=True))
+        return units, prod(own), prod(side // self.step for side in own)
+
+    def _further(self, name: str, trail: Trail, there: str) -> tuple[Op, ...]:
+        batch, n, t, h, d = there.strip("[]").split()
+        other = trail.copy(h)
+        keys = f"{name}.k_heads[{batch} {n} {t} {other} {d}]"
+        return unread(
+            (
+                view(f"{name}.k_heads", f"{name}.k_{there} -> {keys}"),
+                einsum(
+                    f"{name}.heads",
+                    f"{name}.q_{there}, {keys} -> {name}.between[{batch} {n} {t} {h} {other}]",
+                ),
+            )
+        )

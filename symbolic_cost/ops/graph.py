@@ -348,7 +348,7 @@ class Model(Shown):
                     )
             if part.results:
                 handed[part.path] = part.results
-            yield from _unlinked_repeats(part)
+            yield from unlinked_repeats(part)
 
     @cached_property
     def learned(self) -> tuple[tuple[Part, Weights], ...]:
@@ -374,7 +374,7 @@ class Model(Shown):
         return uses
 
 
-def _unlinked_repeats(part: Part) -> Iterator[str]:
+def unlinked_repeats(part: Part) -> Iterator[str]:
     """Say where a repeated part cannot take, as its first input, what it hands on."""
     port, entry = next(iter(part.inputs.items()), ("", None))
     if part.repeat == 1 or entry is None or part.takes[port] == OUTSIDE:

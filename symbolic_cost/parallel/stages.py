@@ -11,7 +11,7 @@ from symbolic_cost.algebra import add
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import Condition
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model, Part, unlinked_repeats
 from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.parallel.orders import Stage as Stage  # noqa: PLC0414 - known from here too
 from symbolic_cost.parallel.pipeline import Pipeline
@@ -117,15 +117,22 @@ def cut_stage(
     """Return the parts of a stage, as `stage_parts` names them."""
     if parts == {part.path: part.repeat for part in model.parts}:
         return model
-    held = (part for part in model.parts if part.path in parts)
-    return model.cut(
+    held = [
         replace(part, repeat=parts[part.path], place=part.stands, chunks=chunks)
         if part.is_block
         else part
         if share == 1
         else replace(part, share=share)
-        for part in held
-    )
+        for part in model.parts
+        if part.path in parts
+    ]
+    unlike = [said for part in held for said in unlinked_repeats(part)]
+    if unlike:
+        raise PlacementError(
+            f"pp: model {model.name!r} ends with a block of its own, of which every stage would "
+            f"hold a share: {'; '.join(unlike)}"
+        )
+    return model.cut(held)
 
 
 def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Condition, ...]:

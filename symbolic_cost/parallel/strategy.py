@@ -209,6 +209,7 @@ class Strategy(Shown):
                 that it does not exempt.
         """
         placement = self._placed(model)
+        self._check_apart(model)
         coverage(model, placement, self._leaves(placement))
         return placement
 
@@ -216,6 +217,28 @@ class Strategy(Shown):
         """Return the ops that ranks of a mesh axis run alike; arguments and errors as above."""
         placement = self._placed(model)
         return coverage(model, placement, self._leaves(placement))
+
+    def _check_apart(self, model: Model) -> None:
+        """Refuse a strategy that splits an axis beside one that the strategies it needs split.
+
+        Raises:
+            PlacementError: with the first op that has both, as of routed positions and heads.
+        """
+        for name in self.degrees:
+            for mesh, group in STRATEGIES[name].places.items():
+                own = {axis.name for axis in model.placed(*group)}
+                for other in STRATEGIES[name].needs:
+                    others = STRATEGIES[other].places.get(mesh, ())
+                    theirs = {axis.name for axis in model.placed(*others)} - own
+                    met = _meeting(model, own - set(model.unseen), theirs - set(model.unseen))
+                    if met and other in self.degrees:
+                        path, *axes = met
+                        first, second = (str(model.axes[axis]) for axis in axes)
+                        raise PlacementError(
+                            f"{name}: {path} of model {model.name!r} has {first} beside {second}, "
+                            f"which {other} splits over the same ranks: {other} without {name} "
+                            "is accepted"
+                        )
 
     def _meshes(self, mesh: str, axis: Axis, model: Model) -> tuple[str, ...]:
         """Return the mesh axes for a place; ranks that share key/value heads split all else."""
@@ -324,3 +347,15 @@ def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
     if not model.axes:
         return f"{name}: model {model.name!r} gives its axes no roles (Model(axes=...)): {wanted}"
     return f"{name}: model {model.name!r} has none of its axes ({wanted})"
+
+
+def _meeting(model: Model, own: set[str], others: set[str]) -> tuple[str, str, str] | None:
+    """Return the path of the first op with an axis of each of two sets, and both; None without."""
+    for part in model.parts:
+        for op in part.ops:
+            for space in op.index_spaces:
+                first = next((axis for axis in space if axis in own), "")
+                second = next((axis for axis in space if axis in others), "")
+                if first and second:
+                    return f"{part.path}.{op.path}", first, second
+    return None

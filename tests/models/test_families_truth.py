@@ -11,7 +11,9 @@ further networks for images with fields changed one at a time, `families_seeing.
 models that see, with many fields changed at once, whose training sees images too,
 `families_text.json` those of further networks for texts, at random sizes; of LongCat-Flash with a
 router whose choices fall on experts that compute in the mean share, and, as published, without the
-weights that Transformers makes for those that do not.
+weights that Transformers makes for those that do not;
+`families_vision.json` those of further detectors, masks, depths and videos, with fields changed one
+and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model does.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -33,6 +35,7 @@ TRUTH = {
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
         *("families_wider.json", "families_perception.json", "families_seeing.json"),
         "families_text.json",
+        "families_vision.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

@@ -28,7 +28,7 @@ from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
-from symbolic_cost.models.nested.config import section
+from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config

@@ -17,8 +17,8 @@ from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.encoder import CLASSES
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.nested.config import section
 from symbolic_cost.models.nested.families import CONTRASTIVE, Contrastive, Meeting
+from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled

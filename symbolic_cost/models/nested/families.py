@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from symbolic_cost.layers.connector import Connector, Join, Trait, Wide
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.nested.joints import Adapter, Halved, Merger, Middle, Resampler
 from symbolic_cost.records import dataclass
 
 
@@ -26,12 +27,10 @@ class Nested:
         function: field of the activation function of the connector.
         biased: field that says whether its products have biases.
         tied: whether the output head is the token table unless the whole says.
-        adapter: fields of the tower's section that give the widths of an adapter, all alike.
-        inner: field of the width of the hidden layer, which is cut in two halves.
+        middle: what tells the widths of the connector.
         beside: keys of the whole that are none of the language model's, as a regular expression,
             where those of both stand side by side.
         layer: of the tower, which is read unless the whole says, counted from the last.
-        resampled: key of the section of a resampler, whose weights are counted.
         kept: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
     """
@@ -46,11 +45,9 @@ class Nested:
     function: str = ""
     biased: str = ""
     tied: bool = False
-    adapter: tuple[str, ...] = ()
-    inner: str = ""
+    middle: Middle = Middle()
     beside: str = ""
     layer: int = -1
-    resampled: str = ""
     kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -94,15 +91,6 @@ CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
     }
 )
 """Families by model_type."""
-
-FREE = (
-    *("pixtral", "qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
-    *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
-)
-"""Towers whose images have any size, so that their number of tokens is given."""
-
-JOINT = ("pixtral",)
-"""Towers that lay all images of a batch in one row, whose patches meet all others under a mask."""
 
 TIED_BY_EITHER = ("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "llava_onevision")
 """Families whose output head is the token table if the whole or its language model says so."""
@@ -148,6 +136,7 @@ _GLM = Nested(
     "glm4v_text",
     Connector(Join.SIDE_BY_SIDE, function="silu", traits=Trait.DEEP),
     merge="spatial_merge_size",
+    middle=Merger(),
 )
 _COHERE = Nested(
     "siglip_vision_model",
@@ -156,7 +145,7 @@ _COHERE = Nested(
         Join.SIDE_BY_SIDE, Norm.LAYER, function="silu", traits=Trait.BIAS | Trait.LATE | Trait.GATED
     ),
     merge="downsample_factor",
-    inner="alignment_intermediate_size",
+    middle=Halved("alignment_intermediate_size"),
     tied=True,
 )
 _QWEN = Nested(
@@ -183,7 +172,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             "llama4_text",
             Connector(Join.SIDE_BY_SIDE, hidden=Wide.NONE, traits=Trait.ADAPT),
             merge="pixel_shuffle_ratio",
-            adapter=("projector_input_dim", "projector_output_dim", "vision_output_dim"),
+            middle=Adapter(("projector_input_dim", "projector_output_dim", "vision_output_dim")),
         ),
         "paligemma": Nested("siglip_vision_model", "gemma", Connector(hidden=Wide.NONE), tied=True),
         "gemma3": Nested(
@@ -201,7 +190,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             "idefics2_vision",
             "mistral",
             Connector(function="silu", traits=Trait.GATED),
-            resampled="perceiver_config",
+            middle=Resampler("perceiver_config"),
         ),
         "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
         "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),

@@ -5,11 +5,9 @@ The weights of such towers are data (kept_towers.toml); images and sounds are re
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from sympy import Expr, Integer
 
@@ -19,8 +17,9 @@ from symbolic_cost.layers.connector import Connector
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.families import Family
 from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.nested.config import text_of
 from symbolic_cost.models.nested.families import Nested
+from symbolic_cost.models.nested.parts import text_of
+from symbolic_cost.models.nested.tower_sizes import tower_sizes
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, Part, Place
@@ -45,9 +44,51 @@ def build(fields: Fields, shape: Shape) -> Model:
             f"what {fields.family} does with images is not declared: image_tokens = 0 is "
             "accepted, which counts the text"
         )
+    section = family.get("section", "text_config")
+    _complete_file(fields, family, section)
+    text = text_of(fields, _nested(fields, family, section), shape)
+    towers = {**family["towers"], **_switched(fields, family)}
+    sizes: dict[str, Expr] = {}
+    parts, absent = list(text.parts), set()
+    own_sizes = _ending(tower_sizes(fields, family.get("sizes", {})), "own")
+    left_out = _left_out(fields, family.get("optional", {}))
+    for key, kind in towers.items():
+        part = _section(fields, key, family.get("towers_may_lack", False))
+        if part is None:
+            absent.add(key)
+        else:
+            kept, lengths = _tower(part, kind, key)
+            sizes |= lengths
+            parts = [*kept, *parts]
+    fields.refuse()
+    known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())} | own_sizes
+    for key, weights in family.get("joins", {}).items():
+        held = " + ".join(axes for name, axes in weights.items() if name not in left_out)
+        if held and key not in absent and (key in towers or not towers):
+            op, more = _stored(held, known)
+            sizes |= more
+            parts.insert(0, Part(f"{_path(key)}.join", (op,)))
+    for name in family.get("embeds", ()):
+        parts.insert(0, Part(f"{name}.tokens", _embedded(name), joins=text.parts[0].path))
+    return _with(text, fields.family, parts, sizes)
+
+
+def _with(text: Model, name: str, parts: Iterable[Part], sizes: Mapping[str, Expr]) -> Model:
+    """Return a language model with further parts, whose axes stay whole."""
+    axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
+    return replace(
+        text,
+        name=name,
+        parts=tuple(parts),
+        sizes={**sizes, **text.sizes},
+        axes={**axes, **text.axes},
+    )
+
+
+def _complete_file(fields: Fields, family: Mapping[str, Any], section: str) -> None:
+    """Give the section of the language model what the class of the whole would."""
     if "vit_config" in fields.source.values:
         _trim(fields)
-    section = family.get("section", "text_config")
     inner = fields.source.values.get(section)
     if isinstance(inner, Mapping):  # some files say the same beside it
         fields.ignore(*(key for key in inner if fields.source.values.get(key) == inner[key]))
@@ -55,50 +96,14 @@ def build(fields: Fields, shape: Shape) -> Model:
     for key, (name, origin, field) in family.get("copies", {}).items():
         _copy(fields, (key, name), (origin, field))
     _tie(fields, section, family)
+
+
+def _nested(fields: Fields, family: Mapping[str, Any], section: str) -> Nested:
+    """Return what tells the language model."""
     key, texts = family.get("text_by", ("", {}))
     kind = texts.get(str(fields.source.values.get(key)), family["text"])
-    nested = Nested(
-        "",
-        kind,
-        Connector(),
-        ("", section),
-        tied=family.get("tied", False),
-        beside=family.get("beside", ""),
-    )
-    text = text_of(fields, nested, shape)
-    own = _sizes(fields, family.get("sizes", {}))
-    left_out = _left_out(fields, family.get("optional", {}))
-    parts = list(text.parts)
-    sizes: dict[str, Expr] = {}
-    towers = {**family["towers"], **_switched(fields, family)}
-    joins = dict(family.get("joins", {}))
-    for key, kind in towers.items():
-        part = _section(fields, key, family.get("towers_may_lack", False))
-        if part is None:
-            joins.pop(key, None)
-        else:
-            kept, lengths = _tower(part, kind, key)
-            sizes |= lengths
-            parts = [*kept, *parts]
-    fields.refuse()
-    known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())}
-    known |= _ending(own, "own")
-    for key, weights in joins.items():
-        held = " + ".join(axes for name, axes in weights.items() if name not in left_out)
-        if held and (key in towers or not towers):
-            op, more = _stored(held, known)
-            sizes |= more
-            parts.insert(0, Part(f"{_path(key)}.join", (op,)))
-    for name in family.get("embeds", ()):
-        parts.insert(0, Part(f"{name}.tokens", _embedded(name), joins=text.parts[0].path))
-    axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
-    return replace(
-        text,
-        name=fields.family,
-        parts=tuple(parts),
-        sizes={**sizes, **text.sizes},
-        axes={**axes, **text.axes},
-    )
+    tied, beside = family.get("tied", False), family.get("beside", "")
+    return Nested("", kind, Connector(), ("", section), tied=tied, beside=beside)
 
 
 def _trim(fields: Fields) -> None:
@@ -253,7 +258,7 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         fixed=table.get("fixed", {}),
         defaults=table.get("defaults", {}),
     )
-    sizes = _ending(_sizes(part, table["sizes"]), name)
+    sizes = _ending(tower_sizes(part, table["sizes"]), name)
     depth = part.size(*table["depth"]) if "depth" in table else 1
     part.problems += part.not_understood().values()
     lengths = dict(sizes.values())
@@ -270,66 +275,3 @@ def _tower_table(kind: str) -> dict[str, Any]:
     """Return what is said of a tower, with what it has of one that is like it."""
     own = _DATA["towers"].get(kind)
     return {**_tower_table(own.get("like", "")), **own} if own else {}
-
-
-def _sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
-    """Read the sizes of axes."""
-    sizes: dict[str, int] = {}
-    for axis, entry in table.items():
-        if isinstance(entry, str):
-            sizes[axis] = _following(entry, sizes)
-            whole, _, by = entry.partition(" // ")
-            if whole in sizes and sizes[whole] < sizes.get(
-                by, 0
-            ):  # a patch that is larger than its image
-                told = f"{sizes[by]} is more than the {sizes[whole]} that it divides"
-                part.require(holds=False, problem=told, name=table[by][0])
-        elif isinstance(entry, Mapping):
-            sizes[axis] = _counted(part, entry, sizes)
-        else:
-            (name, _, place), usual = entry[0].partition("."), entry[1]
-            usual = _following(usual, sizes) if isinstance(usual, str) else usual
-            sizes[axis] = _item(part, name, place, usual) if place else part.size(name, usual)
-    return sizes
-
-
-def _following(formula: str, sizes: Mapping[str, int]) -> int:
-    """Return the size that follows from others, at least one."""
-    return max(_value(ast.parse(formula, mode="eval").body, sizes), 1)
-
-
-def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    """Return what a sum, product or quotient of sizes is."""
-    if isinstance(node, ast.BinOp):
-        operation = _OPERATIONS[type(node.op)]
-        return operation(_value(node.left, sizes), _value(node.right, sizes))
-    return sizes[node.id] if isinstance(node, ast.Name) else cast("int", ast.literal_eval(node))
-
-
-_OPERATIONS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
-    """Read how many entries a list has; of layers, those that there are, and not all."""
-    name, layers = entry["count"], sizes.get(entry.get("below", ""))
-    items = part.items(name, entry["usual"])
-    if layers is None:
-        return len(items) or 1
-    there = {one for one in items if isinstance(one, int) and 0 <= one < layers}
-    problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
-    part.require(holds=0 < len(there) < layers, problem=problem, name=name)
-    return len(there) or 1
-
-
-def _item(part: Fields, name: str, place: str, usual: int) -> int:
-    """Read a size that a list of some length holds, at "1 of 4"."""
-    items, (at, number) = part.items(name), map(int, place.split(" of "))
-    fits = not items or (len(items) == number and all(map(is_size, items)))
-    problem = f"a list of {number} positive integers is accepted"
-    part.require(holds=fits and not (part.given(name) and not items), problem=problem, name=name)
-    return int(items[at]) if items and fits else usual

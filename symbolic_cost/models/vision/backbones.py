@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -109,18 +109,26 @@ def tapped(layers: Mapping[str, Layer], named: Mapping[str, str]) -> Chain:
     return Chain(made)
 
 
-def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
-    """Return the network of a section, all of whose stages are taken, and their channels.
+def hierarchy(
+    fields: Fields, kinds: Iterable[str] = (), first: int = 1
+) -> tuple[Chain, tuple[int, ...]]:
+    """Return the network of a section, whose stages are taken, and the channels of all stages.
 
     The maps are normalised apart where the network is a Swin or a ConvNeXt.
+
+    Args:
+        fields: of the whole.
+        kinds: of networks that are accepted; those that are known, unless some are given.
+        first: stage that is taken, with all behind it.
     """
     values = fields.source.values.get("backbone_config")
     stated = values if isinstance(values, Mapping) else {}
     kind = stated.get("model_type")
     fields.ignore("backbone_config", "use_pretrained_backbone", "use_timm_backbone")
     fields.ignore("backbone_kwargs")
-    known = kind in _HIERARCHIES and fields.source.values.get("backbone") is None
-    problem = f"an object of model_type {', '.join(_HIERARCHIES)} is accepted"
+    kinds = tuple(kinds) or tuple(_HIERARCHIES)
+    known = kind in kinds and fields.source.values.get("backbone") is None
+    problem = f"an object of model_type {', '.join(kinds)} is accepted"
     fields.require(holds=known, problem=problem, name="backbone_config")
     if not known:
         return Chain({}), (1,) * 4
@@ -129,12 +137,15 @@ def hierarchy(fields: Fields) -> tuple[Chain, tuple[int, ...]]:
     layers, depths, widths = _HIERARCHIES[str(kind)](inner)
     if fields.problems:
         return Chain({}), (1,) * 4
-    every = tuple(f"stage{i}" for i in range(1, len(depths) + 1))
+    numbers = range(first, len(depths) + 1)
+    every = tuple(f"stage{i}" for i in numbers)
+    for name in [name for name in layers if name.endswith(".taken")][: first - 1]:
+        del layers[name]
     named, numbered = inner.items("out_features"), inner.items("out_indices")
     taken = named or tuple(f"stage{i}" for i in numbered)
     if fields.family == "maskformer" and kind == "swin":  # takes all, whatever its section says
         taken, numbered = every, ()
-    fine = taken == every and numbered in ((), tuple(range(1, len(depths) + 1)))
+    fine = taken == every and numbered in ((), tuple(numbers))
     inner.require(holds=fine, problem=f"{list(every)} is accepted", name="out_features")
     channels = inner.size("num_channels", 3)
     problem = "3 channels are accepted"

@@ -69,7 +69,7 @@ def dpt(fields: Fields, shape: Shape) -> Model:
     )
     normed = own and fields.flag("use_batch_norm_in_fusion_residual", default=False)
     biased = fields.flag("use_bias_in_fusion_residual", default=not normed) if own else True
-    step = _residual(wide, normed=normed, biased=biased)
+    step = residual(wide, normed=normed, biased=biased)
     layers: dict[str, Layer] = {"encoder": taken.chain}
     for i, (width, factor) in enumerate(zip(widths, factors, strict=False)):
         read: dict[str, Layer] = {"take": Take(f"map{i}"), "grid": Grid(*taken.grid, first)}
@@ -118,7 +118,7 @@ def _resized(width: int, times: int) -> dict[str, Layer]:
     return {} if abs(times) == 1 else {"spread": Spread(width, times)}
 
 
-def _residual(wide: int, *, normed: bool, biased: bool) -> Residual:
+def residual(wide: int, *, normed: bool, biased: bool) -> Residual:
     """Return two convolutions behind activations, on a residual branch."""
     made: dict[str, Layer] = {}
     for i in "12":

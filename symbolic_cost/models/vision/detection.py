@@ -169,12 +169,7 @@ def deformable(fields: Fields) -> Named:
         name="num_feature_levels",
     )
     taken = ("map4",) if levels == 1 else ("map2", "map3", "map4")
-    titles = tuple(f"level{i}" for i in range(levels))
-    maps: Named = {}
-    for i, title in enumerate(titles):
-        step = Conv(width, 1) if i < len(taken) else Conv(width, 3, 2, 1)
-        first = {"take": Take(taken[min(i, len(taken) - 1)])} if i <= len(taken) else {}
-        maps[title] = Chain({**first, "conv": step, "norm": GROUPS, "put": Put(title)})
+    maps, titles = level_maps(taken, levels, width)
     sampled = Sampled(own, levels * points[0], place="places")
     encoder = block({"own": sampled, "mlp": sizes.mlp(0)})
     seeing = Sampled(asked, levels * points[1], "memory", "queries")
@@ -198,6 +193,17 @@ def deformable(fields: Fields) -> Named:
         "targets": Learned(sizes.queries, width),
         "decoder": Repeated(Chain(decoder), sizes.depths[1]),
     }
+
+
+def level_maps(taken: tuple[str, ...], levels: int, width: int) -> tuple[Named, tuple[str, ...]]:
+    """Return projections of maps aside to so many levels, and the names of these."""
+    titles = tuple(f"level{i}" for i in range(levels))
+    maps: Named = {}
+    for i, title in enumerate(titles):
+        step = Conv(width, 1) if i < len(taken) else Conv(width, 3, 2, 1)
+        first = {"take": Take(taken[min(i, len(taken) - 1)])} if i <= len(taken) else {}
+        maps[title] = Chain({**first, "conv": step, "norm": GROUPS, "put": Put(title)})
+    return maps, titles
 
 
 def repeated(name: str, layer: Layer, times: int) -> Named:

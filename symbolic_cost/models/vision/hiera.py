@@ -35,12 +35,12 @@ def hiera(fields: Fields) -> dict[str, Layer]:
             near = inside[stage] or (i == 0 and inside[max(stage - 1, 0)])
             attention = Units(many, new, queries if near else 0, pooled)
             mlp = perceptron(int(new * ratio), new, function)
-            layers |= _block(f"stage{stage}.{i}", attention, mlp, before)
+            layers |= block(f"stage{stage}.{i}", attention, mlp, before)
             before = new
     return layers | {"mean": Mean(), "last": Normed()}
 
 
-def _block(name: str, attention: Units, mlp: Chain, before: int) -> dict[str, Layer]:
+def block(name: str, attention: Units, mlp: Chain, before: int) -> dict[str, Layer]:
     """Return attention and a perceptron; where channels grow, what is passed by is mixed too."""
     rest = Residual(Chain({"norm": Normed(), "own": mlp}))
     if attention.width == before:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Residual, chain
+from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Chosen, Sampled, Sequence
 from symbolic_cost.layers.pool import Pool
@@ -23,6 +23,7 @@ from symbolic_cost.models.vision.detection import Named, block, divided, heads_o
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved, ratio_of
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.records import dataclass
 
 _MAPS, _STEP = 3, 32
 """Maps that the backbone hands on, and pixels between the places of the last."""
@@ -31,7 +32,7 @@ _MAPS, _STEP = 3, 32
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields and declare the detector."""
     backbone = _backbone(fields)
-    layers = {**_encoder(fields), **_decoder(fields)}
+    layers = {**encoder(fields, _MAPS, mixing), **_decoder(fields)}
     sides = sides_of(fields, (640, 640), said=False)
     whole = all(side % _STEP == 0 for side in sides)
     fields.require(holds=whole, problem=f"multiples of {_STEP} are accepted", name="image_size")
@@ -60,16 +61,16 @@ def _backbone(fields: Fields) -> Chain:
     if fields.problems:
         return Chain({})
     sizes = ((first // 2, 2), (first // 2, 1), (first, 1))
-    layers: Named = {f"stem{i}": _conv(n, 3, stride) for i, (n, stride) in enumerate(sizes)}
+    layers: Named = {f"stem{i}": conv(n, 3, stride) for i, (n, stride) in enumerate(sizes)}
     layers["pool"] = Pool("max_pool", 3, 2, 1)
     old = first
     for stage, (depth, width) in enumerate(zip(depths, widths, strict=True), 1):
         for place in range(depth):
             stride = 2 if stage > 1 and place == 0 else 1
-            last, ends = _conv(width, 3 if basic else 1, 1, ""), not basic or place == 0
+            last, ends = conv(width, 3 if basic else 1, 1, ""), not basic or place == 0
             inner = width if basic else width // 4
-            middle = _conv(inner, 3, stride)
-            branch = chain(middle, last) if basic else chain(_conv(inner, 1), middle, last)
+            middle = conv(inner, 3, stride)
+            branch = chain(middle, last) if basic else chain(conv(inner, 1), middle, last)
             short = _short(old, width, stride, always=basic) if ends else None
             layers[f"stage{stage}.{place}"] = Residual(branch, short, "relu")
             old = width
@@ -100,21 +101,44 @@ def _short(old: int, width: int, stride: int, *, always: bool) -> Chain | None:
         return None
     halved = stride != 1 and not (always and old == width)
     mean: Named = {"mean": Pool("avg_pool", 2, 2, (0, 1))} if halved else {}
-    return Chain({**mean, "conv": _conv(width, 1, 1 if halved else stride, "")})
+    return Chain({**mean, "conv": conv(width, 1, 1 if halved else stride, "")})
 
 
-def _conv(channels: int, kernel: int, stride: int = 1, function: str = "relu") -> Chain:
+def conv(channels: int, kernel: int, stride: int = 1, function: str = "relu") -> Chain:
     """Return a convolution that keeps the sides at stride 1, its norm and its activation."""
-    conv = Conv(channels, kernel, stride, (kernel - 1) // 2, bias=False)
-    return convolved(conv, function) if function else chain(conv, BatchNorm())
+    own = Conv(channels, kernel, stride, (kernel - 1) // 2, bias=False)
+    return convolved(own, function) if function else chain(own, BatchNorm())
 
 
-def _encoder(fields: Fields) -> Named:
+@dataclass(frozen=True)
+class Mixing:
+    """How maps of all sides are mixed with each other.
+
+    Args:
+        narrow: before a map is enlarged.
+        mixed: behind two maps side by side.
+        fewer: halves the sides of a map.
+    """
+
+    narrow: Layer
+    mixed: Layer
+    fewer: Layer
+
+
+def mixing(fields: Fields, width: int, function: str) -> Mixing:
+    """Return that of RT-DETR."""
+    inner = int(ratio_of(fields, "hidden_expansion", 1) * width)
+    both = chain(
+        csp(inner, 3, function), *(() if inner == width else (conv(width, 1, 1, function),))
+    )
+    return Mixing(conv(width, 1, 1, function), both, conv(width, 3, 2, function))
+
+
+def encoder(fields: Fields, maps: int, mixing: Callable[[Fields, int, str], Mixing]) -> Named:
     """Return attention on maps of one side each, and their mixing down and up the sides."""
     width, wide = fields.size("encoder_hidden_dim", 256), fields.size("encoder_ffn_dim", 1024)
     heads = divided(fields, "encoder_attention_heads", 8, width)
     depth, before = fields.size("encoder_layers", 1), fields.flag("normalize_before", default=False)
-    inner = int(ratio_of(fields, "hidden_expansion", 1) * width)
     own, function = (
         FUNCTIONS[fields.text(name, usual, tuple(FUNCTIONS))]
         for name, usual in (
@@ -123,17 +147,17 @@ def _encoder(fields: Fields) -> Named:
         )
     )
     attended = fields.items("encode_proj_layers")
-    fine = all(isinstance(i, int) and 0 <= i < _MAPS for i in attended)
+    fine = all(isinstance(i, int) and 0 <= i < maps for i in attended)
     if not fine:
-        fields.note("encode_proj_layers", "numbers from 0 to 2 are accepted")
+        fields.note("encode_proj_layers", f"numbers from 0 to {maps - 1} are accepted")
     number = len(fields.items("encoder_in_channels"))
-    fields.require(holds=number == _MAPS, problem="3 are accepted", name="encoder_in_channels")
+    fields.require(holds=number == maps, problem=f"{maps} are accepted", name="encoder_in_channels")
     layer = block(
         {"own": Reduced(heads, place="places"), "mlp": perceptron(wide, width, own)}, before=before
     )
     layers: Named = {}
-    for i in range(_MAPS):
-        layers[f"project{i}"] = chain(Take(f"map{i}"), _conv(width, 1, 1, ""), Put(f"own{i}"))
+    for i in range(maps):
+        layers[f"project{i}"] = chain(Take(f"map{i}"), conv(width, 1, 1, ""), Put(f"own{i}"))
     places = Fork({"of": chain(Constant(), Put("places"))})
     for at, i in enumerate(attended if fine else ()):
         inside: Named = {
@@ -143,23 +167,24 @@ def _encoder(fields: Fields) -> Named:
         }
         layers[f"attend{at}"] = Chain({**inside, "put": Put(f"own{i}")})
 
-    mixed = _mixed(width, inner, function)
-    layers["top"] = Take(f"own{_MAPS - 1}")
-    for i in range(_MAPS - 1, 0, -1):
-        narrow = chain(_conv(width, 1, 1, function), Put(f"mixed{i}"), Enlarged(f"own{i - 1}"))
-        layers[f"down{i}"] = chain(narrow, Beside((f"own{i - 1}",)), mixed)
+    pieces = mixing(fields, width, function)
+    layers["top"] = Take(f"own{maps - 1}")
+    for i in range(maps - 1, 0, -1):
+        narrow = chain(pieces.narrow, Put(f"mixed{i}"), Enlarged(f"own{i - 1}"))
+        layers[f"down{i}"] = chain(narrow, Beside((f"own{i - 1}",)), pieces.mixed)
     layers["first"] = Put("source0")
-    for i in range(1, _MAPS):
-        fewer = _conv(width, 3, 2, function)
-        layers[f"up{i}"] = chain(fewer, Beside((f"mixed{i}",)), mixed, Put(f"source{i}"))
+    for i in range(1, maps):
+        both = Beside((f"mixed{i}",))
+        layers[f"up{i}"] = chain(pieces.fewer, both, pieces.mixed, Put(f"source{i}"))
     return layers
 
 
-def _mixed(width: int, inner: int, function: str) -> Chain:
-    """Return the mixing of two maps side by side: a branch of repeated convolutions, and one."""
-    three = (Residual(_conv(inner, 3, 1, ""), _conv(inner, 1, 1, ""), function) for _ in range(3))
-    both = Residual(chain(_conv(inner, 1, 1, function), *three), _conv(inner, 1, 1, function))
-    return chain(both, *(() if inner == width else (_conv(width, 1, 1, function),)))
+def csp(inner: int, blocks: int, function: str) -> Residual:
+    """Return a branch of repeated convolutions, and one beside it."""
+    three = (
+        Residual(conv(inner, 3, 1, ""), conv(inner, 1, 1, ""), function) for _ in range(blocks)
+    )
+    return Residual(chain(conv(inner, 1, 1, function), *three), conv(inner, 1, 1, function))
 
 
 def _decoder(fields: Fields) -> Named:
@@ -182,7 +207,7 @@ def _decoder(fields: Fields) -> Named:
     classes = classes_of(fields)
     layers: Named = {}
     for i in range(levels):
-        step = _conv(width, 1, 1, "") if i < _MAPS else _conv(width, 3, 2, "")
+        step = conv(width, 1, 1, "") if i < _MAPS else conv(width, 3, 2, "")
         layers[f"level{i}"] = chain(Take(f"source{min(i, _MAPS - 1)}"), step, Put(f"level{i}"))
     asked = predictor(2 * width, width, 2, "query_pos")
     seeing = Sampled(heads, points, "memory", "queries")
@@ -199,9 +224,13 @@ def _decoder(fields: Fields) -> Named:
         "sequence": Sequence(tuple(f"level{i}" for i in range(levels))),
         "memory": Put("memory"),
         **({"noise": Idle(Learned(classes + 1, width))} if noisy else {}),
-        "output": chain(Mix(width), Normed()),
-        "scores": Fork({"classes": Mix(classes), "boxes": predictor(width, 4, 3)}),
-        "chosen": Chosen(queries),
+        **chosen(width, classes, queries),
         "decoder.0": decoder,
         **repeated("decoder.1", decoder, depth - 1),
     }
+
+
+def chosen(width: int, classes: int, queries: int) -> Named:
+    """Return the choice of positions by their classes."""
+    scores = Fork({"classes": Mix(classes), "boxes": predictor(width, 4, 3)})
+    return {"output": chain(Mix(width), Normed()), "scores": scores, "chosen": Chosen(queries)}

@@ -44,9 +44,9 @@ def build(fields: Fields, shape: Shape) -> Model:
         part.require(holds=own == channels, problem=f"{channels} channels are accepted", name=name)
     layers = {
         **_vision(vision, channels, step),
-        "image": Put("image"),
         "coordinates": Fork({"own": Chain({"of": Coordinates(channels), "put": Put("places")})}),
-        "unprompted": _unprompted(prompt, channels),
+        "unprompted": unprompted(prompt, channels, 1),
+        "image": Put("image"),
         **_decoder(decoder, channels),
     }
     for part in (vision, prompt, decoder):
@@ -97,12 +97,18 @@ def _vision(fields: Fields, channels: int, step: int) -> dict[str, Layer]:
     return {"vision": Chain(layers), "neck": Chain(neck)}
 
 
-def _unprompted(fields: Fields, channels: int) -> Chain:
-    """Return the weights of prompts, which do not run, and what stands in for a mask."""
+def unprompted(fields: Fields, channels: int, further: int) -> Chain:
+    """Return the weights of prompts, which do not run, and what stands in for a mask.
+
+    Args:
+        fields: of the section of prompts.
+        channels: of the image's map.
+        further: vectors that points have besides those of their kinds.
+    """
     middle = fields.size("mask_input_channels", 16)
     problem = "a multiple of 4 is accepted"
     fields.require(holds=middle % 4 == 0, problem=problem, name="mask_input_channels")
-    points = Learned(fields.size("num_point_embeddings", 4) + 1, channels)
+    points = Learned(fields.size("num_point_embeddings", 4) + further, channels)
     masks: dict[str, Layer] = {
         "mask": Constant(1),
         "conv1": Conv(middle // 4, 2, 2),
@@ -116,23 +122,42 @@ def _unprompted(fields: Fields, channels: int) -> Chain:
 
 def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
     """Return the transformer of tokens and map, and the masks and their quality."""
-    heads, rate = fields.size("num_attention_heads", 8), fields.size("attention_downsample_rate", 2)
-    divided(fields, "num_attention_heads", (channels // 2, channels // rate), (heads, heads))
-    mlp = perceptron(fields.size("mlp_dim", 2048), channels, function_of(fields, "relu"))
     masks = fields.size("num_multimask_outputs", 3) + 1
+    mlp = perceptron(fields.size("mlp_dim", 2048), channels, function_of(fields, "relu"))
+    return {
+        "queries": Learned(masks + 1, channels),
+        # blocks halve the channels, whatever the rate is
+        **two_way(fields, channels, mlp, channels // 2),
+        "heads": Fork(heads(fields, channels)),
+        "map": Take("image"),
+        "spread1": Spread(channels // 4, 2),
+        "norm": Normed(),
+        "act1": Activation("gelu"),
+        "spread2": Spread(channels // 8, 2),
+        "act2": Activation("gelu"),
+        "masks": Masks(tuple(f"vector{i}" for i in range(masks))),
+    }
+
+
+def two_way(fields: Fields, channels: int, mlp: Layer, width: int) -> dict[str, Layer]:
+    """Return a transformer of the tokens at hand and the image aside, which meet both ways.
+
+    Args:
+        fields: of the section of the decoder.
+        channels: of tokens and map.
+        mlp: of a block.
+        width: of the attention of its blocks.
+    """
+    heads, rate = fields.size("num_attention_heads", 8), fields.size("attention_downsample_rate", 2)
+    divided(
+        fields, "num_attention_heads", (channels, width, channels // rate), (heads, heads, heads)
+    )
     asks, last = (
         Reduced(heads, seen="image", place="tokens", place_seen="places", width=width)
-        for width in (
-            channels // 2,
-            channels // rate,
-        )  # blocks halve the channels, whatever the rate is
+        for width in (width, channels // rate)
     )
     told = replace(asks, seen="own", place="places", place_seen="tokens")
-    layers: dict[str, Layer] = {
-        "image": Put("image"),
-        "queries": Learned(masks + 1, channels),
-        "put": Put("tokens"),
-    }
+    layers: dict[str, Layer] = {"put": Put("tokens")}
     for i in range(fields.size("num_hidden_layers", 2)):
         own = branch(Reduced(heads, place="tokens")) if i else {"own": Reduced(heads), **_NORM}
         sees: dict[str, Layer] = {"take": Take("image"), **branch(told), "put": Put("image")}
@@ -140,8 +165,13 @@ def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
         layers[f"decoder.{i}"] = Chain(
             {**block, "put": Put("own"), "told": Fork({"map": Chain(sees)})}
         )
+    return layers | {"last": Chain(branch(last))}
+
+
+def heads(fields: Fields, channels: int) -> dict[str, Layer]:
+    """Return the vector of every mask, which stands aside, and the quality of all."""
+    masks = fields.size("num_multimask_outputs", 3) + 1
     depth, hidden = fields.size("iou_head_depth", 3), fields.size("iou_head_hidden_dim", 256)
-    quality = predictor(hidden, masks, max(depth, 2))
     vectors: dict[str, Layer] = {
         f"vector{i}": Chain(
             {
@@ -152,17 +182,8 @@ def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
         )
         for i in range(masks)
     }
-    return layers | {
-        "last": Chain(branch(last)),
-        "heads": Fork({**vectors, "quality": Chain({"first": FirstPosition(), "mlp": quality})}),
-        "map": Take("image"),
-        "spread1": Spread(channels // 4, 2),
-        "norm": Normed(),
-        "act1": Activation("gelu"),
-        "spread2": Spread(channels // 8, 2),
-        "act2": Activation("gelu"),
-        "masks": Masks(tuple(vectors)),
-    }
+    quality = predictor(hidden, masks, max(depth, 2))
+    return {**vectors, "quality": Chain({"first": FirstPosition(), "mlp": quality})}
 
 
 _NORM: dict[str, Layer] = {"norm": Normed()}

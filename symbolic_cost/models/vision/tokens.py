@@ -52,13 +52,17 @@ def taken_of(fields: Fields) -> Taken:
     values = stated if isinstance(stated, Mapping) else {}
     known = values.get("model_type") == "dinov2" and fields.source.values.get("backbone") is None
     fields.require(holds=known, problem="a DINOv2 is accepted", name="backbone_config")
-    source = replace(fields.source, values={**_DINO, **values})
+    source = replace(fields.source, values={**DINO, **values})
     inner = Fields(source, "dinov2", FAMILIES["dinov2"], problems=fields.problems)
     flat = not inner.flag("reshape_hidden_states", default=True)
     inner.require(holds=flat, problem="only false is accepted", name="reshape_hidden_states")
-    made = _read(inner, _stages(inner), 224, 14, _dino(inner))
+    made = _read(inner, _stages(inner), 224, 14, dino(inner))
     fields.problems += inner.not_understood().values()
-    if fields.family != "dpt":
+    if fields.family == "dpt":  # its own sizes hold where it has no backbone
+        fields.ignore(*_OWN)
+        told = f"images of {made.sides[0]} x {made.sides[1]} pixels, as backbone_config says"
+        fields.assume("image_size", told)
+    else:
         patch = made.whole[0] // made.grid[0]
         for name, own in (("reassemble_hidden_size", made.width), ("patch_size", patch)):
             holds = fields.size(name, own) == own
@@ -66,11 +70,15 @@ def taken_of(fields: Fields) -> Taken:
     return made
 
 
-_DINO = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+_OWN = (
+    *("image_size", "patch_size", "num_channels", "hidden_size", "num_hidden_layers"),
+    *("num_attention_heads", "intermediate_size", "hidden_act", "qkv_bias"),
+)
+DINO = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 
 
 @dataclass(frozen=True)
-class _Parts:
+class Parts:
     """What families of transformers differ in.
 
     Args:
@@ -86,14 +94,14 @@ class _Parts:
     norm: Normed | None = None
 
 
-def _plain(fields: Fields) -> _Parts:
+def _plain(fields: Fields) -> Parts:
     """Return the parts of a ViT."""
     width = fields.size("hidden_size", 768)
     function = function_of(fields, "gelu")
-    return _Parts(perceptron(fields.size("intermediate_size", 3072), width, function))
+    return Parts(perceptron(fields.size("intermediate_size", 3072), width, function))
 
 
-def _dino(fields: Fields) -> _Parts:
+def dino(fields: Fields) -> Parts:
     """Return the parts of a DINOv2."""
     width = fields.size("hidden_size")
     wide, function = int(width * ratio_of(fields, "mlp_ratio", 4)), function_of(fields, "gelu")
@@ -103,7 +111,7 @@ def _dino(fields: Fields) -> _Parts:
         mlp = Chain({"fc1": gate, "fc2": Mix(width)})
     mask = Idle(Learned(1, width)) if fields.flag("use_mask_token", default=True) else None
     normed = fields.flag("apply_layernorm", default=True)
-    return _Parts(mlp, "scaled", mask, Normed(shared="taken") if normed else None)
+    return Parts(mlp, "scaled", mask, Normed(shared="taken") if normed else None)
 
 
 def _stages(fields: Fields) -> tuple[int, ...]:
@@ -118,7 +126,7 @@ def _stages(fields: Fields) -> tuple[int, ...]:
     return indices or named or (number,)
 
 
-def _read(fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: _Parts) -> Taken:
+def _read(fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: Parts) -> Taken:
     """Read a transformer.
 
     Args:

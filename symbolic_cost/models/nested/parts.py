@@ -1,0 +1,145 @@
+"""Sections of models of several parts, each read by its own family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sympy import Integer
+
+from symbolic_cost.errors import InputError
+from symbolic_cost.models.bound import bound
+from symbolic_cost.models.config import imported
+from symbolic_cost.models.families import FAMILIES
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.nested.families import TEXTS, TIED_BY_EITHER, Nested
+from symbolic_cost.models.nested.sections import GLM_TOWERS, glm, large
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.reading import package_data
+
+_TABLES: Mapping[str, Mapping[str, Any]] = package_data("models/nested.toml")
+_DEFAULTS = {name: _TABLES.get(own.get("like", ""), own) for name, own in _TABLES.items()}
+
+_TOWERS = "vision.config:build"
+
+LATER = " of the language model"
+BESIDE = f"hidden_size{LATER}"
+"""Width that a tower's section gives beside its own, as `embed_dim`."""
+
+
+def section(fields: Fields, key: str, kind: str) -> Fields:
+    """Return the fields of a section, read by its own family.
+
+    Args:
+        fields: of the whole.
+        key: of the section.
+        kind: model_type unless the section names it.
+
+    Raises:
+        InputError: the section is no object, or of no family that is known.
+    """
+    values = fields.source.values.get(key)
+    fields.ignore(key)
+    if not isinstance(values, Mapping):
+        raise InputError(f"{fields.source.where(key)}: an object with the fields is accepted")
+    name = _section_type(fields, key, values) or kind
+    name = kind if name == fields.family else name  # a section that is named like the whole
+    if name not in FAMILIES:
+        raise InputError(
+            f"{fields.source.where(key)}: {name!r} is no family of towers that is declared"
+        )
+    record = FAMILIES[name]
+    values = {**_DEFAULTS.get(name, {}), **values}
+    towers = record.builder == _TOWERS
+    if (
+        "embed_dim" in values and towers
+    ):  # beside it, hidden_size is the width of the language model
+        values[BESIDE] = values.get("hidden_size")
+        values["hidden_size"] = values.pop("embed_dim")
+    if name in GLM_TOWERS:
+        values = glm(values)
+    if fields.family == "phi3_v":
+        values = large(fields, values)
+    own = replace(fields.source, values=values)
+    return Fields(own, name, record, record.heads[0])
+
+
+def _section_type(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
+    """Return the model_type of a section; empty where it says none.
+
+    Raises:
+        InputError: no text.
+    """
+    name = values.get("model_type") or ""
+    if not isinstance(name, str):
+        raise InputError(f"{fields.source.where(key)}: model_type: a family's name is accepted")
+    return name
+
+
+def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
+    """Return the language model: that of its section, or of the whole where there is none."""
+    key = family.sections[1]
+    values = fields.source.values.get(key)
+    fields.ignore(key, "hidden_size")
+    if values is None and "num_hidden_layers" in fields.source.values:
+        values = _flat(fields, family)
+    if not isinstance(values, Mapping):
+        told = (
+            "an object with the fields is accepted, or num_hidden_layers and the others beside it"
+        )
+        raise InputError(f"{fields.source.where(key)}: {told}")
+    own_type = _section_type(fields, key, values) or family.text
+    name = TEXTS.get(own_type, own_type)
+    if name not in FAMILIES:
+        raise InputError(f"{fields.source.where(key)}: {own_type!r} is no declared language model")
+    heads = FAMILIES[name].heads
+    bare = fields.head.endswith("Model") and fields.head not in fields.record.headed
+    head = next((h for h in heads if h.endswith("Model") == bare), heads[0])
+    tied = _tied(fields, family, values)
+    width = values.get("head_dim")
+    if not (width is None or (isinstance(width, int) and width > 0 and width % 2 == 0)):
+        fields.note("head_dim", "a head_dim that is rotated in pairs is accepted")
+    own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
+    own |= {"model_type": name, "architectures": [head]}
+    for name in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
+        if own.get(name) != "all":
+            own.pop(name, None)
+    read = imported(replace(fields.source, values=own), replace(shape, i=Integer(0)))
+    for origin, value in read.origins.items():
+        fields.origins.setdefault(f"{key}.{origin}", value)
+    return bound(read.model)
+
+
+def _flat(fields: Fields, family: Nested) -> dict[str, Any]:
+    """Return the fields of a language model that stand beside the section of the tower."""
+    own = {
+        key: value
+        for key, value in fields.source.values.items()
+        if not key.endswith("_token_id") and not isinstance(value, Mapping) and key != "model_type"
+    }
+    own = {key: value for key, value in own.items() if not re.fullmatch(family.beside, key)}
+    fields.ignore(*own)
+    fields.ignore("rope_scaling", "rope_parameters")
+    return own | {"model_type": family.text}
+
+
+def _tied(fields: Fields, family: Nested, values: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether the head is the token table: the whole says it, else its class.
+
+    A section that contradicts the class is not understood, nor one that contradicts a LLaVA.
+    """
+    own = values.get("tie_word_embeddings")
+    whole = fields.source.values.get("tie_word_embeddings")
+    tied = fields.flag("tie_word_embeddings", default=family.tied)
+    tied = tied or (own is True and fields.family in TIED_BY_EITHER)
+    # The language models of these are tied by their own section.
+    rules = whole is not None and fields.family not in {"llava", "llama4"}
+    own = False if own is None and fields.family == "llama4" else own
+    if not rules and own is not None and own != tied:
+        fields.note(
+            "tie_word_embeddings", f"{own} in the section, {tied} for the whole: give both alike"
+        )
+    return {"tie_word_embeddings": tied}
