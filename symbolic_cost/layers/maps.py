@@ -40,25 +40,27 @@ class Mix:
 
 @dataclass(frozen=True)
 class Normed:
-    """A norm with a scale and a shift for every channel.
+    """A norm with a scale and a shift for every channel, or less.
 
     Args:
         function: of elementwise.toml.
         rows: what it normalises over: channels, positions, or both.
         shared: name of its weights, where other norms have the same.
+        learned: its weights.
     """
 
     function: str = "layer_norm"
     rows: str = "channels"
     shared: str = ""
+    learned: tuple[str, ...] = ("scale", "shift")
 
     def declare(self, name: str, trail: Trail) -> None:
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
         own = f"@{self.shared}." if self.shared else ""
-        weights = f"*{own}scale[{channel}], *{own}shift[{channel}]"
-        trail.add(norm(name, f"{at}, {weights} -> {result}", self.function, " ".join(row)), result)
+        weights = "".join(f", *{own}{weight}[{channel}]" for weight in self.learned)
+        trail.add(norm(name, f"{at}{weights} -> {result}", self.function, " ".join(row)), result)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padd
 from symbolic_cost.layers.maps import Kept
 from symbolic_cost.layers.unet import (
     GROUPS,
+    Block,
     Enlarged,
     Rejoined,
-    block,
     transformer,
 )
 from symbolic_cost.models.diffusion.conditions import (
@@ -65,40 +65,33 @@ class Net:
         }
         layers |= dict(self._down())
         if self.beside[1] is not None:
-            layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
-            layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
+            layers |= self._stage("mid.0", widths[-1], self.beside[1])
+            layers["mid.1"] = Block(widths[-1], self.function, timed=True)
         layers |= dict(self._up())
         layers |= {"norm": GROUPS, "act": Activation(self.function)}
         return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
 
-    def _stage(self, name: str, inside: int, width: int, beside: Beside) -> dict[str, Layer]:
-        layers: dict[str, Layer] = {name: block(width, inside, self.function, timed=True)}
+    def _stage(self, name: str, width: int, beside: Beside) -> dict[str, Layer]:
+        layers: dict[str, Layer] = {name: Block(width, self.function, timed=True)}
         layer = beside(width)
         return layers if layer is None else {**layers, f"{name}.beside": layer}
 
     def _down(self) -> Iterator[tuple[str, Layer]]:
-        inside = self.widths[0]
         for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
             for j in range(depth):
-                yield from self._stage(f"down{i}.{j}", inside, width, self.beside[0][i]).items()
+                yield from self._stage(f"down{i}.{j}", width, self.beside[0][i]).items()
                 yield f"down{i}.{j}.kept", Kept()
-                inside = width
             if i < len(self.widths) - 1:
                 yield f"down{i}.shrink", Conv(width, 3, 2, self.padding)
                 yield f"down{i}.kept", Kept()
 
     def _up(self) -> Iterator[tuple[str, Layer]]:
-        skips = [self.widths[0]]
-        for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
-            skips += [width] * (depth + (i < len(self.widths) - 1))
-        inside, last = self.widths[-1], len(self.widths) - 1
+        last = len(self.widths) - 1
         for i in range(last, -1, -1):
             width, name = self.widths[i], f"up{last - i}"
             for j in range(self.depths[i] + 1):
                 yield f"{name}.{j}.join", Rejoined()
-                both = inside + skips.pop()
-                yield from self._stage(f"{name}.{j}", both, width, self.beside[2][last - i]).items()
-                inside = width
+                yield from self._stage(f"{name}.{j}", width, self.beside[2][last - i]).items()
             if i:
                 yield f"{name}.enlarge", Enlarged()
                 yield f"{name}.conv", Conv(width, 3, 1, 1)
@@ -250,9 +243,9 @@ def _odd(fields: Fields, name: str) -> int:
     return kernel
 
 
-def function_of(fields: Fields) -> str:
+def function_of(fields: Fields, usual: str = "silu") -> str:
     """Read the activation function."""
-    return _ACTIVATIONS[fields.text("act_fn", "silu", tuple(_ACTIVATIONS))]
+    return _ACTIVATIONS[fields.text("act_fn", usual, tuple(_ACTIVATIONS))]
 
 
 def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
@@ -263,11 +256,13 @@ def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
     fields.require(holds=not odd, problem=problem, name="norm_num_groups")
 
 
-def trail_of(image: Sample, shape: Shape) -> Trail:
-    """Return a trail at the latents."""
-    sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", image.sides, strict=True)}
+def trail_of(image: Sample, shape: Shape, *, moving: bool = False) -> Trail:
+    """Return a trail at the latents; those of a video have frames, were it a single one."""
+    lengths = (*image.frames[:moving], *image.sides)
+    letters = "zyx"[-len(lengths) :]
+    sides = {f"{letter}0": Integer(n) for letter, n in zip(letters, lengths, strict=True)}
     sizes = {"b": shape.b, "c0": Integer(image.channels), **sides}
-    return Trail(Maps("sample", ("b", "c0", "y0", "x0"), constant=True), sizes)
+    return Trail(Maps("sample", tuple(sizes), constant=True), sizes)
 
 
 def modelled(fields: Fields, trail: Trail) -> Model:
