@@ -134,8 +134,11 @@ class Trail:
             self.new_axis(axis[0], place // step + 1)
             for axis, place, step in zip(old, places, strides, strict=True)
         )
-        letters = _KERNEL[-len(old) :]
-        return tuple(positions), tuple(map(self.new_axis, letters, kernels))
+        return tuple(positions), self.window(kernels)
+
+    def window(self, kernels: tuple[int, ...]) -> tuple[str, ...]:
+        """Return new axes of a kernel."""
+        return tuple(map(self.new_axis, _KERNEL[-len(kernels) :], kernels))
 
     def add(self, op: Op, result: Maps) -> None:
         """Declare an op; its result is the tensor at hand."""
