@@ -17,7 +17,6 @@ from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.records import dataclass
 
-
 Wrap = Callable[[Conv | Spread], Layer]
 """What a codec makes of its convolutions."""
 
@@ -73,7 +72,9 @@ class Memory:
             trail.ops += scope(y, (op,), x=x, y=y)
             x, old = y, new
         same = Maps(f"{name}.end", start.axes)
-        trail.ops.append(pointwise(same.tensor, f"{x}[{batch} {place} {old}] -> {same}", "copy", laid=old))
+        trail.ops.append(
+            pointwise(same.tensor, f"{x}[{batch} {place} {old}] -> {same}", "copy", laid=old)
+        )
         trail.at = same
         trail.pointwise(name, "add", start)
 
@@ -114,7 +115,9 @@ class Coded:
         trail.pointwise(f"{name}.rest", "add", made)
 
 
-def heard(channels: int, kernel: int, stride: int = 1, apart: int = 1, *, bias: bool = True) -> Conv:
+def heard(
+    channels: int, kernel: int, stride: int = 1, apart: int = 1, *, bias: bool = True
+) -> Conv:
     """Return a convolution whose padding leaves a position for every step."""
     return Conv(channels, kernel, stride, (apart * (kernel - 1) + 1 - stride, 0), bias, apart)
 

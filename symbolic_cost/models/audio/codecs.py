@@ -37,9 +37,7 @@ def _samples(shape: Shape, channels: int, steps: tuple[int, ...]) -> Trail:
 def _modelled(fields: Fields, trail: Trail, source: str) -> Model:
     """Return the model of a trail."""
     known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
-    return Model(
-        fields.family, parts(trail, fields.family), trail.sizes, source=source, axes=known
-    )
+    return Model(fields.family, parts(trail, fields.family), trail.sizes, source=source, axes=known)
 
 
 def _steps(fields: Fields, name: str, usual: tuple[int, ...]) -> tuple[int, ...]:
