@@ -20,7 +20,7 @@ GROUPS = Normed("group_norm", "both")
 
 @dataclass(frozen=True)
 class Timed:
-    """A vector of the sample's time step, added to every position.
+    """A vector of the sample's time step, or of every frame's, added to every position.
 
     Args:
         function: before its projection.
@@ -31,8 +31,10 @@ class Timed:
     def declare(self, name: str, trail: Trail) -> None:
         at, time = trail.at, trail.aside["time"]
         batch, channel = at.axes[:2]
+        if len(time.axes) > 2:  # noqa: PLR2004 - one for every frame
+            time = under(f"{name}.step", time, (*time.axes[:2], at.axes[2]), trail)
         active = Maps(f"{name}.active", time.axes)
-        shift = Maps(f"{name}.shift", (batch, channel))
+        shift = Maps(f"{name}.shift", (batch, channel, *time.axes[2:]))
         weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
         trail.ops += [
             pointwise(active.tensor, f"{time} -> {active}", self.function),

@@ -19,12 +19,11 @@ def causal(channels: int, kernel: int, stride: int | tuple[int, ...] = 1) -> Con
     return Conv(channels, kernel, stride, ((kernel - 1, 0), side, side))
 
 
-def framed(
-    channels: int, kernel: int, stride: int = 1, around: tuple[int, int] | None = None
-) -> Conv:
+def framed(channels: int, kernel: int, stride: int = 1, around: Padding | None = None) -> Conv:
     """Return a convolution of every frame alone, which keeps the sides unless told otherwise."""
-    around = around or (kernel // 2, kernel // 2)
-    return Conv(channels, (1, kernel, kernel), (1, stride, stride), ((0, 0), around, around))
+    around = kernel // 2 if around is None else around
+    pair = around if isinstance(around, tuple) else (around, around)
+    return Conv(channels, (1, kernel, kernel), (1, stride, stride), ((0, 0), pair, pair))
 
 
 @dataclass(frozen=True)
@@ -107,15 +106,21 @@ class Unused:
 
 @dataclass(frozen=True)
 class Mixed:
-    """A layer, and what goes in mixed with what comes out by a learned share."""
+    """A layer, and what goes in mixed with what comes out by a learned share.
+
+    Args:
+        shared: name of the share, where other mixtures have the same.
+    """
 
     layer: Layer
+    shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         start, one = trail.at, trail.new_axis("c", 1)
         self.layer.declare(name, trail)
         before = under(f"{name}.before", start, trail.at.axes, trail)
-        trail.pointwise(f"{name}.mix", "add", before, f"*share[{one}]", laid=[one])
+        share = f"*@{self.shared}.share" if self.shared else "*share"
+        trail.pointwise(f"{name}.mix", "add", before, f"{share}[{one}]", laid=[one])
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from math import log2
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.moving import in_time, unit
 from symbolic_cost.layers.unet import Block, attention
-from symbolic_cost.layers.video import Mixed, Relaid, Unused, causal, framed
+from symbolic_cost.layers.video import Relaid, Unused, causal, framed
 from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
 from symbolic_cost.models.diffusion.transformers import Sample, video
 from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, trail_of, widths_of
@@ -46,7 +47,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     trail = trail_of(image, shape, moving=True)
     timed = range(stages - 1 - 2, stages - 1)
-    unit = partial(Block, function=function, conv=causal)
+    own_block = partial(Block, function=function, conv=causal)
 
     def between(i: int, width: int, *, down: bool) -> dict[str, Layer]:
         by = (2 if i in timed else 1, *((2, 2) if i < halved else (1, 1)))
@@ -56,8 +57,8 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
             return {"shrink": causal(width, 3, by)}
         return {"grow": Relaid(by, function="interpolate", first=True), "conv": causal(width, 3)}
 
-    mid = middle(unit, widths[-1], attention(1) if seen else None)
-    own = (mid, unit, causal)
+    mid = middle(own_block, widths[-1], attention(1) if seen else None)
+    own = (mid, own_block, causal)
     down = Coder(widths, (depth,) * stages, partial(between, down=True), *own)
     up = Coder(widths[::-1], (depth + 1,) * stages, partial(between, down=False), *own)
     quants = Conv(2 * latent, 1), Conv(latent, 1)
@@ -76,10 +77,8 @@ def temporal(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     trail = trail_of(image, shape, moving=True)
     alone = partial(Block, conv=framed)
+    still = partial(unit, timed=False)
     seen = attention(1, apart=True)
-
-    def unit(width: int) -> Layer:
-        return Chain({"alone": alone(width), "together": Mixed(Block(width, conv=_in_time))})
 
     def grown(i: int, width: int) -> dict[str, Layer]:
         doubled = Relaid((1, 2, 2), function="interpolate")
@@ -89,19 +88,13 @@ def temporal(fields: Fields, shape: Shape) -> Model:
         return {"shrink": framed(width, 3, 2, (0, 1))} if i < stages - 1 else {}
 
     # Its code stops behind the second block of the middle.
-    more = {f"mid.{i}": Unused(unit(widths[-1])) for i in range(2, depth)}
-    mid = middle(unit, widths[-1], seen) if depth > 1 else _one(unit(widths[-1]), seen)
+    more = {f"mid.{i}": Unused(still(widths[-1])) for i in range(2, depth)}
+    mid = middle(still, widths[-1], seen) if depth > 1 else _one(still(widths[-1]), seen)
     down = Coder(widths, (depth,) * stages, shrunk, middle(alone, widths[-1], seen), alone, framed)
-    up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, unit, framed)
-    decoder = Chain({**up.decoder(out).layers, "time": _in_time(out, 3)})
+    up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, still, framed)
+    decoder = Chain({**up.decoder(out).layers, "time": in_time(out, 3)})
     coded(down.encoder(2 * latent), decoder, latent, (Conv(2 * latent, 1), None)).declare("", trail)
     return modelled(fields, trail)
-
-
-def _in_time(channels: int, kernel: int) -> Conv:
-    """Return a convolution of frames alone."""
-    around = kernel // 2
-    return Conv(channels, (kernel, 1, 1), 1, ((around, around), (0, 0), (0, 0)))
 
 
 def _one(block: Layer, seen: Layer) -> dict[str, Layer]:
