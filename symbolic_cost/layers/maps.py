@@ -142,7 +142,7 @@ class Reduced:
         place: tensor aside that is added to queries and to own keys, not to values.
         place_seen: tensor aside that is added to the keys of what is seen.
         width: of all heads together; that of the channels if zero.
-        apart: whether positions of the first of two axes see none of the others.
+        apart: of how many axes of positions, the first of them, every one is alone.
     """
 
     heads: int
@@ -152,7 +152,7 @@ class Reduced:
     place: str = ""
     place_seen: str = ""
     width: int = 0
-    apart: bool = False
+    apart: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at

@@ -93,15 +93,19 @@ class Transformer:
         channels = trail.length(start.axes[1])
         title = f"{name}.frames"
         self._frames(title, trail)
-        first = {"first": self._perceptron(channels)}
+        first: dict[str, Layer] = {"first": self._perceptron(channels)}
         together = Mixed(_Turned(self._block(channels, 2, first), title), title)
         own = Chain({"alone": self._block(channels, 1, {}), "together": together})
-        inside = {"norm": GROUPS, "proj_in": Mix(channels), "block": Repeated(own, self.layers)}
+        inside: dict[str, Layer] = {
+            "norm": GROUPS,
+            "proj_in": Mix(channels),
+            "block": Repeated(own, self.layers),
+        }
         Residual(Chain({**inside, "proj_out": Mix(channels)})).declare(name, trail)
 
     @staticmethod
     def _perceptron(channels: int) -> Layer:
-        wide = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
+        wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
         return Residual(Chain({"norm": Normed(), "layer": Chain(wide)}))
 
     def _block(self, channels: int, apart: int, first: dict[str, Layer]) -> Chain:

@@ -19,7 +19,9 @@ def causal(channels: int, kernel: int, stride: int | tuple[int, ...] = 1) -> Con
     return Conv(channels, kernel, stride, ((kernel - 1, 0), side, side))
 
 
-def framed(channels: int, kernel: int, stride: int = 1, around: Padding | None = None) -> Conv:
+def framed(
+    channels: int, kernel: int, stride: int = 1, around: int | tuple[int, int] | None = None
+) -> Conv:
     """Return a convolution of every frame alone, which keeps the sides unless told otherwise."""
     around = kernel // 2 if around is None else around
     pair = around if isinstance(around, tuple) else (around, around)

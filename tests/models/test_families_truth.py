@@ -9,6 +9,8 @@ and depths, `families_diffusion.json` those of further networks for diffusion, `
 those of decoders with further layers and of models that see, `families_perception.json` those of
 further networks for images with fields changed one at a time, `families_seeing.json` those of
 models that see, with many fields changed at once, whose training sees images too.
+`families_denoisers.json` holds those of autoencoders and further networks for diffusion,
+`families_sound.json` those of codecs and further encoders of recordings, whose fields were drawn.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -29,6 +31,7 @@ TRUTH = {
         *("families_truth.json", "families_more.json"),
         *("families_images.json", "families_detection.json", "families_diffusion.json"),
         *("families_wider.json", "families_perception.json", "families_seeing.json"),
+        *("families_denoisers.json", "families_sound.json"),
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

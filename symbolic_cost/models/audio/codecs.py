@@ -90,7 +90,11 @@ def oobleck(fields: Fields, shape: Shape) -> Model:
     down = _thinning([hidden * factor for factor in wide], steps, snake, Weighted)
     up = _filling([later * factor for factor in wide[::-1]], steps[::-1], snake, Weighted)
     end = Weighted(heard(channels, 7, bias=False))
-    whole = {"encoder": down, "latents": Weighted(heard(hidden, 3)), "mean": First(latent)}
+    whole: dict[str, Layer] = {
+        "encoder": down,
+        "latents": Weighted(heard(hidden, 3)),
+        "mean": First(latent),
+    }
     Chain({**whole, "decoder": up, "conv_out": end}).declare("", trail)
     return _modelled(fields, trail, "evans-2024")
 
@@ -149,7 +153,12 @@ def encodec(fields: Fields, shape: Shape) -> Model:
 
     def unit(width: int, apart: int) -> Layer:
         narrow = Weighted(heard(width // squeezed, inner, 1, apart))
-        inside = {"act1": elu, "conv1": narrow, "act2": elu, "conv2": Weighted(heard(width, 1))}
+        inside: dict[str, Layer] = {
+            "act1": elu,
+            "conv1": narrow,
+            "act2": elu,
+            "conv2": Weighted(heard(width, 1)),
+        }
         beside = Chain({"conv": Weighted(heard(width, 1))}) if short else None
         return Residual(Chain(inside), beside)
 
@@ -167,7 +176,7 @@ def encodec(fields: Fields, shape: Shape) -> Model:
     widest = filters * 2 ** len(steps)
     encoder |= {"memory": memory, "act": elu, "conv_out": Weighted(heard(hidden, last))}
     codes = Repeated(Coded(size, learned=False), books)
-    start = {"conv_in": Weighted(heard(widest, kernel)), "memory": memory}
+    start: dict[str, Layer] = {"conv_in": Weighted(heard(widest, kernel)), "memory": memory}
     decoder = {**start, **decoder, "act": elu, "conv_out": Weighted(heard(channels, last))}
     trail = _samples(shape, channels, steps)
     coded = Unlearned(Chain({**encoder, "codes": codes}))

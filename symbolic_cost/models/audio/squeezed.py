@@ -58,6 +58,7 @@ class Squeezed(Sound):
     function: str = "gelu"
 
     def ops(self) -> tuple[Op, ...]:
+        """Declare the front end."""
         front = Sound(self.waves, self.steps & ~Step.DROP).ops()
         fine = (Norm.LAYER.op("norm", "x[b r e]", "y[b r e]"),) if self.bare else ()
         names = {"x": "heard", "y": "frames"} if self.bare else {}
@@ -73,7 +74,9 @@ class Squeezed(Sound):
             pointwise("group", "whole[b t_f e] -> grouped[b g_c i_c y_p]", "copy", laid="t_f e"),
             conv("place", f"grouped[b g_c i_c y_p], {kernel} -> made[b g_c o_c z_p]"),
             stored("length", w="s_p"),
-            pointwise("trim", "made[b g_c o_c z_p] -> place[b r e]", self.function, laid="g_c o_c z_p"),
+            pointwise(
+                "trim", "made[b g_c o_c z_p] -> place[b r e]", self.function, laid="g_c o_c z_p"
+            ),
             pointwise("add", "pooled[b r e], place[b r e] -> placed[b r e]", "add"),
             Norm.LAYER.op("norm_last", "placed[b r e]", "normed[b r e]"),
             end,
@@ -123,6 +126,7 @@ def sew(fields: Fields, shape: Shape) -> Model:
     front = Squeezed(waves, steps, bare=bare, function=function)
     heads = {name: WAV2VEC.heads[name] for name in (CTC, SEQUENCE)}
     own = {**vars(family), "words": front, "heads": heads, "function": function}
+    own["source"] = "wu-2021"
     source = waved(waves, 1, tokens_of(shape) * SAMPLES)
     frames, kernel = source.frames, exact(sizes["s_p"])
     sizes |= {"y_p": frames, "z_p": (frames - kernel % 2) // squeezed + 1, "e_u": e * squeezed}

@@ -43,10 +43,13 @@ def adapter(fields: Fields, shape: Shape) -> Model:
     else:
         layers["conv_in"] = same(widths[0], 3)
         xl = kind == _KINDS[1]
-        inside = [widths[max(i - 1, 0)] if not xl or i in {1, 2} else w for i, w in enumerate(widths)]
+        taking = [xl and i not in {1, 2} for i in range(len(widths))]
+        before = (widths[0], *widths)
+        inside = [w if own else old for w, old, own in zip(widths, before, taking, strict=False)]
         _check(fields, widths, inside)
+        halved = {2} if xl else set(range(1, len(widths)))
         stages = {
-            f"stage{i}": _full(width, depth, down=i == 2 if xl else i > 0, changed=width != old)  # noqa: PLR2004 - the third
+            f"stage{i}": _full(width, depth, down=i in halved, changed=width != old)
             for i, (width, old) in enumerate(zip(widths, inside, strict=True))
         }
     Chain(layers | stages).declare("", trail)
@@ -55,7 +58,9 @@ def adapter(fields: Fields, shape: Shape) -> Model:
 
 def _check(fields: Fields, widths: tuple[int, ...], inside: list[int]) -> None:
     """Refuse stages that do not take what the stage before gives."""
-    odd = [i for i, (old, before) in enumerate(zip(inside[1:], widths, strict=False)) if old != before]
+    odd = [
+        i for i, (old, before) in enumerate(zip(inside[1:], widths, strict=False)) if old != before
+    ]
     problem = "the widths of this kind change at the second and the third stage alone"
     fields.require(holds=not odd, problem=problem, name="channels")
     fields.refuse()
@@ -65,15 +70,27 @@ _HALVED = Relaid((S.Half, S.Half), function="sum")
 
 
 def _full(width: int, depth: int, *, down: bool, changed: bool) -> Chain:
-    inner = {"conv1": same(width, 3), "act": Activation("relu"), "conv2": Conv(width, 1)}
+    inner: dict[str, Layer] = {
+        "conv1": same(width, 3),
+        "act": Activation("relu"),
+        "conv2": Conv(width, 1),
+    }
     block = Repeated(Residual(Chain(inner)), depth)
-    conv = {"conv": Conv(width, 1)} if changed else {}
+    conv: dict[str, Layer] = {"conv": Conv(width, 1)} if changed else {}
     return Chain({**({"shrink": _HALVED} if down else {}), **conv, "block": block})
 
 
 def _light(width: int, depth: int, *, down: bool) -> Chain:
     narrow = width // 4
-    inner = {"conv1": same(narrow, 3), "act": Activation("relu"), "conv2": same(narrow, 3)}
+    inner: dict[str, Layer] = {
+        "conv1": same(narrow, 3),
+        "act": Activation("relu"),
+        "conv2": same(narrow, 3),
+    }
     block = Repeated(Residual(Chain(inner)), depth)
-    ends = {"conv_in": Conv(narrow, 1), "block": block, "conv_out": Conv(width, 1)}
+    ends: dict[str, Layer] = {
+        "conv_in": Conv(narrow, 1),
+        "block": block,
+        "conv_out": Conv(width, 1),
+    }
     return Chain({**({"shrink": _HALVED} if down else {}), **ends})

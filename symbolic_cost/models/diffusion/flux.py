@@ -81,6 +81,7 @@ class Usual:
     places: str = "axes_dims_rope"
 
     def size(self, fields: Fields, name: str) -> int:
+        """Read a size."""
         return fields.size(name, {**_FLUX, **self.sizes}[name])
 
     def numbers(self, fields: Fields) -> Numbers:
@@ -182,6 +183,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
 
 
 def time_of(guided: bool, *others: Embedded) -> Part:  # noqa: FBT001 - one of few conditions
+    """Declare what conditions the blocks: the time step, perhaps the strength of guidance."""
     return Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), *others)))
 
 

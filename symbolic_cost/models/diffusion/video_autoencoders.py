@@ -72,6 +72,8 @@ class _Wan:
         image = video(fields, shape, self.usual)
         latent, depth = fields.size("z_dim", 16), fields.size("num_res_blocks", 2)
         factors, timed = self._stages(fields, image)
+        if self.residual and not fields.problems:
+            self._short_cuts(fields, factors, timed)
         fields.refuse()
         trail = trail_of(image, shape, moving=True)
         wide, wider = (tuple(base * factor for factor in factors) for base in self.bases)
@@ -106,6 +108,19 @@ class _Wan:
         fine = not any(side % step for side in image.sides)
         fields.require(holds=fine, problem=problem, name="sample_size")
         return factors, timed
+
+    def _short_cuts(
+        self, fields: Fields, factors: tuple[int, ...], timed: tuple[bool, ...]
+    ) -> None:
+        """Note widths of which a short cut has no whole sums, or no whole copies."""
+        steps = [4 * (2 if one else 1) for one in timed]
+        down = [self.bases[0] * factor for factor in (1, *factors)]
+        up = [self.bases[1] * factor for factor in (factors[-1], *factors[::-1])]
+        sums = zip(down, down[1:], [*steps, 1], strict=False)
+        copies = zip(up[1:], up, steps[::-1], strict=False)
+        odd = [n for n, (a, b, step) in enumerate((*sums, *copies)) if a * step % b]
+        problem = "stages with a short cut need widths that divide each other's"
+        fields.require(holds=not odd, problem=problem, name="dim_mult")
 
     def _coder(
         self, widths: tuple[int, ...], depth: int, timed: tuple[bool, ...], mid: int, *, down: bool
