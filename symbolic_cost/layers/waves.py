@@ -5,17 +5,17 @@ Axes: as the trail makes them; x samples or frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import stored
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]
 """What a codec makes of its convolutions."""
@@ -67,9 +67,8 @@ class Memory:
         for i in range(self.layers):
             new, before = trail.copy(channel), trail.copy(channel)
             titles = {"b": batch, "l": place, "i": old, "o": new, "m": before, "n": gates}
-            (op,) = retitled((Cell.LSTM.op(),), titles)
             y = f"{name}.{i}"
-            trail.ops += scope(y, (op,), x=x, y=y)
+            trail.ops += scope(y, (_titled(Cell.LSTM.op(), titles),), x=x, y=y)
             x, old = y, new
         same = Maps(f"{name}.end", start.axes)
         trail.ops.append(
@@ -79,19 +78,27 @@ class Memory:
         trail.pointwise(name, "add", start)
 
 
+def _titled(op: Op, titles: Mapping[str, str]) -> Op:
+    """Return an op under other axes."""
+
+    def axes(old: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(titles.get(axis, axis) for axis in old)
+
+    return op.mapped(lambda operand: replace(operand, axes=axes(operand.axes)), axes)
+
+
 @dataclass(frozen=True)
 class Coded:
     """What one codebook leaves of a stream: the stream without the code that is nearest to it.
 
     Args:
         size: codes of the book.
-        width: of a code; between projections unless zero.
-        learned: whether the codes are weights.
+        width: of a code, which projections stand around; where it is zero there are none, and
+            codes are no weights.
     """
 
     size: int
     width: int = 0
-    learned: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at
@@ -99,7 +106,7 @@ class Coded:
             Conv(self.width, 1).declare(f"{name}.in", trail)
         batch, channel, place = trail.at.axes
         codes, near = trail.new_axis("n", self.size), trail.at
-        book = f"*codes[{channel} {codes}]" if self.learned else f"!codes[{channel} {codes}]:buffer"
+        book = f"*codes[{channel} {codes}]" if self.width else f"!codes[{channel} {codes}]:buffer"
         scores = f"{name}.scores[{batch} {codes} {place}]"
         code = f"{name}.code[{batch} {place}]:index"
         row = Maps(near.tensor, near.axes, constant=True)

@@ -175,7 +175,7 @@ def encodec(fields: Fields, shape: Shape) -> Model:
         decoder = {f"stage{i}": Chain({"act": elu, "fill": fill, **units(width)}), **decoder}
     widest = filters * 2 ** len(steps)
     encoder |= {"memory": memory, "act": elu, "conv_out": Weighted(heard(hidden, last))}
-    codes = Repeated(Coded(size, learned=False), books)
+    codes = Repeated(Coded(size), books)
     start: dict[str, Layer] = {"conv_in": Weighted(heard(widest, kernel)), "memory": memory}
     decoder = {**start, **decoder, "act": elu, "conv_out": Weighted(heard(channels, last))}
     trail = _samples(shape, channels, steps)
@@ -187,7 +187,7 @@ def encodec(fields: Fields, shape: Shape) -> Model:
 def _books(fields: Fields, hop: int) -> int:
     """Read how many codebooks the first of the bandwidths has, which is the one that runs."""
     name = "target_bandwidths"
-    rates = fields.items(name, (1.5, 3.0, 6.0, 12.0, 24.0))
+    rates = fields.items(name)
     fine = bool(rates) and all(isinstance(r, int | float) and r > 0 for r in rates)
     fields.require(holds=fine, problem="a list of positive numbers is accepted", name=name)
     rate, size = fields.size("sampling_rate", 24000), fields.size("codebook_size", 1024)

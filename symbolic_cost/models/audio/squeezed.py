@@ -50,19 +50,19 @@ class Squeezed(Sound):
     """Frames of a recording, made fewer, with positions from a convolution that steps as far.
 
     Args:
-        bare: whether channels are as wide as the stream, and normalised alone.
         function: of the positions.
     """
 
-    bare: bool = False
     function: str = "gelu"
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the front end."""
         front = Sound(self.waves, self.steps & ~Step.DROP).ops()
-        fine = (Norm.LAYER.op("norm", "x[b r e]", "y[b r e]"),) if self.bare else ()
-        names = {"x": "heard", "y": "frames"} if self.bare else {}
-        whole = "frames" if self.bare else "heard"
+        # Channels that are as wide as the stream are normalised alone.
+        bare = Step.PROJECT not in self.steps
+        fine = (Norm.LAYER.op("norm", "x[b r e]", "y[b r e]"),) if bare else ()
+        names = {"x": "heard", "y": "frames"} if bare else {}
+        whole = "frames" if bare else "heard"
         last = "normed[b r e] -> x[b r e]"
         end = dropout("dropout", last) if Step.DROP in self.steps else view("end", last)
         kernel = "*w[g_c i_c o_c s_p] + *bias[g_c o_c]"
@@ -123,7 +123,7 @@ def sew(fields: Fields, shape: Shape) -> Model:
     steps |= Step.DROP if family.branch.drops else Step.NONE
     problem = f"{squeezed} frames for a position do not divide the width {e}"
     fields.require(holds=e % squeezed == 0, problem=problem, name="squeeze_factor")
-    front = Squeezed(waves, steps, bare=bare, function=function)
+    front = Squeezed(waves, steps, function=function)
     heads = {name: WAV2VEC.heads[name] for name in (CTC, SEQUENCE)}
     own = {**vars(family), "words": front, "heads": heads, "function": function}
     own["source"] = "wu-2021"
