@@ -1,11 +1,12 @@
 """Layers of image networks, and the trail that declares them one after the other.
 
 A layer says what it does to the tensor at hand; the trail makes its axes. Every convolution makes
-new axes: c channels, y and x positions, s and t the kernel, g groups, each with a number.
+new axes: c channels, y and x positions (x alone of a recording, z before them of a video), t, s and
+u the kernel, g groups, each with a number.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -29,8 +30,12 @@ class Pad(Enum):
     SAME = "so that only the stride shrinks maps"
 
 
-Padding = int | Pad | tuple[int, int]
-"""Positions added on either side, or before the first and behind the last, or how many follows."""
+Padding = int | Pad | tuple[int, int] | tuple[tuple[int, int], ...]
+"""Positions added on either side, or before the first and behind the last, or how many follows; a
+pair for every axis of positions if these differ."""
+
+Sizes = int | tuple[int, ...]
+"""A size along all axes of positions, or one along each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +109,36 @@ class Trail:
         return int(self.sizes[axis])
 
     def windows(
-        self, name: str, kernel: int, stride: int, padding: Padding
+        self, name: str, kernel: Sizes, stride: Sizes, padding: Padding, apart: int = 1
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return new axes of the positions and the kernel of windows over the maps at hand.
 
         Maps that are padded to the same size have one window for every step, begun or whole.
+        Positions of a window are so far `apart`.
 
         Raises:
             InputError: the window is larger than the padded maps.
         """
-        lengths = [self.length(axis) for axis in self.at.axes[2:]]
+        old = self.at.axes[2:]
+        kernels, strides = _each(kernel, len(old)), _each(stride, len(old))
         places = [
-            length - 1 if isinstance(padding, Pad) else length + _added(padding) - kernel
-            for length in lengths
+            self.sizes[axis] + exact(added - apart * (size - 1) - 1)
+            for axis, size, added in zip(old, kernels, _added(padding, kernels, apart), strict=True)
         ]
-        if min(places) < 0:
+        if any(place.is_negative for place in places):
             raise InputError(
                 f"{name}: a window of {kernel} does not fit into maps of "
-                f"{' x '.join(str(self.length(axis)) for axis in self.at.axes[2:])}"
+                f"{' x '.join(str(self.sizes[axis]) for axis in old)}"
             )
         positions = (
-            self.new_axis(letter, place // stride + 1)
-            for letter, place in zip("yx", places, strict=True)
+            self.new_axis(axis[0], place // step + 1)
+            for axis, place, step in zip(old, places, strides, strict=True)
         )
-        return tuple(positions), (self.new_axis("s", kernel), self.new_axis("t", kernel))
+        return tuple(positions), self.window(kernels)
+
+    def window(self, kernels: tuple[int, ...]) -> tuple[str, ...]:
+        """Return new axes of a kernel."""
+        return tuple(map(self.new_axis, _KERNEL[-len(kernels) :], kernels))
 
     def add(self, op: Op, result: Maps) -> None:
         """Declare an op; its result is the tensor at hand."""
@@ -157,12 +168,25 @@ def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
     return result
 
 
-_POSITIONS = ("y", "x")
+_POSITIONS = ("z", "y", "x")
+_KERNEL = ("u", "s", "t")
 
 
-def _added(padding: int | tuple[int, int]) -> int:
-    """Return how many positions are added."""
-    return 2 * padding if isinstance(padding, int) else sum(padding)
+def _each(size: Sizes, axes: int) -> tuple[int, ...]:
+    """Return a size for every axis."""
+    return (size,) * axes if isinstance(size, int) else size
+
+
+def _added(padding: Padding, kernels: tuple[int, ...], apart: int) -> Iterator[int]:
+    """Yield how many positions are added along every axis."""
+    for place, kernel in enumerate(kernels):
+        if isinstance(padding, Pad):
+            yield apart * (kernel - 1)
+        elif isinstance(padding, int):
+            yield 2 * padding
+        else:
+            own = padding[place] if isinstance(padding[0], tuple) else padding
+            yield sum(own)
 
 
 class Layer(Protocol):
@@ -174,19 +198,21 @@ class Layer(Protocol):
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution with square kernels.
+    """A convolution.
 
     Args:
         stride: step between positions.
         padding: positions added.
         bias: whether one is added.
+        apart: how far positions of a window are.
     """
 
     channels: int
-    kernel: int
-    stride: int = 1
+    kernel: Sizes
+    stride: Sizes = 1
     padding: Padding = 0
     bias: bool = True
+    apart: int = 1
 
     def declare(self, name: str, trail: Trail) -> None:
         channels = trail.new_axis("c", self.channels)
@@ -201,12 +227,14 @@ class Depthwise:
         stride: step between positions.
         padding: positions added.
         bias: whether one is added.
+        apart: how far positions of a window are.
     """
 
-    kernel: int
-    stride: int = 1
+    kernel: Sizes
+    stride: Sizes = 1
     padding: Padding = 0
     bias: bool = True
+    apart: int = 1
 
     def declare(self, name: str, trail: Trail) -> None:
         channels = trail.at.axes[1]
@@ -214,7 +242,7 @@ class Depthwise:
 
 
 def _convolve(layer: Conv | Depthwise, name: str, trail: Trail, weight: str, channels: str) -> None:
-    positions, kernel = trail.windows(name, layer.kernel, layer.stride, layer.padding)
+    positions, kernel = trail.windows(name, layer.kernel, layer.stride, layer.padding, layer.apart)
     bias = f" + *bias[{channels}]" if layer.bias else ""
     result = Maps(name, (trail.at.axes[0], channels, *positions))
     pattern = f"{trail.at}, *w[{weight} {' '.join(kernel)}]{bias} -> {result}"

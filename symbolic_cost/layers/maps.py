@@ -41,25 +41,27 @@ class Mix:
 
 @dataclass(frozen=True)
 class Normed:
-    """A norm with a scale and a shift for every channel.
+    """A norm with a scale and a shift for every channel, or less.
 
     Args:
         function: of elementwise.toml.
         rows: what it normalises over: channels, positions, or both.
         shared: name of its weights, where other norms have the same.
+        learned: its weights.
     """
 
     function: str = "layer_norm"
     rows: str = "channels"
     shared: str = ""
+    learned: tuple[str, ...] = ("scale", "shift")
 
     def declare(self, name: str, trail: Trail) -> None:
         at, result = trail.at, Maps(name, trail.at.axes)
         channel, positions = at.axes[1], at.axes[2:]
         row = {"channels": (channel,), "positions": positions, "both": at.axes[1:]}[self.rows]
         own = f"@{self.shared}." if self.shared else ""
-        weights = f"*{own}scale[{channel}], *{own}shift[{channel}]"
-        trail.add(norm(name, f"{at}, {weights} -> {result}", self.function, " ".join(row)), result)
+        weights = "".join(f", *{own}{weight}[{channel}]" for weight in self.learned)
+        trail.add(norm(name, f"{at}{weights} -> {result}", self.function, " ".join(row)), result)
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class Reduced:
         place: tensor aside that is added to queries and to own keys, not to values.
         place_seen: tensor aside that is added to the keys of what is seen.
         width: of all heads together; that of the channels if zero.
-        apart: whether positions of the first of two axes see none of the others.
+        apart: of how many axes of positions, the first of them, every one is alone.
     """
 
     heads: int
@@ -163,7 +165,7 @@ class Reduced:
     place: str = ""
     place_seen: str = ""
     width: int = 0
-    apart: bool = False
+    apart: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at

@@ -5,6 +5,8 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
@@ -18,7 +20,7 @@ GROUPS = Normed("group_norm", "both")
 
 @dataclass(frozen=True)
 class Timed:
-    """A vector of the sample's time step, added to every position.
+    """A vector of the sample's time step, or of every frame's, added to every position.
 
     Args:
         function: before its projection.
@@ -29,8 +31,10 @@ class Timed:
     def declare(self, name: str, trail: Trail) -> None:
         at, time = trail.at, trail.aside["time"]
         batch, channel = at.axes[:2]
+        if len(time.axes) > 2:  # noqa: PLR2004 - one for every frame
+            time = under(f"{name}.step", time, (*time.axes[:2], at.axes[2]), trail)
         active = Maps(f"{name}.active", time.axes)
-        shift = Maps(f"{name}.shift", (batch, channel))
+        shift = Maps(f"{name}.shift", (batch, channel, *time.axes[2:]))
         weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
         trail.ops += [
             pointwise(active.tensor, f"{time} -> {active}", self.function),
@@ -39,26 +43,45 @@ class Timed:
         trail.pointwise(name, "add", shift)
 
 
-def block(channels: int, inside: int, function: str, *, timed: bool) -> Residual:
-    """Return two convolutions, each behind a norm, around the time step if there is one.
+def same(channels: int, kernel: int) -> Conv:
+    """Return a convolution that keeps the sides."""
+    return Conv(channels, kernel, 1, kernel // 2)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Two convolutions, each behind a norm, around the time step if there is one.
 
     Args:
         channels: that come out.
-        inside: that go in.
         function: the activation function.
         timed: whether the time step is added.
+        norm: before either convolution.
+        conv: a convolution to some channels, with a kernel of some size.
+        short: norm of what stands beside, where the channels change.
     """
-    layers: dict[str, Layer] = {
-        "norm1": GROUPS,
-        "act1": Activation(function),
-        "conv1": Conv(channels, 3, 1, 1),
-        **({"time": Timed(function)} if timed else {}),
-        "norm2": GROUPS,
-        "act2": Activation(function),
-        "conv2": Conv(channels, 3, 1, 1),
-    }
-    short = Chain({"conv": Conv(channels, 1)}) if channels != inside else None
-    return Residual(Chain(layers), short)
+
+    channels: int
+    function: str = "silu"
+    timed: bool = False
+    norm: Layer = GROUPS
+    conv: Callable[[int, int], Layer] = same
+    short: Layer | None = None
+
+    def declare(self, name: str, trail: Trail) -> None:
+        layers: dict[str, Layer] = {
+            "norm1": self.norm,
+            "act1": Activation(self.function),
+            "conv1": self.conv(self.channels, 3),
+            **({"time": Timed(self.function)} if self.timed else {}),
+            "norm2": self.norm,
+            "act2": Activation(self.function),
+            "conv2": self.conv(self.channels, 3),
+        }
+        beside = {"norm": self.short} if self.short else {}
+        changed = self.channels != trail.length(trail.at.axes[1])
+        short = Chain({**beside, "conv": self.conv(self.channels, 1)}) if changed else None
+        Residual(Chain(layers), short).declare(name, trail)
 
 
 @dataclass(frozen=True)
@@ -140,9 +163,9 @@ class Gated:
         trail.add(pointwise(f"{name}.mul", opened, "mul"), result)
 
 
-def attention(heads: int) -> Residual:
-    """Return attention of a map to itself, behind a norm."""
-    return Residual(Chain({"norm": GROUPS, "own": Reduced(heads, 1)}))
+def attention(heads: int, norm: Layer = GROUPS, *, apart: bool = False) -> Residual:
+    """Return attention of a map to itself, behind a norm; of every frame alone if `apart`."""
+    return Residual(Chain({"norm": norm, "own": Reduced(heads, 1, apart=apart)}))
 
 
 @dataclass(frozen=True)

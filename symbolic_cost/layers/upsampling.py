@@ -47,22 +47,24 @@ class Spread:
         kernel: positions of a window.
         step: between windows, and so the factor of the sides; the kernel if zero.
         bias: whether one is added.
+        cut: positions that are cut off; as many as leave a whole factor unless given.
     """
 
     channels: int
     kernel: int
     step: int = 0
     bias: bool = True
+    cut: int | None = None
 
     def declare(self, name: str, trail: Trail) -> None:
         at = trail.at
         batch, old, *sides = at.axes
         new = trail.new_axis("c", self.channels)
-        positions = [
-            trail.new_axis(a[0], (self.step or self.kernel) * trail.length(a)) for a in sides
-        ]
+        step = self.step or self.kernel
+        left = 0 if self.cut is None else self.kernel - step - self.cut
+        positions = [trail.new_axis(a[0], step * trail.sizes[a] + left) for a in sides]
         result = Maps(name, (batch, new, *positions))
-        window = trail.new_axis("s", self.kernel), trail.new_axis("t", self.kernel)
+        window = trail.window((self.kernel,) * len(sides))
         bias = f" + *bias[{new}]" if self.bias else ""
         pattern = f"{at}, *w[{old} {new} {' '.join(window)}]{bias} -> {result}"
         made = convolution(name, pattern)

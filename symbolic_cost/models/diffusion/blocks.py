@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from symbolic_cost.layers import conditioning
 from symbolic_cost.layers.attention import Bias
@@ -85,9 +86,16 @@ def modulated_perceptron(
     )
 
 
+class Layer(Protocol):
+    """What declares its ops, from one stream to itself."""
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+
+
 def block(
-    attention: Joint,
-    perceptron: MLP | GatedMLP,
+    attention: Layer,
+    perceptron: Layer,
     pieces: tuple[Op, ...],
     norms: tuple[Norm, Norm],
     beside: tuple[Op, ...] = (),

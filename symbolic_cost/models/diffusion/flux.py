@@ -67,7 +67,7 @@ from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)
-class _Usual:
+class Usual:
     """What stands where a configuration does not say it.
 
     Args:
@@ -81,6 +81,7 @@ class _Usual:
     places: str = "axes_dims_rope"
 
     def size(self, fields: Fields, name: str) -> int:
+        """Read a size."""
         return fields.size(name, {**_FLUX, **self.sizes}[name])
 
     def numbers(self, fields: Fields) -> Numbers:
@@ -103,7 +104,7 @@ _FLUX: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class _Streams:
+class Streams:
     """A network of blocks of two streams and of one.
 
     Args:
@@ -124,13 +125,19 @@ class _Streams:
     )
     ended: tuple[Op, ...] = modulation(LAST)
 
-    def parts(self, singles: int, before: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Declare it behind the parts "prompt" and "embedding"."""
+    def blocks(self) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+        """Declare a block of two streams and one of one."""
         attention = Joint((TEXT, IMAGE), (TEXT, IMAGE), self.norm, rotated=Rotated.WHOLE)
         single = replace(attention, streams=(JOINED,), results=())
+        return (
+            double_block(attention, made=self.made, perceptron=self.perceptron),
+            single_block(single, made=self.made, perceptron=self.perceptron),
+        )
+
+    def parts(self, singles: int, before: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Declare it behind the parts "prompt" and "embedding"."""
         of_two, of_one, last = self.takes
-        double = double_block(attention, made=self.made, perceptron=self.perceptron)
-        ops = single_block(single, made=self.made, perceptron=self.perceptron)
+        double, ops = self.blocks()
         streams = {"x": "embedding", "prompt": "prompt", **of_two}
         return (
             *before,
@@ -142,8 +149,8 @@ class _Streams:
         )
 
 
-def _packed(
-    fields: Fields, shape: Shape, usual: _Usual
+def packed(
+    fields: Fields, shape: Shape, usual: Usual
 ) -> tuple[Sample, Numbers, int, dict[str, Expr | int]]:
     """Read latents that are packed two by two, the heads, and the blocks of one stream."""
     channels, patch = usual.size(fields, "in_channels"), fields.size("patch_size", 1)
@@ -154,7 +161,7 @@ def _packed(
     return image, usual.numbers(fields), usual.size(fields, "num_single_layers"), own
 
 
-_BEFORE = (
+BEFORE = (
     Part("rotation", (ANGLES,)),
     Part("prompt", (PROMPT,)),
     Part("embedding", (EMBEDDED,)),
@@ -167,19 +174,20 @@ def flux(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    image, numbers, singles, own = _packed(fields, shape, _Usual())
+    image, numbers, singles, own = packed(fields, shape, Usual())
     guided = fields.flag("guidance_embeds", default=False)
     own["e_pool"] = fields.size("pooled_projection_dim", 768)
     fields.refuse()
-    parts = _Streams().parts(singles, (_time(guided, POOLED), *_BEFORE))
+    parts = Streams().parts(singles, (time_of(guided, POOLED), *BEFORE))
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _time(guided: bool, *others: Embedded) -> Part:  # noqa: FBT001 - one of few conditions
+def time_of(guided: bool, *others: Embedded) -> Part:  # noqa: FBT001 - one of few conditions
+    """Declare what conditions the blocks: the time step, perhaps the strength of guidance."""
     return Part("time", conditioned((TIME, *((GUIDANCE,) if guided else ()), *others)))
 
 
-_FLUX_2 = _Usual(
+_FLUX_2 = Usual(
     {
         "in_channels": 128,
         "num_attention_heads": 48,
@@ -197,14 +205,14 @@ def flux_2(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    image, numbers, singles, own = _packed(fields, shape, _FLUX_2)
+    image, numbers, singles, own = packed(fields, shape, _FLUX_2)
     guided = fields.flag("guidance_embeds", default=True)
     own["n_f"] = fields.size("timestep_guidance_channels", 256)
     own["f"] = int(numbers["e"] * ratio_of(fields, "mlp_ratio", 3))
     fields.refuse()
-    streams = _Streams(GatedMLP("silu"), _modulation_pieces, takes=(_TWO, _ONE, {"cond": "time"}))
+    streams = Streams(GatedMLP("silu"), _modulation_pieces, takes=(_TWO, _ONE, {"cond": "time"}))
     made = Part("pieces", _MADE_ONCE, takes={"cond": "time"})
-    parts = streams.parts(singles, (_time(guided), made, *_BEFORE))
+    parts = streams.parts(singles, (time_of(guided), made, *BEFORE))
     bare = (replace(part, ops=unbiased(part.ops)) for part in parts)
     return declared(fields, tuple(bare), sizes_of(image, shape, **own), numbers)
 
@@ -236,7 +244,7 @@ def chroma(fields: Fields, shape: Shape) -> Model:
     Raises:
         InputError: every problem of the fields.
     """
-    image, numbers, singles, own = _packed(fields, shape, _Usual())
+    image, numbers, singles, own = packed(fields, shape, Usual())
     entered, wide = (
         fields.size(f"approximator_{name}", usual)
         for name, usual in (("num_channels", 64), ("hidden_dim", 5120))
@@ -251,10 +259,10 @@ def chroma(fields: Fields, shape: Shape) -> Model:
         Part("condition", (_ENTERED,)),
         Part("approximator", _APPROXIMATED, depth, {"x": "condition"}),
         Part("pieces", _PIECES, takes={"x": "approximator"}),
-        *_BEFORE,
+        *BEFORE,
     )
     last = {"modulation.pieces": "pieces"}
-    streams = _Streams(made=_modulation_pieces, takes=(_TWO, _ONE, last), ended=(parted(LAST),))
+    streams = Streams(made=_modulation_pieces, takes=(_TWO, _ONE, last), ended=(parted(LAST),))
     parts = streams.parts(singles, before)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
@@ -276,7 +284,7 @@ _PIECES = (
 )
 
 
-_HUNYUAN = _Usual(
+_HUNYUAN = Usual(
     {"in_channels": 16, "num_layers": 20, "num_single_layers": 40}, places="rope_axes_dim"
 )
 
@@ -306,14 +314,14 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     condition = conditioned((TIME, Embedded("averaged", "e_x")))
     before = (
-        _time(guided, POOLED),
+        time_of(guided, POOLED),
         Part("rotation", (ANGLES,)),
         Part("refiner.time", condition),
         Part("context", (PROMPT,)),
         Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.LEADING),
         Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
     )
-    parts = _Streams(norm=norm).parts(singles, before)
+    parts = Streams(norm=norm).parts(singles, before)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 

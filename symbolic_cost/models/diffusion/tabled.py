@@ -73,7 +73,7 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     default = 8 if "out_channels" not in fields.source.values else channels
     own["pixels"] = fields.size("out_channels", default) * patch**2
     norm = Norm.LAYER if affine else Norm.LAYER_BARE
-    layers, cross = layers_of(fields), _prompted(bias_of(fields))
+    layers, cross = layers_of(fields), prompted(bias_of(fields))
     beside = cross if projected else _of_data(cross)
     fields.refuse()
     own |= {"e_q": max(e // 3, 1), "e_q_": max(e // 3, 1), "two": 2}
@@ -81,17 +81,17 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     takes |= {"prompt": "prompt"} if projected else {}
     parts = (
         Part("time", _TIME_AND_SIZES if sized else conditioned((TIME,))),
-        Part("modulation", _SHARED, takes={"cond": "time"}),
-        *((Part("prompt", _CAPTION),) if projected else ()),
+        Part("modulation", SHARED, takes={"cond": "time"}),
+        *((Part("prompt", CAPTION),) if projected else ()),
         Part("embedding", EMBEDDING.ops()),
         Part(
             "block",
-            block(*layers, _tabled(), (norm, norm), beside),
+            block(*layers, tabled_six(), (norm, norm), beside),
             symbols.n_layers,
             takes,
             Place.BLOCK,
         ),
-        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
+        Part("head", ending(LAST_TABLE), takes={"x": "block", "cond": "time"}),
     )
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
@@ -106,12 +106,12 @@ def _parts(
     return (
         Part("time", conditioned((TIME,))),
         Part("rotation", (angles,)),
-        Part("modulation", _SHARED, takes={"cond": "time"}),
-        Part("prompt", _CAPTION),
+        Part("modulation", SHARED, takes={"cond": "time"}),
+        Part("prompt", CAPTION),
         *((Part("shown", shown),) if shown else ()),
         Part("embedding", embedding),
         Part("block", ops, symbols.n_layers, takes, Place.BLOCK),
-        Part("head", ending(_LAST_TABLE), takes={"x": "block", "cond": "time"}),
+        Part("head", ending(LAST_TABLE), takes={"x": "block", "cond": "time"}),
     )
 
 
@@ -139,8 +139,8 @@ def wan(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
     bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
-    beside = _prompted(Bias.BOTH, Norm.RMS, normed=normed, shown=bool(embedded))
-    ops = block(attention, MLP("gelu_tanh"), _tabled(), bare, beside)
+    beside = prompted(Bias.BOTH, Norm.RMS, normed=normed, shown=bool(embedded))
+    ops = block(attention, MLP("gelu_tanh"), tabled_six(), bare, beside)
     parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops, embedded)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
@@ -199,7 +199,7 @@ def ltx(fields: Fields, shape: Shape) -> Model:
     bias = bias_of(fields)
     fields.refuse()
     attention = replace(attention, norm=Norm.RMS, rotated=Rotated.WHOLE, row="h d")
-    ops = block(attention, perceptron, _tabled(), (norm, norm), _prompted(bias, Norm.RMS))
+    ops = block(attention, perceptron, tabled_six(), (norm, norm), prompted(bias, Norm.RMS))
     parts = _parts((EMBEDDED,), ops)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
@@ -208,12 +208,13 @@ _AXES = 3
 """Of a video: frames, height and width."""
 
 
-def _tabled() -> tuple[Op, ...]:
+def tabled_six() -> tuple[Op, ...]:
+    """Declare the pieces of a block: those that all blocks share, plus a table of its own."""
     names = {piece: f"image.{piece}" for piece in SIX}
     return scope("image.modulation", tabled(SIX), shared="shared", **names)
 
 
-def _prompted(
+def prompted(
     bias: Bias, norm: Norm | None = None, *, normed: bool = False, shown: bool = False
 ) -> tuple[Op, ...]:
     """Declare attention to the prompt, from x to y, behind a norm if any, and to an image."""
@@ -262,16 +263,16 @@ def _of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
 _DATA = ("prompt", "cross.read")
 
 
-_SHARED = (
+SHARED = (
     pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
     einsum("linear", "a[b e_t], *w[m_6 e_t e] + *bias[m_6 e] -> pieces[m_6 b e]"),
 )
-_CAPTION = (
+CAPTION = (
     einsum("linear_1", "!states[b r_x e_x], *w[e_x e_h] + *bias[e_h] -> u[b r_x e_h]"),
     pointwise("act", "u[b r_x e_h] -> a[b r_x e_h]", "gelu_tanh"),
     einsum("linear_2", "a[b r_x e_h], *w[e_h e_s] + *bias[e_s] -> prompt[b r_x e_s]"),
 )
-_LAST_TABLE = (
+LAST_TABLE = (
     view("of_time", "cond[b e_t] -> wide[b e]"),
     pointwise("add", "wide[b e], *table[m_2 e] -> pieces[m_2 b e]", "add"),
     parted(LAST),

@@ -64,7 +64,8 @@ AXES = glossary(
     {axis: entry for axis, entry in patch.AXES.items() if axis != "x"},
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
-        "pixels whole, e_i hidden, n_p token patch, n_g whole"
+        "pixels whole, e_i hidden, n_p token patch, n_g whole, h_x head, d_x width, d_o width, "
+        "y_m token patch, x_m token patch, y_n token patch, x_n token patch, k_y whole, k_x whole"
     ),
 )
 
@@ -210,7 +211,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     blocks: list[Part] = []
     at = {"x": "embedding", "prompt": "prompt"}
     depth = symbols.n_layers - 1
-    for path, own_ops, count in (("block", ops, depth), ("last.block", _prompt_unread(ops), 1)):
+    for path, own_ops, count in (("block", ops, depth), ("last.block", prompt_unread(ops), 1)):
         if count == 1 or numbers["n_layers"] > 1:
             takes = {**at, "cond": "time"}
             blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
@@ -226,7 +227,7 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
-def _prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     """Return a block of which nothing reads the prompt, which runs all the same."""
     first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
     own = ("text.", "attention.text.")

@@ -11,9 +11,9 @@ from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padd
 from symbolic_cost.layers.maps import Kept
 from symbolic_cost.layers.unet import (
     GROUPS,
+    Block,
     Enlarged,
     Rejoined,
-    block,
     transformer,
 )
 from symbolic_cost.models.diffusion.conditions import (
@@ -48,6 +48,8 @@ class Net:
             on the way up.
         function: the activation function.
         padding: of the convolutions that halve the sides.
+        unit: a block to so many channels; that of `function` unless given.
+        conv: a convolution to some channels, with a kernel, a step and a padding.
     """
 
     widths: tuple[int, ...]
@@ -55,53 +57,51 @@ class Net:
     beside: tuple[tuple[Beside, ...], Beside | None, tuple[Beside, ...]]
     function: str
     padding: Padding
+    unit: Callable[[int], Layer] | None = None
+    conv: Callable[..., Layer] = Conv
+
+    def _block(self, width: int) -> Layer:
+        return self.unit(width) if self.unit else Block(width, self.function, timed=True)
 
     def layers(self, start: int, end: int, channels: int) -> dict[str, Layer]:
         """Return the layers, with kernels of so many positions at the start and at the end."""
         widths = self.widths
         layers: dict[str, Layer] = {
-            "conv_in": Conv(widths[0], start, 1, start // 2),
+            "conv_in": self.conv(widths[0], start, 1, start // 2),
             "kept": Kept(),
         }
         layers |= dict(self._down())
         if self.beside[1] is not None:
-            layers |= self._stage("mid.0", widths[-1], widths[-1], self.beside[1])
-            layers["mid.1"] = block(widths[-1], widths[-1], self.function, timed=True)
+            layers |= self._stage("mid.0", widths[-1], self.beside[1])
+            layers["mid.1"] = self._block(widths[-1])
         layers |= dict(self._up())
         layers |= {"norm": GROUPS, "act": Activation(self.function)}
-        return layers | {"conv_out": Conv(channels, end, 1, end // 2)}
+        return layers | {"conv_out": self.conv(channels, end, 1, end // 2)}
 
-    def _stage(self, name: str, inside: int, width: int, beside: Beside) -> dict[str, Layer]:
-        layers: dict[str, Layer] = {name: block(width, inside, self.function, timed=True)}
+    def _stage(self, name: str, width: int, beside: Beside) -> dict[str, Layer]:
+        layers: dict[str, Layer] = {name: self._block(width)}
         layer = beside(width)
         return layers if layer is None else {**layers, f"{name}.beside": layer}
 
     def _down(self) -> Iterator[tuple[str, Layer]]:
-        inside = self.widths[0]
         for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
             for j in range(depth):
-                yield from self._stage(f"down{i}.{j}", inside, width, self.beside[0][i]).items()
+                yield from self._stage(f"down{i}.{j}", width, self.beside[0][i]).items()
                 yield f"down{i}.{j}.kept", Kept()
-                inside = width
             if i < len(self.widths) - 1:
-                yield f"down{i}.shrink", Conv(width, 3, 2, self.padding)
+                yield f"down{i}.shrink", self.conv(width, 3, 2, self.padding)
                 yield f"down{i}.kept", Kept()
 
     def _up(self) -> Iterator[tuple[str, Layer]]:
-        skips = [self.widths[0]]
-        for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
-            skips += [width] * (depth + (i < len(self.widths) - 1))
-        inside, last = self.widths[-1], len(self.widths) - 1
+        last = len(self.widths) - 1
         for i in range(last, -1, -1):
             width, name = self.widths[i], f"up{last - i}"
             for j in range(self.depths[i] + 1):
                 yield f"{name}.{j}.join", Rejoined()
-                both = inside + skips.pop()
-                yield from self._stage(f"{name}.{j}", both, width, self.beside[2][last - i]).items()
-                inside = width
+                yield from self._stage(f"{name}.{j}", width, self.beside[2][last - i]).items()
             if i:
                 yield f"{name}.enlarge", Enlarged()
-                yield f"{name}.conv", Conv(width, 3, 1, 1)
+                yield f"{name}.conv", self.conv(width, 3, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ def conditional(fields: Fields, shape: Shape) -> Read:
         fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
     image = sample(fields, shape, 64, 1, fields.size("in_channels", 4))
     widths, stages = widths_of(fields, (320, 640, 1280, 1280))
-    depths = _of_stages(fields, "layers_per_block", 2, stages)
-    heads = _of_stages(fields, "attention_head_dim", 8, stages)
-    layers = _of_stages(fields, "transformer_layers_per_block", 1, stages)
-    prompt = _of_stages(fields, "cross_attention_dim", 1280, stages)
+    depths = of_stages(fields, "layers_per_block", 2, stages)
+    heads = of_stages(fields, "attention_head_dim", 8, stages)
+    layers = of_stages(fields, "transformer_layers_per_block", 1, stages)
+    prompt = of_stages(fields, "cross_attention_dim", 1280, stages)
     if len(set(prompt)) != 1:
         fields.note("cross_attention_dim", "one width of the prompt is declared")
     down = kinds_of(fields, "down_block_types", stages, _DOWN)
@@ -215,7 +215,7 @@ def widths_of(fields: Fields, default: tuple[int, ...]) -> tuple[tuple[int, ...]
     return widths, len(widths)
 
 
-def _of_stages(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ...]:
+def of_stages(fields: Fields, name: str, default: int, stages: int) -> tuple[int, ...]:
     """Read a size for all stages, or one for each."""
     value = fields.source.values.get(name)
     if not isinstance(value, list | tuple):
@@ -250,9 +250,9 @@ def _odd(fields: Fields, name: str) -> int:
     return kernel
 
 
-def function_of(fields: Fields) -> str:
+def function_of(fields: Fields, usual: str = "silu") -> str:
     """Read the activation function."""
-    return _ACTIVATIONS[fields.text("act_fn", "silu", tuple(_ACTIVATIONS))]
+    return _ACTIVATIONS[fields.text("act_fn", usual, tuple(_ACTIVATIONS))]
 
 
 def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
@@ -263,11 +263,13 @@ def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
     fields.require(holds=not odd, problem=problem, name="norm_num_groups")
 
 
-def trail_of(image: Sample, shape: Shape) -> Trail:
-    """Return a trail at the latents."""
-    sides = {f"{letter}0": Integer(side) for letter, side in zip("yx", image.sides, strict=True)}
+def trail_of(image: Sample, shape: Shape, *, moving: bool = False) -> Trail:
+    """Return a trail at the latents; those of a video have frames, were it a single one."""
+    lengths = (*image.frames[:moving], *image.sides)
+    letters = "zyx"[-len(lengths) :]
+    sides = {f"{letter}0": Integer(n) for letter, n in zip(letters, lengths, strict=True)}
     sizes = {"b": shape.b, "c0": Integer(image.channels), **sides}
-    return Trail(Maps("sample", ("b", "c0", "y0", "x0"), constant=True), sizes)
+    return Trail(Maps("sample", tuple(sizes), constant=True), sizes)
 
 
 def modelled(fields: Fields, trail: Trail) -> Model:

@@ -1,0 +1,140 @@
+"""Layers of recordings [b c x]: convolutions of samples, recurrent layers, codes of what is heard.
+
+Axes: as the trail makes them; x samples or frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
+from symbolic_cost.layers.recurrent import Cell
+from symbolic_cost.layers.upsampling import Spread
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import stored
+from symbolic_cost.records import dataclass, replace
+
+Wrap = Callable[[Conv | Spread], Layer]
+"""What a codec makes of its convolutions."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A convolution whose kernels are directions times learned lengths."""
+
+    layer: Conv | Spread
+
+    def declare(self, name: str, trail: Trail) -> None:
+        before = trail.at.axes[1]
+        self.layer.declare(name, trail)
+        first = before if isinstance(self.layer, Spread) else trail.at.axes[1]
+        trail.ops.append(stored(f"{name}.lengths", w=first))
+
+
+@dataclass(frozen=True)
+class Snake:
+    """x + sin(a x)^2 / c of every channel.
+
+    Args:
+        weights: a, and c if that is another one.
+    """
+
+    weights: tuple[str, ...] = ("alpha",)
+
+    def declare(self, name: str, trail: Trail) -> None:
+        channel = trail.at.axes[1]
+        trail.pointwise(name, "snake", *(f"*{weight}[{channel}]" for weight in self.weights))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Layers of an LSTM over all positions, and what went in added.
+
+    Args:
+        layers: how many.
+    """
+
+    layers: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        batch, channel, place = start.axes
+        old, gates = channel, trail.new_axis("n", Cell.LSTM.gates)
+        x = under(f"{name}.start", start, (batch, place, channel), trail).tensor
+        for i in range(self.layers):
+            new, before = trail.copy(channel), trail.copy(channel)
+            titles = {"b": batch, "l": place, "i": old, "o": new, "m": before, "n": gates}
+            y = f"{name}.{i}"
+            trail.ops += scope(y, (_titled(Cell.LSTM.op(), titles),), x=x, y=y)
+            x, old = y, new
+        same = Maps(f"{name}.end", start.axes)
+        trail.ops.append(
+            pointwise(same.tensor, f"{x}[{batch} {place} {old}] -> {same}", "copy", laid=old)
+        )
+        trail.at = same
+        trail.pointwise(name, "add", start)
+
+
+def _titled(op: Op, titles: Mapping[str, str]) -> Op:
+    """Return an op under other axes."""
+
+    def axes(old: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(titles.get(axis, axis) for axis in old)
+
+    return op.mapped(lambda operand: replace(operand, axes=axes(operand.axes)), axes)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """What one codebook leaves of a stream: the stream without the code that is nearest to it.
+
+    Args:
+        size: codes of the book.
+        width: of a code, which projections stand around; where it is zero there are none, and
+            codes are no weights.
+    """
+
+    size: int
+    width: int = 0
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        if self.width:
+            Conv(self.width, 1).declare(f"{name}.in", trail)
+        batch, channel, place = trail.at.axes
+        codes, near = trail.new_axis("n", self.size), trail.at
+        book = f"*codes[{channel} {codes}]" if self.width else f"!codes[{channel} {codes}]:buffer"
+        scores = f"{name}.scores[{batch} {codes} {place}]"
+        code = f"{name}.code[{batch} {place}]:index"
+        row = Maps(near.tensor, near.axes, constant=True)
+        trail.ops += [
+            einsum(f"{name}.near", f"{row}, {book} -> {scores}", frozen=True),
+            pointwise(f"{name}.choose", f"!{scores} -> {code}", "choice", row=codes),
+        ]
+        trail.pointwise(f"{name}.of_code", "add", f"!{code}")
+        if self.width:
+            Conv(trail.length(start.axes[1]), 1).declare(f"{name}.out", trail)
+        made = under(f"{name}.made", trail.at, start.axes, trail)
+        trail.at = start
+        trail.pointwise(f"{name}.rest", "add", made)
+
+
+def heard(
+    channels: int, kernel: int, stride: int = 1, apart: int = 1, *, bias: bool = True
+) -> Conv:
+    """Return a convolution whose padding leaves a position for every step."""
+    return Conv(channels, kernel, stride, (apart * (kernel - 1) + 1 - stride, 0), bias, apart)
+
+
+def snaking(channels: int, apart: int, snake: Snake, conv: Wrap) -> Residual:
+    """Return two convolutions, each behind its snake, the first of positions so far apart."""
+    layers = {
+        "snake1": snake,
+        "conv1": conv(heard(channels, 7, 1, apart)),
+        "snake2": snake,
+        "conv2": conv(heard(channels, 1)),
+    }
+    return Residual(Chain(layers))

@@ -1,0 +1,101 @@
+"""Autoencoders of videos by `_class_name` whose frames are made fewer with their sides.
+
+HunyuanVideo, CogVideoX, and that of Stable Video Diffusion, whose frames only what decodes sees
+together.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import log2
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.moving import in_time, unit
+from symbolic_cost.layers.unet import Block, attention
+from symbolic_cost.layers.video import Relaid, Unused, causal, framed
+from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
+from symbolic_cost.models.diffusion.transformers import Sample, video
+from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, trail_of, widths_of
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+
+_WIDTHS = (128, 256, 512, 512)
+
+
+def _alike(fields: Fields, kinds: tuple[str, str], stages: int, usual: int) -> None:
+    """Check the kinds of the stages; of so many usual ones where none are given."""
+    for name, kind in zip(("down_block_types", "up_block_types"), kinds, strict=True):
+        if kind:
+            fine = fields.items(name, (kind,) * usual) == (kind,) * stages
+            problem = f"{stages} times {kind} is accepted"
+            fields.require(holds=fine, problem=problem, name=name)
+
+
+def hunyuan_video(fields: Fields, shape: Shape) -> Model:
+    """Declare the autoencoder of HunyuanVideo: convolutions that see no later frame."""
+    usual = Sample((720, 1280), 1, fields.size("in_channels", 3), symbols.l, (129, 1))
+    image, latent = video(fields, shape, usual), fields.size("latent_channels", 16)
+    widths, stages = widths_of(fields, _WIDTHS)
+    depth, out = fields.size("layers_per_block", 2), fields.size("out_channels", 3)
+    function = function_of(fields)
+    _alike(fields, ("HunyuanVideoDownBlock3D", "HunyuanVideoUpBlock3D"), stages, len(_WIDTHS))
+    seen = fields.flag("mid_block_add_attention", default=True)
+    halved = int(log2(fields.size("spatial_compression_ratio", 8)))
+    grouped(fields, widths, stages)
+    fields.refuse()
+    trail = trail_of(image, shape, moving=True)
+    timed = range(stages - 1 - 2, stages - 1)
+    own_block = partial(Block, function=function, conv=causal)
+
+    def between(i: int, width: int, *, down: bool) -> dict[str, Layer]:
+        by = (2 if i in timed else 1, *((2, 2) if i < halved else (1, 1)))
+        if max(by) == 1:
+            return {}
+        if down:
+            return {"shrink": causal(width, 3, by)}
+        return {"grow": Relaid(by, function="interpolate", first=True), "conv": causal(width, 3)}
+
+    mid = middle(own_block, widths[-1], attention(1) if seen else None)
+    own = (mid, own_block, causal)
+    down = Coder(widths, (depth,) * stages, partial(between, down=True), *own)
+    up = Coder(widths[::-1], (depth + 1,) * stages, partial(between, down=False), *own)
+    quants = Conv(2 * latent, 1), Conv(latent, 1)
+    coded(down.encoder(2 * latent), up.decoder(out), latent, quants).declare("", trail)
+    return modelled(fields, trail)
+
+
+def temporal(fields: Fields, shape: Shape) -> Model:
+    """Declare the autoencoder of Stable Video Diffusion."""
+    usual = Sample((32, 32), 1, fields.size("in_channels", 3), symbols.l, (14, 1))
+    image, latent = video(fields, shape, usual), fields.size("latent_channels", 4)
+    widths, stages = widths_of(fields, (64,))
+    depth, out = fields.size("layers_per_block", 1), fields.size("out_channels", 3)
+    _alike(fields, ("DownEncoderBlock2D", ""), stages, 1)
+    grouped(fields, widths, stages)
+    fields.refuse()
+    trail = trail_of(image, shape, moving=True)
+    alone = partial(Block, conv=framed)
+    still = partial(unit, timed=False)
+    seen = attention(1, apart=True)
+
+    def grown(i: int, width: int) -> dict[str, Layer]:
+        doubled = Relaid((1, 2, 2), function="interpolate")
+        return {"grow": doubled, "conv": framed(width, 3)} if i < stages - 1 else {}
+
+    def shrunk(i: int, width: int) -> dict[str, Layer]:
+        return {"shrink": framed(width, 3, 2, (0, 1))} if i < stages - 1 else {}
+
+    # Its code stops behind the second block of the middle.
+    more = {f"mid.{i}": Unused(still(widths[-1])) for i in range(2, depth)}
+    mid = middle(still, widths[-1], seen) if depth > 1 else _one(still(widths[-1]), seen)
+    down = Coder(widths, (depth,) * stages, shrunk, middle(alone, widths[-1], seen), alone, framed)
+    up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, still, framed)
+    decoder = Chain({**up.decoder(out).layers, "time": in_time(out, 3)})
+    coded(down.encoder(2 * latent), decoder, latent, (Conv(2 * latent, 1), None)).declare("", trail)
+    return modelled(fields, trail)
+
+
+def _one(block: Layer, seen: Layer) -> dict[str, Layer]:
+    return {"mid.0": block, "mid.attention": Unused(seen)}
