@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -168,6 +168,12 @@ class Fields:
     def ignore(self, *names: str) -> None:
         """Declare keys that do not change the counts of this family."""
         self._seen.update(names)
+
+    def absent(self, read: Callable[[Fields], object]) -> None:
+        """Declare that what a part would read costs nothing, where no layer has that part."""
+        other = Fields(self.source, self.family, self.record, self.head)
+        read(other)
+        self.ignore(*other._seen)
 
     def assume(self, name: str, what: str) -> None:
         """Note what is assumed of a field that the configuration does not give."""

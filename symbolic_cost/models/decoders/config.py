@@ -316,6 +316,8 @@ def declared(fields: Fields, shape: Shape, decoder: Decoder, heads: int | None =
     plan = layer_plan(fields, decoder)
     used = {kind.mixer for kind in plan.kinds} & decoder.mixers.keys()
     mixers = {name: decoder.mixers[name].read(fields)[0] for name in sorted(used)}
+    for name in decoder.mixers.keys() - used:
+        fields.absent(decoder.mixers[name].read)
     numbers = decoder_sizes(fields, decoder, plan, heads)
     head, routed = _headed(fields, decoder), routed_groups(fields)
     if isinstance(head, Scores):

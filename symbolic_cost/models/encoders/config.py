@@ -308,7 +308,7 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)
-    fields.ignore("classifier_pooling")
+    fields.ignore(*fields.names("classifier_pooling"))
     return family if output is None else replace(family, heads={**family.heads, head: output})
 
 

@@ -49,10 +49,10 @@ def build(fields: Fields, shape: Shape) -> Model:
         "image": Put("image"),
         **_decoder(decoder, channels),
     }
+    pixels = vision.size("num_channels", 3)
     for part in (vision, prompt, decoder):
         fields.problems += part.not_understood().values()
     fields.assume("input_points", "no prompts: images alone")
-    pixels = vision.size("num_channels", 3)
     return pictured(fields, shape, Chain(layers), sides, "kirillov-2023", channels=pixels)
 
 
@@ -72,7 +72,8 @@ def _vision(fields: Fields, channels: int, step: int) -> dict[str, Layer]:
     width, depth = fields.size("hidden_size", 768), fields.size("num_hidden_layers", 12)
     heads = fields.size("num_attention_heads", 12)
     divided(fields, "num_attention_heads", (width,), (heads,))
-    wide = fields.optional_size("mlp_dim") or int(width * ratio_of(fields, "mlp_ratio", 4))
+    ratio = ratio_of(fields, "mlp_ratio", 4)
+    wide = fields.optional_size("mlp_dim") or int(width * ratio)
     function, biased = function_of(fields, "gelu"), fields.flag("qkv_bias", default=True)
     placed = fields.flag("use_abs_pos", default=True)
     far = fields.flag("use_rel_pos", default=True)
