@@ -14,7 +14,7 @@ router whose choices fall on experts that compute in the mean share, and, as pub
 weights that Transformers makes for those that do not;
 `families_vision.json` those of further detectors, masks, depths and videos, with fields changed one
 and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model does;
-`families_denoisers.json` holds those of autoencoders and further networks for diffusion,
+`families_denoisers.json` those of autoencoders and further networks for diffusion,
 `families_sound.json` those of codecs and further encoders of recordings, whose fields were drawn.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
