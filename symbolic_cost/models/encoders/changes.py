@@ -185,6 +185,13 @@ def _adapted(fields: Fields, family: Encoder) -> Encoder:
     )
 
 
+def _expected(fields: Fields, family: Encoder) -> Encoder:
+    """Return a YOSO, whose weights are what its hashes would give in the mean."""
+    fields.assume("use_expectation", "the arc cosine of scores is taken for a softmax")
+    function = FUNCTIONS[fields.text("hidden_act", "gelu", tuple(FUNCTIONS))]
+    return replace(family, heads={**family.heads, SEQUENCE: Classes(hidden=Hidden(function))})
+
+
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "convbert": _grouped,
     "deberta": _deberta,
@@ -198,5 +205,6 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "roc_bert": _roc_bert,
     "tapas": _tapas,
     "xmod": _adapted,
+    "yoso": _expected,
 }
 """What the fields of a family change besides its switches and its sizes."""

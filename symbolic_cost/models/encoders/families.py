@@ -27,6 +27,7 @@ from symbolic_cost.models.encoders.encoder import (
     MATCHED,
     MULTIPLE,
     PAIRED,
+    SPAN,
     TANH,
     Assumed,
     Encoder,
@@ -37,6 +38,8 @@ from symbolic_cost.models.encoders.layout import LILT
 from symbolic_cost.models.encoders.switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
 
 _PRE = Branch(outcome=Outcome.DROP)
+_SPANS = {MULTIPLE: 1, PAIRED: 2, SPAN: 2}
+"""Classes of families whose spans have a start and an end, whatever the labels."""
 _PLACED = Words(tables={"position": PLACES})
 _TYPED = Words(tables={"type": TYPES})
 _NARROW = Words("w_t")
@@ -94,6 +97,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             words=replace(_NARROW, tables=_TYPED.tables),
             attention=_TURNED,
             kept={"angles": "p d"},
+            traits=Traits(classes=_SPANS),
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
             SEQUENCE=Classes(hidden=Hidden("gelu")),
@@ -196,7 +200,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
         "nystromformer": replace(
             _BARE,
             attention=Landmarks(**vars(ATTENTION)),
-            traits=Traits(function="gelu_new", offset=2),
+            traits=Traits(function="gelu_new", offset=2, classes=_SPANS),
         ).headed(SEQUENCE=Classes(hidden=Hidden("gelu_new"))),
         "roc_bert": replace(
             BERT,
@@ -300,6 +304,9 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             ),
         ).headed(MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.BIAS)),
         "xmod": Adapted(source="pfeiffer-2022"),
+        "yoso": replace(_BARE, traits=Traits(offset=2, classes=_SPANS)).headed(
+            SEQUENCE=Classes(hidden=Hidden("gelu")), MULTIPLE=Classes(hidden=Hidden("relu"))
+        ),
         "splinter": replace(_BARE).headed(SPAN=Asked()),
         "big_bird": replace(_POOLED, traits=Traits(function="gelu_new")).headed(
             SEQUENCE=Classes(hidden=Hidden("gelu_new")), MULTIPLE=Classes(hidden=TANH)
