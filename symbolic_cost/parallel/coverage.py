@@ -175,3 +175,18 @@ def _refusal(model: Model, placement: Placement, name: str, mesh: str, ops: list
         f"{name}: every rank would do all the work of {shown}{rest} of model {model.name!r}; "
         f"{place} splits {split or 'nothing'} here, and each needs one of these axes"
     )
+
+
+def meeting(model: Model, own: Iterable[Axis], others: Iterable[Axis]) -> str:
+    """Say which op is the first with an axis of each of two groups; empty if none has both."""
+    names = {axis.name for axis in own} - model.unseen
+    beside = {axis.name for axis in others} - names - model.unseen
+    for part in model.parts:
+        for op in part.ops:
+            for space in op.index_spaces:
+                first = next((axis for axis in space if axis in names), "")
+                second = next((axis for axis in space if axis in beside), "")
+                if first and second:
+                    both = f"{model.axes[first]} beside {model.axes[second]}"
+                    return f"{part.path}.{op.path} of model {model.name!r} has {both}"
+    return ""

@@ -19,7 +19,7 @@ from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, s
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
-from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage
+from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage, meeting
 from symbolic_cost.parallel.degrees import (
     EXAMPLE,
     KEY_COPIES,
@@ -219,26 +219,21 @@ class Strategy(Shown):
         return coverage(model, placement, self._leaves(placement))
 
     def _check_apart(self, model: Model) -> None:
-        """Refuse a strategy that splits an axis beside one that the strategies it needs split.
+        """Refuse a strategy that splits an axis beside one that a strategy it needs splits.
 
         Raises:
             PlacementError: with the first op that has both, as of routed positions and heads.
         """
-        for name in self.degrees:
+        pairs = ((name, other) for name in self.degrees for other in STRATEGIES[name].needs)
+        for name, other in pairs:
             for mesh, group in STRATEGIES[name].places.items():
-                own = {axis.name for axis in model.placed(*group)}
-                for other in STRATEGIES[name].needs:
-                    others = STRATEGIES[other].places.get(mesh, ())
-                    theirs = {axis.name for axis in model.placed(*others)} - own
-                    met = _meeting(model, own - set(model.unseen), theirs - set(model.unseen))
-                    if met and other in self.degrees:
-                        path, *axes = met
-                        first, second = (str(model.axes[axis]) for axis in axes)
-                        raise PlacementError(
-                            f"{name}: {path} of model {model.name!r} has {first} beside {second}, "
-                            f"which {other} splits over the same ranks: {other} without {name} "
-                            "is accepted"
-                        )
+                others = STRATEGIES[other].places.get(mesh, ())
+                said = meeting(model, model.placed(*group), model.placed(*others))
+                if said and other in self.degrees:
+                    raise PlacementError(
+                        f"{name}: {said}, which {other} splits over the same ranks: {other} "
+                        f"without {name} is accepted"
+                    )
 
     def _meshes(self, mesh: str, axis: Axis, model: Model) -> tuple[str, ...]:
         """Return the mesh axes for a place; ranks that share key/value heads split all else."""
@@ -347,15 +342,3 @@ def _lacking(name: str, model: Model, places: Iterable[At]) -> str:
     if not model.axes:
         return f"{name}: model {model.name!r} gives its axes no roles (Model(axes=...)): {wanted}"
     return f"{name}: model {model.name!r} has none of its axes ({wanted})"
-
-
-def _meeting(model: Model, own: set[str], others: set[str]) -> tuple[str, str, str] | None:
-    """Return the path of the first op with an axis of each of two sets, and both; None without."""
-    for part in model.parts:
-        for op in part.ops:
-            for space in op.index_spaces:
-                first = next((axis for axis in space if axis in own), "")
-                second = next((axis for axis in space if axis in others), "")
-                if first and second:
-                    return f"{part.path}.{op.path}", first, second
-    return None

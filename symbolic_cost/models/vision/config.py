@@ -58,6 +58,10 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
     words = family.words
     sizes = _image(fields, words, numbers) if isinstance(words, Patches) else Sizes()
     others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.kept else {}
+    if "class_place" in family.kept:
+        half = e // numbers["h"] // 2
+        fields.require(holds=half > 0, problem="2 features of a head", name="num_attention_heads")
+        others["d_half"] = max(half, 1)
     if isinstance(family.heads.get(head), Projected):
         others["w_t"] = fields.size("projection_dim", 512)
     if fields.family == "timesformer":

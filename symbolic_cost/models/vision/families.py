@@ -99,6 +99,13 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ),
             _CLIP,
         ),
+        # The position of its class token is learned, of half the width of a head.
+        "mlcd_vision_model": replace(
+            _CLIP,
+            words=Patches(Piece.CLASS, Places.NONE, norm=Norm.LAYER),
+            heads={},
+            kept={**_CLIP.kept, "class_place": "d_half"},
+        ).attended(rotated=Rotated.WHOLE),
         "blip_vision_model": _BARE,
         **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
         **dict.fromkeys(
