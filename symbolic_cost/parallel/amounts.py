@@ -12,8 +12,8 @@ from sympy import Expr, Integer, Rational
 from symbolic_cost.algebra import Term, add, mul
 from symbolic_cost.extrema import Max
 
-Amount: TypeAlias = Mapping[Expr, Fraction]
-"""Coefficients by what they multiply, all of it positive."""
+Amount: TypeAlias = Mapping[Expr, int | Fraction]
+"""Coefficients by what they multiply, all of it positive; integers where they are whole."""
 
 
 def amount(*exprs: Expr) -> Amount:
@@ -21,22 +21,25 @@ def amount(*exprs: Expr) -> Amount:
 
     >>> from symbolic_cost.symbols import b, e
     >>> amount(2 * b * e, b * e, Integer(4))
-    {b*e: Fraction(3, 1), 1: Fraction(4, 1)}
+    {b*e: 3, 1: 4}
     """
-    found: dict[Expr, Fraction] = {}
+    found: dict[Expr, int | Fraction] = {}
     for expr in exprs:
-        is_term = isinstance(expr, Term)
-        coefficient, rest = (Integer(1), expr) if is_term else expr.as_coeff_Mul()
-        found[rest] = found.get(rest, Fraction(0)) + Fraction(coefficient.p, coefficient.q)
+        if isinstance(expr, Term):
+            found[expr] = found.get(expr, 0) + 1
+            continue
+        coefficient, rest = expr.as_coeff_Mul()
+        number = coefficient.p if coefficient.q == 1 else Fraction(coefficient.p, coefficient.q)
+        found[rest] = found.get(rest, 0) + number
     return found
 
 
 def total(*amounts: Amount) -> Amount:
     """Return a sum."""
-    found: dict[Expr, Fraction] = {}
+    found: dict[Expr, int | Fraction] = {}
     for one in amounts:
         for rest, coefficient in one.items():
-            found[rest] = found.get(rest, Fraction(0)) + coefficient
+            found[rest] = found.get(rest, 0) + coefficient
     return found
 
 
@@ -64,7 +67,9 @@ def greatest(amounts: Iterable[Amount]) -> Expr:
     Max(f, b*e**2 + b*e)
     """
     some = undominated(amounts)
-    left = [_sum(one) for one in (_last(some, _covers) if len(some) <= _FEW else some)]
+    if len(some) <= _FEW and not any(isinstance(rest, Term) for one in some for rest in one):
+        some = _last(some, _covers)  # no term is a multiple of another
+    left = [_sum(one) for one in some]
     return Max(*left, evaluate=False) if len(left) > 1 else next(iter(left), Integer(0))
 
 
