@@ -1,6 +1,7 @@
 """MFU of a measured throughput, under one convention and under all."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
 
 RATE, SEQ = 412, 8192
 
@@ -81,3 +83,14 @@ def test_conventions_without_an_answer_are_left_out_of_all():
     told = json.loads(result.output)
     assert told["records"][0]["conventions"] == "kaplan"
     assert sum(note.startswith("left out:") for note in told["notes"]) == 8
+
+
+def test_a_model_without_a_hidden_axis_has_no_answer_that_asks_for_its_width():
+    """As of a traced graph, whose roles are found."""
+    own = sc.job("gpt2").model
+    roles = {
+        name: replace(axis, role=sc.Role.INNER) if axis.role is sc.Role.HIDDEN else axis
+        for name, axis in own.axes.items()
+    }
+    with pytest.raises(InputError, match="no axis was found to be hidden"):
+        sc.flops_per_token(replace(own, axes=roles), 64, "nanogpt")

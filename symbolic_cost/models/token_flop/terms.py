@@ -92,7 +92,12 @@ def _size(model: Model, names: Iterable[str]) -> Expr:
 
 
 def _hidden(model: Model) -> Expr:
-    return next(model.sizes[a] for a in model.axis_names if model.axes[a].role is Role.HIDDEN)
+    wide = [a for a in model.axis_names if model.axes[a].role is Role.HIDDEN]
+    if not wide:
+        raise InputError(
+            f"model {model.name!r}: no axis was found to be hidden, which is asked for"
+        )
+    return model.sizes[wide[0]]
 
 
 @dataclass(frozen=True)
