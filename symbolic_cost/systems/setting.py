@@ -124,6 +124,7 @@ class Setting:
         figures = (
             own.name,
             str(own.kernels),
+            str(own.cluster),
             *own.matrix.items(),
             *own.vector.items(),
             own.bandwidth,

@@ -75,6 +75,11 @@ def test_intervals_hold_as_many_runs_as_they_say():
     inside = sum(own["inside"] * n for own, n in zip(sources, runs, strict=True)) / sum(runs)
     assert 0.75 <= inside <= 0.9
     assert 0.75 <= sum(own["inside"] for own in sources) / len(sources) <= 0.9
+    handfuls = [own["handful"] for own in sources if own["handful"]]
+    assert 0.75 <= sum(own["inside"] for own in handfuls) / len(handfuls) <= 0.9
+    assert sum(own["width"] for own in handfuls) < sum(
+        own["width"] for own in sources if own["handful"]
+    )
 
 
 def test_kernels_and_served_batches_that_were_left_out():
