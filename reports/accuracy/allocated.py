@@ -15,15 +15,12 @@ from typing import Any
 from sympy import Integer
 
 import symbolic_cost as sc
-from symbolic_cost.conventions.presets import preset
-from symbolic_cost.models.config import from_config
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.parallel.moments import moments, peak, shares
 
 TRUTH = Path(__file__).parents[2] / "tests" / "golden" / "peak_memory.json"
 KEPT = {"bfloat16": "torch-autograd", "float32": "torch-autograd-fp32"}
 PRECISIONS = {"bfloat16": "bf16", "float32": "fp32"}
 PHASES = ("forward", "backward", "step")
+PEAK = "most"
 OPTIONS = ("attention", "dtype", "precision", "recompute", "optimizer", "train", "experts")
 
 INTRODUCTION = """\
@@ -57,14 +54,14 @@ def named(run: Mapping[str, Any]) -> str:
 
 def job(run: Mapping[str, Any], conventions: str | None = None) -> sc.Job:
     """Return a run as a job, counted as PyTorch keeps it unless conventions are named."""
-    counted = preset(conventions or KEPT[run["dtype"]])
+    counted = sc.preset(conventions or KEPT[run["dtype"]])
     if run.get("experts") == "grouped":  # what is added is not kept, unlike one by one
         kept = {one: other for one, other in counted.kept_as.items() if one != "gathered_sum"}
         counted = replace(counted, kept_as=kept)
     kernel = "sdpa" if run["attention"] == "flash" else "eager"
     config = {**_truth()["models"][run["model"]], "attn_implementation": kernel}
     return sc.job(
-        from_config(config, Shape(Integer(run["b"]), Integer(run["l"]))),
+        sc.from_config(config, sc.Shape(Integer(run["b"]), Integer(run["l"]))),
         conventions=counted,
         precision=run.get("precision", PRECISIONS[run["dtype"]]),
         attention=None,
@@ -83,8 +80,14 @@ def measured(run: Mapping[str, Any]) -> int:
 
 def error(run: Mapping[str, Any], conventions: str | None = None) -> float:
     """Return by how much the peak is off, as a share."""
-    own = job(run, conventions)
-    return float(own.value(peak(own.memory_rows))) / measured(run) - 1
+    return held(run, conventions)[PEAK] / measured(run) - 1
+
+
+def held(run: Mapping[str, Any], conventions: str | None = None) -> Mapping[str, float]:
+    """Return what the table of memory says [byte], and its peak as PEAK."""
+    rows = job(run, conventions).memory().sheet.rows
+    found = {str(row[0]): float(row[2]) for row in rows}
+    return {**found, PEAK: next(found[name] for name in found if name.startswith("peak"))}
 
 
 def is_mixture(run: Mapping[str, Any]) -> bool:
@@ -120,17 +123,17 @@ def _summary() -> str:
 
 
 def _terms() -> str:
-    terms = ("weight", "weight_gradient", "master_weight", "optimizer", "saved", "workspace")
-    head = "| model | run | at | " + " | ".join(terms).replace("_", " ")
-    lines = [f"{head} | sum | PyTorch | error |", "|---|---|---|" + "---:|" * (len(terms) + 3)]
+    terms = ("weight", "weight gradient", "master weight", "optimizer", "saved", "workspace")
+    head = f"| model | run | at | {' | '.join(terms)} | sum | PyTorch | error |"
+    lines = [head, "|---|---|---|" + "---:|" * (len(terms) + 3)]
     for run in runs():
-        own = job(run)
-        held = {at: own.value(size) for at, size in moments(own.memory_rows).items()}
-        at = max(held, key=lambda moment: held[moment])
-        parts = {name: own.value(size) for name, size in shares(own.memory_rows, at).items()}
-        cells = [f"{float(parts.get(name, 0)) / 2**20:.1f}" for name in terms]
-        whole = f"{float(held[at]) / 2**20:.1f} | {measured(run) / 2**20:.1f}"
-        off = _percent(float(held[at]) / measured(run) - 1, "+", 2)
+        table = held(run)
+        at = next(name for name in table if name.startswith("peak, ")).removeprefix("peak, at ")
+        late = {"saved": 0.0, "workspace": table.get("workspace of the optimizer step", 0.0)}
+        there = table if at == "backward" else {**table, **late}
+        cells = [f"{there.get(name, 0) / 2**20:.1f}" for name in terms]
+        whole = f"{table[PEAK] / 2**20:.1f} | {measured(run) / 2**20:.1f}"
+        off = _percent(table[PEAK] / measured(run) - 1, "+", 2)
         lines.append(
             f"| {run['model']} | {named(run)} | {at} | {' | '.join(cells)} | {whole} | {off} |"
         )

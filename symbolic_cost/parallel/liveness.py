@@ -15,7 +15,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.frameworks import PARTS_OF_LOSS
-from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.conventions.questions import Conventions, Role
 from symbolic_cost.grouping import grouped
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
@@ -34,6 +34,15 @@ class Making(StrEnum):
     """The product adds to what is there."""
     APART = "apart"
     """It is made, then added."""
+    REDUCED = "reduced"
+    """It is made, and reduced over ranks with the others of its part: FSDP."""
+
+
+_SAID = {
+    Making.FUSED: "added by their products",
+    Making.APART: "made apart",
+    Making.REDUCED: "made whole by part",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Software:
         """What is assumed of it, in words."""
         return (
             f"loss {self.loss}, gradients of weights {self.gradients}, those of a microbatch "
-            f"{'added by their products' if self.making is Making.FUSED else 'made apart'}, "
+            f"{_SAID[self.making]}, "
             f"optimizer {self.updates}"
         )
 
@@ -133,14 +142,16 @@ class Backward:
         """Yield what lives at every op: activations, its new gradients of weights, those before."""
         kept, again = self._below(self._kept), self._below(self._again)
         made: Amount = {}
+        whole: Amount = {}
         for op, flowing in self._gradients():
             path, region = self._path(op), self._region(op)
             often = together if region == self.costs.part.path else self.policy.every
             others = self._others(region, often)
             own = [self._made.get((path, w.gradient().tensor)) for w in op.weights]
-            new = amount(*(size for size in own if size is not None and self._apart))
-            yield total(flowing, kept[path], again[path], others), new, made
+            new = amount(*(size for size in own if size is not None and not self._fused))
+            yield total(flowing, kept[path], again[path], others, whole), new, made
             made = total(made, self._stays.get(path, {}))
+            whole = total(whole, new) if self.software.making is Making.REDUCED else whole
 
     def _others(self, region: str | None, often: Expr) -> Amount:
         """Return what other instances of a region make again beside this one, inputs as well."""
@@ -236,6 +247,19 @@ class Backward:
     def _sizes_of(self, root: str) -> Expr:
         own = (size for tensor, size in self._size.items() if self._alias[tensor] == root)
         return next(own, Integer(0))
+
+    @cached_property
+    def reducing(self) -> Amount:
+        """All gradients of an instance's weights as they go to other ranks; none unless by part."""
+        if self.software.making is not Making.REDUCED:
+            return {}
+        sizes = self.conventions.sizes
+        wider = sizes.moved(Role.WEIGHT_GRADIENT) / sizes.value
+        return amount(*(mul(wider, size) for size in self._made.values()))
+
+    @property
+    def _fused(self) -> bool:
+        return self.software.making is Making.FUSED
 
     @property
     def _apart(self) -> bool:

@@ -20,7 +20,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.layout import layout as named_layout
-from symbolic_cost.parallel.liveness import Backward, Software
+from symbolic_cost.parallel.liveness import Backward, Making, Software
 from symbolic_cost.parallel.moments import Held
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
@@ -211,6 +211,8 @@ class Memory:
         """
         policy, software = precision(self.training.precision), self.training.software
         own = {policy.value, policy.value + policy.master}
+        if software.making is Making.REDUCED and self.divided.ranks.zero < _SHARDED:
+            software = replace(software, making=Making.APART)
         return software if policy.gradient in own else replace(software, gradients="kept")
 
     def _costs(self, stage: Stage, recompute: Recompute | None = None) -> StageCosts:
@@ -295,6 +297,8 @@ class Memory:
 
 
 _WHOLE = Integer(1)
+_SHARDED = 3
+"""Level of ZeRO at which weights are gathered for use."""
 _GROUPS = ("resident", "states", "saved", "waiting")
 """Why rows are there: weights and gradients, states, activations, what waits for their products."""
 

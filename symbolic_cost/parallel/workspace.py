@@ -62,6 +62,8 @@ class _Behind(NamedTuple):
 
     saved: Amount
     made: Amount
+    reducing: Amount
+    near: bool = True
 
 
 def in_backward(
@@ -83,18 +85,27 @@ def in_backward(
     kept, growing = [], []
     every = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live))
     for place, one in enumerate(live):
-        own, behind = one.backward, _freed(one, live[place + 1 :])
-        beside = total(amount(one.gathered), _waiting(live, place))
-        freed = own.saved if deferred else total(own.saved, behind.saved)
-        left = total(beside, times(-here, freed))
-        kept += [total(most, left) for most in own.most(one.together)]
-        if own.software.gradients == "kept":
-            continue
-        for saved, made in _ends(one, behind):
-            left = total(beside, made, times(-here, total(own.saved, saved)), times(-1, every))
-            growing += [total(most, left) for most in own.most(one.together, growing=True)]
+        own = one.backward
+        beside = total(_gathered(live, place), _waiting(live, place))
+        for behind in _ends(one, _freed(one, live[place + 1 :])):
+            freed = own.saved if deferred else total(own.saved, behind.saved)
+            left = total(beside, behind.reducing, times(-here, freed))
+            if behind.near:
+                kept += [total(most, left) for most in own.most(one.together)]
+            if own.software.gradients != "kept":
+                rest = total(left, behind.made, times(-1, every))
+                growing += [total(most, rest) for most in own.most(one.together, growing=True)]
     many = Active(microbatches)
     return many * greatest(kept) + (1 - many) * greatest(growing) if growing else greatest(kept)
+
+
+def _gathered(live: Sequence[Standing], place: int) -> Amount:
+    """Return weights that are whole: the part's own, and ahead of time those of the one before."""
+    one = live[place]
+    if not one.backward.reducing:
+        return amount(one.gathered)
+    before = one if one.part.repeat != 1 or not place else live[place - 1]
+    return amount(one.gathered, before.gathered)
 
 
 def _freed(one: Standing, later: Sequence[Standing]) -> _Behind:
@@ -105,19 +116,26 @@ def _freed(one: Standing, later: Sequence[Standing]) -> _Behind:
         total(*(two.all(quantity) for two in done))
         for quantity in (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
     )
-    return _Behind(saved, made)
+    return _Behind(saved, made, later[0].backward.reducing if later else {})
 
 
 def _ends(one: Standing, later: _Behind) -> Iterator[_Behind]:
-    """Yield what is done behind the last instance and behind the first; between it grows evenly."""
+    """Yield what is done behind the last instance and behind the first; between it grows evenly.
+
+    Behind the last but one gradients of an instance like it are on their way to other ranks.
+    """
     yield later
     own, repeat = one.backward, one.part.repeat
-    if repeat != 1:
-        saved, made = (
-            total(before, times(repeat, each), times(-1, each))
-            for before, each in zip(later, (own.saved, own.gradient), strict=True)
-        )
-        yield _Behind(saved, made)
+    if repeat == 1:
+        return
+    if own.reducing:
+        saved, made = total(later.saved, own.saved), total(later.made, own.gradient)
+        yield _Behind(saved, made, own.reducing)
+    saved, made = (
+        total(before, times(repeat, each), times(-1, each))
+        for before, each in ((later.saved, own.saved), (later.made, own.gradient))
+    )
+    yield _Behind(saved, made, own.reducing, near=False)
 
 
 def _waiting(parts: Sequence[Standing], place: int) -> Amount:

@@ -95,7 +95,8 @@ class Stack:
         issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
             the rest of a block is a CUDA graph.
         accumulation: of a microbatch's gradients of weights: "fused" where products add to what is
-            there, "apart" where a pass does, "none" where they are reduced at once.
+            there, "apart" where a pass does, "reduced" where those of a block are made whole and
+            reduced, "none" where nothing is known to be there.
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
             microbatch of each step as the weights' own.
         loss: "fused" where its gradient takes the place of what it kept, else "apart": op by op.
@@ -142,8 +143,9 @@ class Stack:
     @property
     def software(self) -> Software:
         """What of it decides what lives for a while."""
-        making = Making.APART if self.accumulation == "apart" else Making.FUSED
-        return Software(self.loss, self.weight_gradients, making, self.updates)
+        making = {"apart": Making.APART, "reduced": Making.REDUCED}
+        how = making.get(self.accumulation, Making.FUSED)
+        return Software(self.loss, self.weight_gradients, how, self.updates)
 
     def check(self, machine: Machine) -> None:
         """Refuse a machine that the stack does not run on, or that no kernels are known for.
