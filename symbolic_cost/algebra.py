@@ -8,6 +8,7 @@ derivation is written once, with the functions of this module, and runs in both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, Protocol
 
@@ -174,7 +175,15 @@ def replaced(expr: Basic, values: Mapping[Any, Any]) -> Expr:
 
 def applied(rule: Lambda, *arguments: Expr) -> Expr:
     """Return a rule of some arguments, as in `applied(Lambda(n, 2 * n - 1), size)`."""
+    if all(isinstance(argument, Integer) for argument in arguments):
+        return _of_numbers(rule, arguments)
     return replaced(rule.expr, dict(zip(rule.signature, arguments, strict=True)))
+
+
+@lru_cache(maxsize=4096)
+def _of_numbers(rule: Lambda, arguments: tuple[Expr, ...]) -> Expr:
+    """Return a rule of numbers; the same sizes come back in every layer."""
+    return rule.expr.xreplace(dict(zip(rule.signature, arguments, strict=True)))
 
 
 def on_terms(function: type[Basic]) -> Callable[..., Any]:

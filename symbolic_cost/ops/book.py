@@ -65,6 +65,8 @@ class Book:
         return ceiling(self.part.repeat / self.recompute.every)
 
     def _occurring(self, repeat: Expr) -> Book:
+        if repeat == self.part.repeat:
+            return self
         return replace(self, part=replace(self.part, repeat=repeat))
 
     def region(self, op: Op) -> str | None:
