@@ -4,8 +4,9 @@
 what differs from another's (`like`), and what PyTorch counts of them: parameters (two totals where
 Transformers ties what the published weights do not) and FLOP of a forward pass of b sequences of l
 tokens. Factors of long rotary positions are written as ones. `no truth` says why there is none: of
-code beside the weights, parameters are those of the published weights. Those that see, without
-images, count the language alone; those for images and diffusion count an image of their size.
+code beside the weights, parameters are those of the published weights. Of those that see, FLOP are
+of language alone, and `image` holds tokens of one image and what it adds; those for images and
+diffusion count an image of their size.
 
 `popular_refused.txt` names what is refused, and why, so that the share that is answered is what
 this file says: `python -m tests.models.test_popular` writes it anew, with the share by kind.
@@ -55,6 +56,13 @@ def outcome(name):
         return re.split(": (did you mean|accepted are|remove it)", first)[0]
     assert answer["params"] in entry.get("params", [answer["params"]])
     assert answer["flops_fwd"] == entry.get("flops", answer["flops_fwd"])
+    if "image" in entry:
+        tokens, seen = entry["image"]
+        blind, pictured = (
+            count(config_of(name), 1, l + tokens, image_tokens=number)["flops_fwd"]
+            for number in (0, tokens)
+        )
+        assert pictured == blind + seen
     return "alike" if "no truth" in entry else "exact"
 
 
